@@ -1,0 +1,14 @@
+"""The record: ordinary Django models over the tables that the engine writes.
+
+Read them freely. Write only through `engine.launch`, `engine.events` and `engine.lifecycle`: they hold the
+guarantees (locks, fences, audit) that a bare `save()` would break.
+"""
+
+from engine.models.audit import Audit
+from engine.models.event import Event
+from engine.models.instance import Generation, Instance
+from engine.models.log import Log
+from engine.models.step import Attempt, Step
+from engine.models.worker import Worker
+
+__all__ = ["Attempt", "Audit", "Event", "Generation", "Instance", "Log", "Step", "Worker"]

@@ -1,0 +1,39 @@
+"""Who did what."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from engine.models.fields import JsonField
+
+
+class Audit(models.Model):
+    """One action of a person or a program on an instance. Append-only: the database refuses changes.
+
+    It refers to instances and users by value, so that it outlives both.
+    """
+
+    key = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now())
+    verb = models.CharField(max_length=32)
+    actor = models.CharField(max_length=150, default="", blank=True)
+    user_key = models.CharField(max_length=64, default="", blank=True)
+    workflow = models.CharField(max_length=64)
+    instance_id = models.CharField(max_length=100)
+    instance_key = models.BigIntegerField(null=True)
+    before = models.CharField(max_length=20, default="", blank=True)
+    after = models.CharField(max_length=20, default="", blank=True)
+    outcome = models.CharField(max_length=8, default="done")  # done · denied
+    reason = models.TextField(default="", blank=True)
+    data = JsonField(null=True)
+
+    class Meta:
+        db_table = "engine_audit"
+        indexes = [
+            # An instance's own trail.
+            models.Index(fields=["instance_key", "key"], name="engine_audit_instance"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.verb} {self.workflow}/{self.instance_id}"

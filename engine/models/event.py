@@ -1,0 +1,56 @@
+"""Messages to an instance."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from engine.models.fields import JsonField
+from engine.models.instance import Instance
+
+
+class Event(models.Model):
+    """A message to an instance: buffered until exactly one wait consumes it, in the order in which they came.
+
+    The sender locks the instance's row before it inserts, so `key` is that order.
+    """
+
+    key = models.BigAutoField(primary_key=True)
+    instance = models.ForeignKey(
+        Instance, on_delete=models.CASCADE, related_name="events", db_constraint=False, db_index=False
+    )
+    type = models.CharField(max_length=100)
+    payload = JsonField()
+    dedup_key = models.CharField(max_length=255, null=True)
+    sent_by = models.CharField(max_length=150, default="", db_default="", blank=True)
+    received_at = models.DateTimeField()
+    state = models.CharField(max_length=8, default="buffered", db_default="buffered")
+    consumed_generation = models.IntegerField(null=True)
+    consumed_by = models.IntegerField(null=True)  # the step's seq
+
+    class Meta:
+        db_table = "engine_event"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["instance", "dedup_key"],
+                condition=Q(dedup_key__isnull=False),
+                name="engine_event_dedup",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="consumed", consumed_by__isnull=False, consumed_generation__isnull=False)
+                | Q(state__in=["buffered", "dropped"], consumed_by__isnull=True),
+                name="engine_event_state",
+            ),
+            models.UniqueConstraint(
+                fields=["instance", "consumed_generation", "consumed_by"],
+                condition=Q(state="consumed"),
+                name="engine_event_one_per_wait",
+            ),
+        ]
+        indexes = [
+            # What a wait may take, oldest first; the Studio's list of an instance's events.
+            models.Index(fields=["instance", "key"], name="engine_event_order"),
+        ]
+
+    def __str__(self) -> str:
+        return self.type

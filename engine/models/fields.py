@@ -1,0 +1,41 @@
+"""JSON exactly as it was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+from engine.serialization import decode, encode
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+class JsonField(models.Field):  # type: ignore[type-arg]
+    """A PostgreSQL `json` column, read and written through the one codec.
+
+    `json`, not `jsonb`: jsonb turns 1e16 into an integer and loses -0.0 and the order of keys, so a replay would
+    see other values than the first execution did. SQL NULL is "no value"; a stored JSON null reads as None too,
+    so a nullable column needs its status beside it to tell the two apart.
+    """
+
+    description = "JSON, kept as text"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "json"
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        # psycopg would parse `json` with the standard library, which raises on numbers that PostgreSQL accepts.
+        return f"({sql})::text", params
+
+    def from_db_value(self, value: str | None, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        return None if value is None else decode(value)
+
+    def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
+        if value is None or hasattr(value, "resolve_expression"):
+            return value
+        return encode(value, what=self.name)
+
+    def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
+        return "%s::json"

@@ -1,0 +1,187 @@
+"""One run of a workflow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from engine.models.fields import JsonField
+from engine.states import FINAL_INSTANCE_STATUSES, InstanceStatus, RollbackState, WaitingFor
+
+if TYPE_CHECKING:
+    from engine.models.event import Event
+    from engine.models.step import Step
+
+FINAL = [str(status) for status in FINAL_INSTANCE_STATUSES]
+
+
+class InstanceQuerySet(models.QuerySet["Instance"]):
+    def open(self) -> InstanceQuerySet:
+        """Keep those that are not finished."""
+        return self.exclude(status__in=FINAL)
+
+    def without_values(self) -> InstanceQuerySet:
+        """Leave the payload columns in the database, for lists."""
+        return self.defer("params", "output")
+
+
+class Instance(models.Model):
+    """One run of a workflow: its input, where it stands, and who may write for it.
+
+    `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by
+    a worker → the end of its lease; paused and finished → NULL. Whatever is due is claimed.
+    """
+
+    key = models.BigAutoField(primary_key=True)
+    workflow = models.CharField(max_length=64)
+    id = models.CharField(max_length=100)
+    generation = models.IntegerField(db_default=1, default=1)
+    status = models.CharField(max_length=20, default=InstanceStatus.QUEUED)
+    waiting_for = models.CharField(max_length=8, default="", db_default="", blank=True)
+    rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
+
+    params = JsonField()
+    output = JsonField(null=True)
+    error = JsonField(null=True)
+    tags = ArrayField(models.CharField(max_length=100), default=list, db_default=[])
+    started_by = models.CharField(max_length=150, default="", db_default="", blank=True)
+    code = models.CharField(max_length=64, default="", db_default="", blank=True)
+
+    wake_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    owner = models.IntegerField(null=True)
+    fence = models.BigIntegerField(db_default=0, default=0)
+    signals = models.BigIntegerField(db_default=0, default=0)
+    isolated = models.BooleanField(db_default=False, default=False)
+
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    paused_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = InstanceQuerySet.as_manager()
+
+    if TYPE_CHECKING:
+        steps: models.Manager[Step]
+        events: models.Manager[Event]
+
+    class Meta:
+        db_table = "engine_instance"
+        constraints = [
+            models.UniqueConstraint(fields=["workflow", "id"], name="engine_instance_id"),
+            models.CheckConstraint(
+                condition=Q(id__regex=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$"), name="engine_instance_id_form"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=[str(s) for s in InstanceStatus]), name="engine_instance_status"
+            ),
+            models.CheckConstraint(
+                condition=Q(rollback__in=[str(s) for s in RollbackState]), name="engine_instance_rollback"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="waiting", waiting_for__in=[str(w) for w in WaitingFor])
+                | (~Q(status="waiting") & Q(waiting_for="")),
+                name="engine_instance_waiting_says_for_what",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="waiting", waiting_for__in=["sleep", "retry"]) | Q(wake_at__isnull=False),
+                name="engine_instance_sleeper_has_wake_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(owner__isnull=True) | Q(wake_at__isnull=False),
+                name="engine_instance_owner_has_lease",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=["running", "waiting_for_pause"], owner__isnull=False)
+                | (~Q(status__in=["running", "waiting_for_pause"]) & Q(owner__isnull=True)),
+                name="engine_instance_running_has_owner",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="paused") | Q(wake_at__isnull=True, paused_at__isnull=False),
+                name="engine_instance_paused_is_still",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=FINAL, finished_at__isnull=False, wake_at__isnull=True)
+                | (~Q(status__in=FINAL) & Q(finished_at__isnull=True)),
+                name="engine_instance_finished_is_still",
+            ),
+            models.CheckConstraint(
+                condition=Q(wake_at__isnull=True)
+                | Q(wake_at__gte="1970-01-01T00:00:00Z", wake_at__lt="9999-12-31T00:00:00Z"),
+                name="engine_instance_wake_at_readable",
+            ),
+        ]
+        indexes = [
+            # The claim: oldest due instances of the workflows that a worker knows.
+            models.Index(
+                fields=["workflow", "wake_at"], condition=Q(wake_at__isnull=False), name="engine_instance_due"
+            ),
+            # Reaping what a dead worker held; the heartbeat and the signals of a live one.
+            models.Index(fields=["owner"], condition=Q(owner__isnull=False), name="engine_instance_owned"),
+            # The Studio's lists by workflow and status, newest first, and the counts by status.
+            models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workflow}/{self.id}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINAL
+
+    def get_absolute_url(self) -> str:
+        return f"/workflows/{self.workflow}/instances/{self.id}/"
+
+    def refresh(self) -> Instance:
+        """Read the row again; returns itself."""
+        self.refresh_from_db()
+        return self
+
+    def pause(self, *, by: Any = None, reason: str = "") -> Instance:
+        from engine import lifecycle
+
+        return lifecycle.pause(self, by=by, reason=reason)
+
+    def resume(self, *, by: Any = None, reason: str = "") -> Instance:
+        from engine import lifecycle
+
+        return lifecycle.resume(self, by=by, reason=reason)
+
+    def terminate(self, *, by: Any = None, reason: str = "") -> Instance:
+        from engine import lifecycle
+
+        return lifecycle.terminate(self, by=by, reason=reason)
+
+    def send_event(
+        self, type: Any, payload: Any = None, dedup_key: str | None = None, *, by: Any = None, reason: str = ""
+    ) -> Event:
+        from engine import events
+
+        return events.send_event(self, type, payload, dedup_key, by=by, reason=reason)
+
+
+class Generation(models.Model):
+    """How an earlier generation of an instance ended, kept unchanged when the instance is restarted."""
+
+    key = models.BigAutoField(primary_key=True)
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="generations")
+    number = models.IntegerField()
+    status = models.CharField(max_length=20)
+    output = JsonField(null=True)
+    error = JsonField(null=True)
+    rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "engine_generation"
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "number"], name="engine_generation_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"generation {self.number}"

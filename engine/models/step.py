@@ -1,0 +1,112 @@
+"""The steps of an instance, and every attempt at one."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from engine.models.fields import JsonField
+from engine.models.instance import Instance
+from engine.states import AttemptStatus, StepKind, StepStatus
+
+FINAL = ["complete", "errored", "cancelled"]
+
+
+class Step(models.Model):
+    """A named durable operation of an instance.
+
+    `seq` counts the steps of a generation in the order in which they started; `delivery` is the turn in which the
+    outcome reached the handler, which every replay repeats. `parent` is the `seq` of the step whose body made this
+    one, 0 at the top. `wake_at` is the end of a sleep, of a back-off or of a wait.
+    """
+
+    # No surrogate key and no foreign key in the database: this is the table that every checkpoint writes, and each
+    # index and each referential check costs a tenth of a step. The engine deletes steps with their instance.
+    pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
+    instance = models.ForeignKey(
+        Instance, on_delete=models.CASCADE, related_name="steps", db_constraint=False, db_index=False
+    )
+    generation = models.IntegerField()
+    seq = models.IntegerField()
+    parent = models.IntegerField(default=0, db_default=0)
+    kind = models.CharField(max_length=8)
+    name = models.CharField(max_length=256)
+    count = models.IntegerField()
+
+    status = models.CharField(max_length=9)
+    delivery = models.IntegerField(null=True)
+    options = JsonField(null=True)
+    sensitive = models.BooleanField(default=False, db_default=False)
+    attempts = models.IntegerField(default=0, db_default=0)
+    lost = models.IntegerField(default=0, db_default=0)
+    event_types = ArrayField(models.CharField(max_length=100), null=True)
+    wake_at = models.DateTimeField(null=True)
+    wake_is_fixed = models.BooleanField(default=False, db_default=False)
+    output = JsonField(null=True)
+    error = JsonField(null=True)
+    rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "engine_step"
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=[str(k) for k in StepKind]), name="engine_step_kind"),
+            models.CheckConstraint(
+                condition=Q(status__in=[str(s) for s in StepStatus]), name="engine_step_status"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=FINAL, finished_at__isnull=False)
+                | (~Q(status__in=FINAL) & Q(finished_at__isnull=True, delivery__isnull=True)),
+                name="engine_step_finished_once",
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind="sleep", status="waiting") | Q(wake_at__isnull=False),
+                name="engine_step_sleeper_has_wake_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(wake_at__isnull=True)
+                | Q(wake_at__gte="1970-01-01T00:00:00Z", wake_at__lt="9999-12-31T00:00:00Z"),
+                name="engine_step_wake_at_readable",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name if self.count == 1 else f"{self.name} #{self.count}"
+
+
+class Attempt(models.Model):
+    """One execution of a step's body (or, with phase `rollback`, of its rollback), recorded before it starts."""
+
+    pk = models.CompositePrimaryKey("instance_id", "generation", "step_seq", "phase", "number")
+    instance = models.ForeignKey(
+        Instance, on_delete=models.CASCADE, related_name="attempts", db_constraint=False, db_index=False
+    )
+    generation = models.IntegerField()
+    step_seq = models.IntegerField()
+    phase = models.CharField(max_length=8, default="do", db_default="do")
+    number = models.IntegerField()
+    status = models.CharField(max_length=9)
+    worker = models.CharField(max_length=100, default="", db_default="", blank=True)
+    alone = models.BooleanField(default=False, db_default=False)
+    error = JsonField(null=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "engine_attempt"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=[str(s) for s in AttemptStatus]), name="engine_attempt_status"
+            ),
+            models.CheckConstraint(condition=Q(phase__in=["do", "rollback"]), name="engine_attempt_phase"),
+            models.CheckConstraint(
+                condition=Q(status="running", finished_at__isnull=True)
+                | (~Q(status="running") & Q(finished_at__isnull=False)),
+                name="engine_attempt_finished",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number}"

@@ -1,0 +1,29 @@
+"""Who is there to do the work."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+
+class Worker(models.Model):
+    """A process that serves workflows: a cluster, or one of its shifts.
+
+    For people only. Ownership is decided by the seat (a lock) and the lease, never by these rows.
+    """
+
+    key = models.BigAutoField(primary_key=True)
+    role = models.CharField(max_length=8)  # cluster · shift
+    name = models.CharField(max_length=100)
+    seat = models.IntegerField(unique=True)
+    workflows = ArrayField(models.CharField(max_length=64))
+    slots = models.IntegerField()
+    held = models.IntegerField(default=0, db_default=0)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "engine_worker"
+
+    def __str__(self) -> str:
+        return self.name
