@@ -1,0 +1,338 @@
+"""The errors of the engine: one class a situation, its data as attributes, a message that says what to do."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypedDict
+
+from engine.durations import format_duration
+from engine.error_record import ErrorRecord
+
+if TYPE_CHECKING:
+    from engine.serialization import JSON
+
+__all__ = [
+    "AbortWorkflow",
+    "CompleteWorkflow",
+    "ControlFlow",
+    "DeclarationError",
+    "DedupConflictError",
+    "ErrorRecord",
+    "EventTimeoutError",
+    "FailWorkflow",
+    "InstanceExistsError",
+    "InstanceFinishedError",
+    "InstanceNotFoundError",
+    "InvalidNameError",
+    "InvalidParamsError",
+    "InvalidValueError",
+    "LeaseLostError",
+    "LimitError",
+    "NonDeterminismError",
+    "NonRetryableError",
+    "ParamError",
+    "ParkingError",
+    "RepriseError",
+    "StepConfigError",
+    "StepError",
+    "StepTimeoutError",
+    "UnknownWorkflowError",
+    "WorkerLostError",
+    "WorkflowTimeoutError",
+]
+
+
+class RepriseError(Exception):
+    """Every error that the engine raises on purpose is one of these."""
+
+
+# Of a step
+
+
+class StepError(RepriseError):
+    """A step failed for good. Raised live and on every replay; caught, the workflow goes on."""
+
+    def __init__(
+        self,
+        step: str,
+        type: str,
+        message: str,
+        attempts: int = 1,
+        details: "dict[str, JSON] | None" = None,
+    ) -> None:
+        self.step = step
+        self.type = type
+        self.message = message
+        self.attempts = attempts
+        self.details: dict[str, JSON] = {} if details is None else details
+        times = "1 attempt" if attempts == 1 else f"{attempts:,} attempts"
+        super().__init__(f'Step "{step}" failed after {times}: {type}{": " if message else ""}{message}')
+
+
+class NonRetryableError(RepriseError):
+    """Raise this, or a subclass, in a step's body to end its attempts at once."""
+
+    def __init__(self, message: str = "", *, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        if cause is not None:
+            self.__cause__ = cause
+
+
+class StepTimeoutError(RepriseError):
+    """One attempt took longer than the step's `timeout`; it is retried like any error."""
+
+    def __init__(self, timeout: timedelta) -> None:
+        self.timeout = timeout.total_seconds()
+        super().__init__(f"Execution timed out after {format_duration(timeout)}.")
+
+
+class WorkerLostError(RepriseError):
+    """The worker died under the step's body, again and again."""
+
+    def __init__(self, step: str, losses: int) -> None:
+        self.step = step
+        self.losses = losses
+        super().__init__(
+            f'Step "{step}" ran alone in its worker {losses:,} times, and each time the worker died. '
+            "Look for a crash or for memory running out in its body, then restart the instance."
+        )
+
+
+class StepConfigError(RepriseError, ValueError):
+    """A step was called with an option that it does not have, or with a value that breaks the option's rule."""
+
+    def __init__(self, option: str, value: object, rule: str, *, what: str = "step option") -> None:
+        self.option = option
+        self.value = _shown(value)
+        self.rule = rule
+        super().__init__(f'The {what} "{option}" is {self.value}. {rule}')
+
+
+class ParkingError(RepriseError):
+    """An operation that parks the instance was called inside a step's body."""
+
+    def __init__(self, operation: str, step: str, body: str) -> None:
+        self.operation = operation
+        self.step = step
+        self.body = body
+        super().__init__(
+            f'step.{operation}("{step}") was called inside the body of step "{body}", where the instance '
+            "cannot be parked. Call it from the workflow's handler, before or after that step."
+        )
+
+
+# Of a wait or a workflow
+
+
+class EventTimeoutError(RepriseError):
+    """No event came before the wait's deadline."""
+
+    def __init__(self, step: str, type: str | Sequence[str], timeout: timedelta) -> None:
+        self.step = step
+        self.type = type
+        self.timeout = timeout.total_seconds()
+        types = f'"{type}"' if isinstance(type, str) else " or ".join(f'"{one}"' for one in type)
+        super().__init__(f'Step "{step}" got no event of type {types} within {format_duration(timeout)}.')
+
+
+class WorkflowTimeoutError(RepriseError):
+    """The workflow's `timeout`, or `handler_timeout` for the code between two steps, was exceeded."""
+
+    def __init__(self, limit: str, timeout: timedelta) -> None:
+        self.limit = limit
+        self.timeout = timeout.total_seconds()
+        where = (
+            "The handler's code between steps ran longer than its handler_timeout of"
+            if limit == "handler_timeout"
+            else "The instance took longer, from its start and with all waits, than the workflow's timeout of"
+        )
+        super().__init__(f"{where} {format_duration(timeout)}.")
+
+
+class NonDeterminismError(RepriseError):
+    """The code no longer fits what is recorded; the instance is paused and nothing is overwritten."""
+
+    def __init__(self, reason: str, *, recorded: str, current: str) -> None:
+        self.reason = reason
+        self.recorded = recorded
+        self.current = current
+        super().__init__(
+            f"{reason} Recorded: {recorded}. Now: {current}. Deploy code that fits the record and resume, "
+            "or restart the instance."
+        )
+
+
+class UnknownWorkflowError(RepriseError, LookupError):
+    """No workflow of this name is declared."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        self.name = name
+        self.known = sorted(known)
+        near = difflib.get_close_matches(name[:100], self.known, n=1)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        super().__init__(
+            f"There is no workflow {_shown(name)}.{hint} A workflow is found in the workflows.py of an installed app."
+        )
+
+
+class DeclarationError(RepriseError, TypeError):
+    """A workflow, step or event is declared wrongly; raised at import."""
+
+    def __init__(self, what: str, field: str, rule: str) -> None:
+        self.what = what
+        self.field = field
+        self.rule = rule
+        super().__init__(f"{what} is declared wrongly: {field}: {rule}")
+
+
+# Of an instance, for those who start and steer it
+
+
+class InstanceExistsError(RepriseError):
+    def __init__(self, workflow: str, id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        super().__init__(
+            f'Workflow "{workflow}" already has an instance "{id}". Choose another id, or use get_or_start().'
+        )
+
+
+class InstanceNotFoundError(RepriseError, LookupError):
+    def __init__(self, workflow: str, id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        super().__init__(f'Workflow "{workflow}" has no instance {_shown(id)}. Ids are unique per workflow.')
+
+
+class InstanceFinishedError(RepriseError):
+    """The instance is final, and what was asked needs one that is not."""
+
+    def __init__(self, workflow: str, id: str, status: str, action: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.action = action
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is not possible any more. '
+            "Only a restart leaves a final status."
+        )
+
+
+class DedupConflictError(RepriseError):
+    """The dedup key was used before, for an event with another type or payload."""
+
+    def __init__(self, workflow: str, id: str, dedup_key: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.dedup_key = dedup_key
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" already has another event under the dedup key "{dedup_key}". '
+            "The first one stands; send this one under a key of its own."
+        )
+
+
+class LeaseLostError(RepriseError):
+    """Another worker owns the instance now, or its state was changed meanwhile: this write changed nothing."""
+
+    def __init__(self, instance: object, fence: int | None = None) -> None:
+        self.instance = str(instance)
+        self.fence = fence
+        held = "" if fence is None else f" (fence {fence})"
+        super().__init__(
+            f"This worker no longer holds the lease of instance {instance}{held}; nothing was written."
+        )
+
+
+# Of values and names
+
+
+class InvalidNameError(RepriseError, ValueError):
+    """An id, or the name of a workflow, step or event type, breaks its rule."""
+
+    def __init__(self, what: str, value: object, rule: str) -> None:
+        self.what = what
+        self.value = _shown(value)
+        self.rule = rule
+        super().__init__(f"{self.value} cannot be {what}. {rule}")
+
+
+class InvalidValueError(RepriseError, ValueError):
+    """A value cannot be stored. `path` leads to it (`$.items[0].qty`), `code` names the rule it breaks."""
+
+    def __init__(self, path: str, code: str, message: str, *, what: str = "value") -> None:
+        self.path = path
+        self.code = code
+        self.message = message
+        self.what = what
+        super().__init__(f"The {what} cannot be stored. At {path}: {message}")
+
+
+class ParamError(TypedDict):
+    """One wrong field: `path` is `items/0/qty`, and empty for the params as a whole."""
+
+    path: str
+    message: str
+    code: str
+
+
+class InvalidParamsError(RepriseError, ValueError):
+    """The params (or an event's payload) do not fit the declared type; nothing was started or sent."""
+
+    def __init__(self, errors: Sequence[ParamError], *, what: str = "params") -> None:
+        self.errors = list(errors)
+        self.what = what
+        shown = "; ".join(_param_line(error) for error in self.errors[:10])
+        more = f"; and {len(self.errors) - 10:,} more" if len(self.errors) > 10 else ""
+        super().__init__(f"The {what} do not fit the declared type: {shown}{more}")
+
+
+class LimitError(RepriseError, ValueError):
+    """A value is over a limit of CONTRACT.md, section 7; checked before anything is written."""
+
+    def __init__(self, what: str, value: int, limit: int, *, unit: str = "", advice: str = "") -> None:
+        self.what = what
+        self.value = value
+        self.limit = limit
+        unit = f" {unit}" if unit else ""
+        super().__init__(
+            f"The {what} is {value:,}{unit}; the limit is {limit:,}{unit}.{' ' if advice else ''}{advice}"
+        )
+
+
+# Control flow: BaseExceptions, so that `except Exception` in a handler does not end them
+
+
+class ControlFlow(BaseException):
+    """The handler ends here. Swallowed by a bare `except`, it takes effect at the next operation or at return."""
+
+
+class FailWorkflow(ControlFlow):
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class AbortWorkflow(ControlFlow):
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class CompleteWorkflow(ControlFlow):
+    def __init__(self, output: object = None) -> None:
+        self.output = output
+        super().__init__("The workflow is complete.")
+
+
+def _param_line(error: ParamError) -> str:
+    return f"{error['path'] or 'as a whole'}: {error['message']}"
+
+
+def _shown(value: object) -> str:
+    """Show a wrong value in a message: short, and whatever its `repr` does."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - user code: a repr that raises, or an integer too long to print
+        return f"(a value of type {type(value).__qualname__})"
+    text = f'"{value}"' if type(value) is str and text[1:-1] == value else text
+    return text if len(text) <= 100 else f"{text[:100]}…"
