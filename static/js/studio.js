@@ -1,0 +1,227 @@
+/* Everything the pages do by themselves. They read and submit without this file; it adds ticking, live state and keys. */
+(() => {
+  "use strict";
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const root = document.documentElement;
+  root.classList.add("js");
+
+  // --- time: text ticks here, attributes come from the server -------------------------------------------------
+  const skew = Date.parse($("meta[name=server-time]")?.content || "") - Date.now() || 0;
+  const now = () => Date.now() + skew;
+  const two = (n) => String(n).padStart(2, "0");
+
+  function span(ms) {
+    const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
+    if (d) return `${d} d ${h % 24} h`;
+    if (h) return `${h} h ${two(m % 60)} m`;
+    return m ? `${m} m ${two(s % 60)} s` : `${s} s`;
+  }
+  const clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+  const day = (t) => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
+  const TEXT = {
+    until: (t) => (t - now() > 0 ? `in ${span(t - now() + 999)}` : "due"),
+    since: (t) => span(now() - t),
+    ago: (t) => (now() - t < 1000 ? "just now" : `${span(now() - t)} ago`),
+    clock: (t) => clock(t),
+    moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
+  };
+  function tick(scope = document) {
+    for (const node of $$("time[data-kind]", scope)) {
+      const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
+      if (!text || isNaN(at) || node.textContent === text) continue;
+      node.textContent = text;
+      node.title = `${day(at)} ${clock(at)} · ${at.toISOString()}`;
+    }
+  }
+  setInterval(() => document.hidden || tick(), 1000);
+  const zone = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find((p) => p.type === "timeZoneName");
+  for (const node of $$(".zone")) node.textContent = zone.value;
+
+  // --- the tab tells the state of what it shows ---------------------------------------------------------------
+  function wear() {
+    const head = $("[data-tab-title]");
+    if (!head) return;
+    document.title = head.dataset.tabTitle;
+    const icon = $("#favicon");
+    if (icon && icon.getAttribute("href") !== head.dataset.tabIcon) icon.href = head.dataset.tabIcon;
+  }
+
+  // --- live: one socket, honest about its state ---------------------------------------------------------------
+  const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
+  let heard = Date.now(), retryAt = 0, lost = false;
+
+  function state(name) {
+    document.body.dataset.live = name;
+    for (const dot of $$(".live")) { dot.dataset.state = name; $("span", dot).textContent = WORDS[name]; dot.title = WORDS[name]; }
+    const bar = $("#offline");
+    if (bar) bar.hidden = !(name === "offline" || name === "out");
+    if (bar && name === "out") $("#offline-text").textContent = "Signed out. Sign in again to go on.";
+    if (name === "live") lost = false;
+  }
+  function countdown() {
+    if (document.body.dataset.live !== "offline") return;
+    const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
+    $("#offline-text").textContent = `Connection lost · showing ${clock(new Date(heard))} · ${left ? `reconnecting in ${left} s` : "reconnecting…"}`;
+  }
+  setInterval(countdown, 500);
+
+  function reconnect() {
+    const old = $("#live");
+    if (!old || document.body.dataset.live === "live") return;
+    const fresh = old.cloneNode(false);
+    old.replaceWith(fresh);
+    htmx.process(fresh);
+  }
+  document.addEventListener("htmx:ws:before:connection", ({ detail: { connection } }) => {
+    // Jitter is ours (one draw a page), so that the bar can say truly when the next try comes.
+    connection.config.reconnectJitter = 0;
+    connection.config.reconnectDelay = connection.studioDelay ??= 400 + Math.random() * 400;
+    connection.config.reconnectMaxDelay = 20000;
+    retryAt = Date.now() + (connection.attempt ? Math.min(connection.studioDelay * 2 ** (connection.attempt - 1), 20000) : 0);
+    if (!lost) state("connecting");
+  });
+  document.addEventListener("htmx:ws:after:connection", () => state("live"));
+  document.addEventListener("htmx:ws:after:message:incoming", () => { heard = Date.now(); });
+  document.addEventListener("htmx:ws:close", ({ detail: { code, reason } }) => {
+    if (reason === "removed" || document.hidden) return;
+    if (code === 1000) return;
+    if (code === 4000) return state("done");
+    if (code === 4401) return state("out");
+    lost = true;
+    state("offline");
+    countdown();
+  });
+  addEventListener("online", reconnect);
+  // Whatever the socket missed, this asks for: slowly while it is live, sooner while it is not.
+  let lastAsked = Date.now();
+  setInterval(() => {
+    const live = document.body.dataset.live, ask = $("#reconcile");
+    if (!ask || document.hidden || live === "done" || live === "out") return;
+    if (Date.now() - lastAsked < (live === "live" ? 45000 : 15000)) return;
+    lastAsked = Date.now();
+    ask.dispatchEvent(new CustomEvent("studio:tick"));
+  }, 1000);
+  document.addEventListener("htmx:after:request", ({ detail }) => {
+    if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
+  });
+
+  // --- small things by attribute --------------------------------------------------------------------------------
+  document.addEventListener("click", (event) => {
+    const hit = (name) => event.target.closest(`[data-${name}]`);
+    let node;
+    if ((node = hit("copy"))) {
+      event.preventDefault();
+      const text = node.dataset.copy || $(node.dataset.copyFrom)?.textContent || "";
+      navigator.clipboard?.writeText(text).then(() => { node.classList.add("done"); setTimeout(() => node.classList.remove("done"), 1200); });
+    } else if ((node = hit("dialog"))) {
+      const dialog = $(node.dataset.dialog);
+      if (!dialog?.showModal) return;
+      event.preventDefault();
+      dialog.showModal();
+      $$(".editor", dialog).forEach(edit);
+    } else if ((node = hit("close"))) {
+      event.preventDefault();
+      node.closest("dialog").close();
+    } else if (hit("retry")) {
+      reconnect();
+    } else if ((node = hit("reveal"))) {
+      event.preventDefault();
+      node.closest("form").querySelector(".editor")?.studio?.reveal(Number(node.dataset.reveal));
+    } else if ((node = event.target.closest("a[href*='#s-']")) && node.pathname === location.pathname) {
+      setTimeout(unfold);
+    }
+  });
+  document.addEventListener("change", (event) => { if (event.target.dataset.submit !== undefined) event.target.form.requestSubmit(); });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.dataset.theme !== undefined) {
+      event.preventDefault();
+      const next = { system: "light", light: "dark", dark: "system" }[root.dataset.theme] || "light";
+      root.dataset.theme = next;
+      const data = new FormData(form);
+      data.set("theme", next);
+      fetch(form.action, { method: "POST", body: data, headers: { "HX-Request": "true" } });
+      $(".theme-word").textContent = next[0].toUpperCase() + next.slice(1);
+    }
+  });
+  function unfold() {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    const own = $("details", target);
+    if (own && target.matches("li.step")) own.open = true;
+    target.scrollIntoView({ block: "center" });
+  }
+  addEventListener("hashchange", unfold);
+
+  // --- JSON editors: a textarea that works, an editor over it where the script is there ------------------------
+  function edit(box) {
+    const area = $("textarea", box), host = $(".editor-host", box);
+    if (box.studio || !area || !host || !window.StudioEditor) return;
+    box.studio = StudioEditor.mount(host, {
+      doc: area.value,
+      label: area.getAttribute("aria-label") || area.labels?.[0]?.textContent.trim() || "JSON",
+      onChange(text) { area.value = text; area.dispatchEvent(new Event("input", { bubbles: true })); },
+      onSubmit() { area.form.requestSubmit(); },
+    });
+    area.hidden = true;
+    host.hidden = false;
+    area.labels?.[0]?.addEventListener("click", () => box.studio.focus());
+    mark(box.closest("form"));
+  }
+  function mark(form) {
+    const box = form && $(".editor", form);
+    if (!box) return;
+    const marks = $$("[data-from]", form).map((n) => ({ from: +n.dataset.from, to: +n.dataset.to, message: n.dataset.message }));
+    box.studio?.mark(marks);
+    box.classList.toggle("invalid", marks.length > 0);
+    $("textarea", box).setAttribute("aria-invalid", String(marks.length > 0));
+  }
+
+  // --- keys -------------------------------------------------------------------------------------------------------
+  let pending = "";
+  const GO = { h: "/", w: "/workflows/", i: "/instances/" };
+  function choose(step) {
+    const rows = $$("table.rows tbody tr[id]");
+    if (!rows.length) return;
+    const at = rows.findIndex((row) => row.classList.contains("selected"));
+    const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
+    rows[at]?.classList.remove("selected");
+    next.classList.add("selected");
+    next.scrollIntoView({ block: "nearest" });
+  }
+  document.addEventListener("keydown", (event) => {
+    const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable=true]");
+    if (event.ctrlKey || event.metaKey || event.altKey || typing || $("dialog[open]")) return;
+    const key = event.key;
+    if (pending === "g") {
+      pending = "";
+      if (GO[key]) location.assign(GO[key]);
+    } else if (key === "g") {
+      pending = "g";
+      setTimeout(() => { pending = ""; }, 900);
+    } else if (key === "/" && $("input[type=search]")) {
+      event.preventDefault();
+      $("input[type=search]").focus();
+    } else if (key === "j" || key === "k") choose(key === "j" ? 1 : -1);
+    else if (key === "Enter" && event.target === document.body) $("tr.selected a")?.click();
+    else if (key === "s") $("[data-key=start]")?.click();
+    else if (key === "t") $("form[data-theme]")?.requestSubmit();
+    else if (key === "?") $("#keys")?.showModal();
+  });
+
+  // --- beginnings -------------------------------------------------------------------------------------------------
+  document.addEventListener("htmx:after:swap", () => { tick(); wear(); for (const form of $$("form.marked")) mark(form); });
+  document.addEventListener("DOMContentLoaded", () => {
+    tick();
+    wear();
+    unfold();
+    $$(".editor").forEach((box) => box.closest("dialog") || edit(box));
+    $("[data-focus]")?.focus();
+    const status = $("dialog[data-open]");
+    if (status) { status.showModal(); $$(".editor", status).forEach(edit); }
+    if (!$("#live")) for (const dot of $$(".live")) dot.hidden = true;
+  });
+  addEventListener("pageshow", (event) => { if (event.persisted) reconnect(); });
+})();
