@@ -101,11 +101,11 @@ class WorkerLostError(RepriseError):
 class StepConfigError(RepriseError, ValueError):
     """A step was called with an option that it does not have, or with a value that breaks the option's rule."""
 
-    def __init__(self, option: str, value: object, rule: str, *, what: str = "step option") -> None:
+    def __init__(self, option: str, value: object, rule: str, *, what: str = "Step options") -> None:
         self.option = option
         self.value = _shown(value)
         self.rule = rule
-        super().__init__(f'The {what} "{option}" is {self.value}. {rule}')
+        super().__init__(f'{what}: "{option}" is {self.value}. {rule}')
 
 
 class ParkingError(RepriseError):

@@ -1,0 +1,150 @@
+"""Names, ids and the identities derived from them (CONTRACT.md, sections 4, 5 and 7)."""
+
+import hashlib
+import json
+import re
+import secrets
+import textwrap
+import threading
+import time
+import uuid
+from random import Random
+from typing import Literal, NamedTuple
+
+from engine.errors import InvalidNameError
+
+MAX_INSTANCE_ID, MAX_WORKFLOW_NAME, MAX_STEP_NAME, MAX_EVENT_TYPE = 100, 64, 256, 100
+RESERVED_PREFIX = "reprise:"
+
+_SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+# Control characters, and lone surrogates, which no text column can hold.
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+TOP = 0  # the parent of steps that the handler itself calls
+
+
+class StepIdentity(NamedTuple):
+    """What makes a step the same one on a replay; fixed synchronously when it is called."""
+
+    parent: int
+    kind: str
+    name: str
+    count: int  # type: ignore[assignment]  # the contract's word, though tuples have a method of that name
+
+
+class Counter:
+    """Hand out the occurrence numbers, from 1, of one replay cycle."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[int, str, str], int] = {}
+
+    def take(self, kind: str, name: str, *, parent: int = TOP, once: bool = False) -> StepIdentity:
+        """Identify the next occurrence; with `once`, the first one, however often it is called."""
+        key = (parent, kind, name)
+        count = 1 if once else self._counts.get(key, 0) + 1
+        self._counts[key] = max(count, self._counts.get(key, 0))
+        return StepIdentity(parent, kind, name, count)
+
+
+def check_instance_id(value: object) -> str:
+    return _slug(value, "an instance's id", MAX_INSTANCE_ID)
+
+
+def check_workflow_name(value: object) -> str:
+    return _slug(value, "a workflow's name", MAX_WORKFLOW_NAME)
+
+
+def check_step_name(value: object) -> str:
+    name = _text(value, "a step's name", MAX_STEP_NAME)
+    if name.startswith(RESERVED_PREFIX):
+        raise InvalidNameError(
+            "a step's name", name, f'The prefix "{RESERVED_PREFIX}" is reserved for the engine.'
+        )
+    return name
+
+
+def check_event_type(value: object) -> str:
+    return _text(value, "an event's type", MAX_EVENT_TYPE)
+
+
+def idempotency_key(
+    workflow: str,
+    instance_id: str,
+    generation: int,
+    path: tuple[StepIdentity, ...] | str,
+    phase: Literal["do", "rollback"] = "do",
+) -> str:
+    """Return the key that is the same on every attempt of a step, in every worker, and no other step's.
+
+    The path leads from the top to the step. Its rollback and another generation have keys of their own.
+    """
+    steps = path if isinstance(path, str) else [step[1:] for step in path]  # a parent's number may be a row's
+    return _digest("idempotency", workflow, instance_id, generation, steps, phase)
+
+
+def fingerprint(source: str) -> str:
+    """Identify a handler's source; its indentation as a whole, blank lines and trailing blanks do not count."""
+    lines = (line.rstrip() for line in textwrap.dedent(source.expandtabs()).splitlines())
+    return _digest("fingerprint", *(line for line in lines if line))
+
+
+def seed(workflow: str, instance_id: str, generation: int) -> str:
+    return _digest("seed", workflow, instance_id, generation)
+
+
+def seeded_random(workflow: str, instance_id: str, generation: int) -> Random:
+    """Return the generator behind `step.random`, the same at the start of every replay."""
+    return Random(int(seed(workflow, instance_id, generation), 16))
+
+
+def seeded_uuid4(seed: str, n: int) -> uuid.UUID:
+    """Return the n-th UUID of an instance's generation."""
+    return uuid.UUID(hex=_digest("uuid", seed, n), version=4)
+
+
+_clock_lock = threading.Lock()
+_last_tick = 0
+
+
+def new_instance_id() -> str:
+    """Return a UUIDv7: ids of one process sort in the order they were made, those of others to the millisecond."""
+    tick = _next_tick()
+    value = (tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
+    return str(uuid.UUID(int=value))
+
+
+def _next_tick() -> int:
+    """Count milliseconds with 12 bits of fraction; a clock that stands or steps back does not break the order."""
+    global _last_tick
+    now = time.time_ns()
+    tick = (now // 1_000_000) << 12 | (now % 1_000_000 << 12) // 1_000_000
+    with _clock_lock:
+        _last_tick = max(tick, _last_tick + 1)
+        return _last_tick
+
+
+def _slug(value: object, what: str, limit: int) -> str:
+    # fullmatch: `$` would take a newline at the end.
+    if not isinstance(value, str) or len(value) > limit or not _SLUG.fullmatch(value):
+        rule = (
+            f"It needs 1 to {limit} characters of A-Z, a-z, 0-9, _ and -, and must not begin with a hyphen."
+        )
+        raise InvalidNameError(what, value, rule)
+    return value
+
+
+def _text(value: object, what: str, limit: int) -> str:
+    if not isinstance(value, str):
+        raise InvalidNameError(what, value, "It must be a text.")
+    if not value.strip() or len(value) > limit:
+        raise InvalidNameError(
+            what, value, f"It needs 1 to {limit} characters, not all of them blank; it has {len(value):,}."
+        )
+    if _UNFIT.search(value):
+        raise InvalidNameError(what, value, "It must not hold control characters or lone surrogates.")
+    return value
+
+
+def _digest(*parts: object) -> str:
+    # JSON keeps the parts apart: ("a", "b-c") and ("a-b", "c") must not meet.
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

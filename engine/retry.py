@@ -1,0 +1,213 @@
+"""The options of a step: what they may be, how they merge, and when the next attempt is due. Decides, writes nothing."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from enum import StrEnum
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from engine.durations import parse_duration
+from engine.errors import (
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    NonDeterminismError,
+    NonRetryableError,
+    ParkingError,
+    StepConfigError,
+    StepError,
+    UnknownWorkflowError,
+)
+
+if TYPE_CHECKING:
+    from engine.serialization import JSON
+
+MAX_ATTEMPTS = 1000
+MAX_DELAY = timedelta(days=1)
+
+# What a second attempt cannot change. A nested step that failed for good is recorded: it would fail the same way again.
+_NOT_RETRIED = (
+    NonRetryableError,
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    NonDeterminismError,
+    ParkingError,
+    StepConfigError,
+    StepError,
+    UnknownWorkflowError,
+)
+
+# Called with (StepContext, error), for the delay before backoff; may be async.
+DelayFunction = Callable[[Any, BaseException], Any]
+
+
+class Backoff(StrEnum):
+    EXPONENTIAL = "exponential"
+    LINEAR = "linear"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    """The options in force for a step; those recorded at its first start stay so for all of its attempts."""
+
+    max_attempts: int = 5
+    delay: timedelta | DelayFunction = timedelta(seconds=1)
+    backoff: Backoff = Backoff.EXPONENTIAL
+    max_delay: timedelta = timedelta(minutes=5)
+    jitter: float = 0.0
+    timeout: timedelta = timedelta(minutes=10)
+    once: bool = False
+    sensitive: bool = False
+
+    @classmethod
+    def make(cls, what: str = "Step options", /, **options: object) -> "StepOptions":
+        """Validate options over the defaults of CONTRACT.md. `what` begins the message of a StepConfigError."""
+        return cls().override(what, **options)
+
+    def override(self, what: str = "Step options", /, **options: object) -> "StepOptions":
+        """Validate a call's options over these (a workflow's defaults)."""
+        if not options:
+            return self
+        checked: dict[str, Any] = {}
+        for option, value in options.items():
+            try:
+                checked[option] = _READERS[option](value)
+            except KeyError:
+                raise StepConfigError(option, value, _unknown(option), what=what) from None
+            except ValueError as problem:
+                raise StepConfigError(option, value, str(problem), what=what) from None
+        delay = checked.get("delay")
+        if isinstance(delay, timedelta) and "max_delay" not in checked and delay > self.max_delay:
+            checked["max_delay"] = (
+                delay  # else the default cap would shorten, unasked, a delay that was asked for
+            )
+        return replace(self, **checked)
+
+    def to_json(self) -> "dict[str, JSON]":
+        """Give the options as they are recorded: durations in seconds, a delay function as `"function"`."""
+        return {
+            "max_attempts": self.max_attempts,
+            "delay": self.delay.total_seconds() if isinstance(self.delay, timedelta) else "function",
+            "backoff": self.backoff.value,
+            "max_delay": self.max_delay.total_seconds(),
+            "jitter": self.jitter,
+            "timeout": self.timeout.total_seconds(),
+            "once": self.once,
+            "sensitive": self.sensitive,
+        }
+
+    @classmethod
+    def from_json(
+        cls, data: "Mapping[str, JSON]", *, delay: timedelta | DelayFunction | None = None
+    ) -> "StepOptions":
+        """Read recorded options. `delay` is the code's present one: it stands in for a function that was recorded."""
+        known = {option: value for option, value in data.items() if option in _READERS}
+        if known.get("delay") == "function":
+            return cls().override(
+                "Recorded options", **{**known, "delay": cls().delay if delay is None else delay}
+            )
+        return cls().override("Recorded options", **known)
+
+
+def backoff_delay(
+    options: StepOptions, attempt: int, *, base: timedelta | None = None, rng: Random | None = None
+) -> timedelta:
+    """Return how long to wait after `attempt` (from 1) failed; between 0 and `max_delay`, jitter included.
+
+    `base` is what a delay function returned; without one it is the options' fixed delay.
+    """
+    if base is None:
+        if not isinstance(options.delay, timedelta):
+            raise TypeError("The delay is a function: call it, and give its result as base.")
+        base = options.delay
+    limit = _micros(options.max_delay)
+    micros = min(_micros(base) * _factor(options.backoff, attempt), limit)
+    if options.jitter and rng is not None:
+        micros = min(round(micros * (1 + options.jitter * rng.uniform(-1, 1))), limit)
+    return timedelta(microseconds=max(micros, 0))
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Tell whether a further attempt may help: not after a NonRetryableError, nor a value that cannot be stored."""
+    return not isinstance(error, _NOT_RETRIED)
+
+
+def _factor(backoff: Backoff, attempt: int) -> int:
+    if backoff is Backoff.EXPONENTIAL:
+        return 1 << min(attempt - 1, MAX_ATTEMPTS)  # an integer: no attempt overflows
+    return attempt if backoff is Backoff.LINEAR else 1
+
+
+def _micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
+
+
+def _read_max_attempts(value: object) -> int:
+    if type(value) is not int or not 1 <= value <= MAX_ATTEMPTS:
+        raise ValueError(f"It must be an integer from 1 (no retry) to {MAX_ATTEMPTS:,}.")
+    return value
+
+
+def _read_delay(value: object) -> timedelta | DelayFunction:
+    if callable(value):
+        return value
+    return _read_pause(value)
+
+
+def _read_pause(value: object) -> timedelta:
+    delay = parse_duration(value, what="delay")  # type: ignore[arg-type]  # it refuses every other type itself
+    if delay > MAX_DELAY:
+        raise ValueError("Between two attempts there may be one day at most.")
+    return delay
+
+
+def _read_timeout(value: object) -> timedelta:
+    timeout = parse_duration(value, what="timeout")  # type: ignore[arg-type]  # it refuses every other type itself
+    if not timeout:
+        raise ValueError("It must be longer than 0: no body could end in time.")
+    return timeout
+
+
+def _read_backoff(value: object) -> Backoff:
+    if isinstance(value, str) and value in list(Backoff):
+        return Backoff(value)
+    raise ValueError('It must be "exponential", "linear" or "constant".')
+
+
+def _read_jitter(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError("It must be a number from 0 to 1: the part of the delay by which it varies.")
+    return float(value)
+
+
+def _read_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("It must be True or False.")  # noqa: TRY004 - every reader raises ValueError
+    return value
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "max_attempts": _read_max_attempts,
+    "delay": _read_delay,
+    "backoff": _read_backoff,
+    "max_delay": _read_pause,
+    "jitter": _read_jitter,
+    "timeout": _read_timeout,
+    "once": _read_flag,
+    "sensitive": _read_flag,
+}
+
+# Names that people bring from other systems.
+_TWINS = {"limit": "max_attempts", "retries": "max_attempts", "attempts": "max_attempts"}
+
+
+def _unknown(option: str) -> str:
+    near = _TWINS.get(option) or next(iter(difflib.get_close_matches(option, _READERS, n=1)), None)
+    hint = f' Did you mean "{near}"?' if near else ""
+    return f"There is no such option.{hint} A step takes {', '.join(field.name for field in fields(StepOptions))}."
