@@ -1,0 +1,304 @@
+"""The why-line: one sentence that says where an instance stands and what it waits for.
+
+Pure: plain data in, a sentence in parts out. The same sentence serves the page, the list and whoever asks later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from engine.durations import format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time that ticks in the browser: `until`, `since`, `ago` or `moment`."""
+
+    kind: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A name from somebody's program."""
+
+    text: str
+
+
+Part = str | Moment | Code
+Sentence = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step that has begun and has not ended."""
+
+    seq: int
+    name: str
+    kind: str
+    is_waiting: bool
+    started_at: datetime
+    wake_at: datetime | None = None
+    attempts: int = 0
+    max_attempts: int | None = None
+    lost: int = 0
+    event_types: tuple[str, ...] = ()
+    worker: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a person did to the instance, and why."""
+
+    actor: str
+    at: datetime
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the sentence is made from."""
+
+    status: str
+    waiting_for: str
+    workflow: str
+    now: datetime
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    paused_at: datetime | None = None
+    wake_at: datetime | None = None
+    servers: int = 0
+    slots_free: int = 0
+    steps: Sequence[OpenStep] = ()
+    steps_complete: int = 0
+    deed: Deed | None = None
+    error: dict[str, object] | None = field(default=None)
+
+
+def explain(facts: Situation) -> Sentence:
+    """Say it in one sentence."""
+    return _capital(_explain(facts))
+
+
+def _explain(facts: Situation) -> Sentence:
+    tell = {
+        "queued": _queued,
+        "running": _running,
+        "waiting": _waiting,
+        "waiting_for_pause": _pausing,
+        "paused": _paused,
+        "complete": _complete,
+        "errored": _errored,
+        "terminated": _terminated,
+    }[facts.status]
+    return tell(facts)
+
+
+def in_short(facts: Situation) -> Sentence:
+    """Say it in a few words, for a row of a list."""
+    step = _first(facts.steps)
+    if facts.status == "queued":
+        return ("no worker serves it",) if not facts.servers else ("waits for a worker",)
+    if facts.status == "errored":
+        return (_error_text(facts.error),)
+    if facts.status == "terminated":
+        return (_quoted(facts.deed.reason) if facts.deed and facts.deed.reason else _abort_reason(facts),)
+    if facts.status == "paused":
+        return ("by ", facts.deed.actor or "a program") if facts.deed else ("paused",)
+    if facts.status == "complete" or step is None:
+        return ()
+    if step.is_waiting and step.kind == "do":
+        return (_turn(step), Moment("until", step.wake_at or facts.now), " · ", Code(step.name), *_because(step))
+    if step.is_waiting and step.kind == "sleep":
+        return ("until ", Moment("moment", step.wake_at or facts.now), " · ", Code(step.name))
+    if step.is_waiting:
+        return ("for ", *_types(step))
+    return (Code(step.name), f" · attempt {step.attempts}" if step.attempts > 1 else "")
+
+
+def _capital(sentence: Sentence) -> Sentence:
+    first, *rest = sentence
+    return (first[:1].upper() + first[1:], *rest) if isinstance(first, str) else sentence
+
+
+def as_text(sentence: Sentence, now: datetime) -> str:
+    """Write the sentence out as plain text."""
+    return "".join(_word(part, now) for part in sentence)
+
+
+def _word(part: Part, now: datetime) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Code):
+        return f"“{part.text}”"
+    if part.kind == "until":
+        return f"in {format_duration(part.at - now)}" if part.at > now else "due"
+    if part.kind == "moment":
+        return f"{part.at:%Y-%m-%d %H:%M:%S} UTC"
+    passed = format_duration(max(now - part.at, timedelta(0)))
+    return f"{passed} ago" if part.kind == "ago" else passed
+
+
+def _queued(facts: Situation) -> Sentence:
+    since = facts.wake_at or facts.created_at
+    if not facts.servers:
+        return (
+            "No worker serves ",
+            Code(facts.workflow),
+            ". It has waited for ",
+            Moment("since", since),
+            " and starts when one comes.",
+        )
+    there = f"{_many(facts.servers, 'worker serves', 'workers serve')} "
+    busy = "" if facts.slots_free else ", all slots busy"
+    return ("Waiting for a worker for ", Moment("since", since), ". ", there, Code(facts.workflow), f"{busy}.")
+
+
+def _running(facts: Situation) -> Sentence:
+    if not facts.steps:
+        return ("The handler runs; no step is open.",)
+    return (*_step(_leading(facts.steps), facts), *_beside(facts))
+
+
+def _waiting(facts: Situation) -> Sentence:
+    step = _first(facts.steps)
+    if step is None:
+        return ("Waiting", *_nobody(facts))
+    return (*_step(step, facts), *_beside(facts), *_nobody(facts))
+
+
+def _pausing(facts: Situation) -> Sentence:
+    running = [step for step in facts.steps if not step.is_waiting]
+    what: Sentence = ("it stands still",) if not running else _label(running[0])
+    return ("Pausing", *_by(facts.deed), ": what runs is finished first, ", *what, ".")
+
+
+def _paused(facts: Situation) -> Sentence:
+    return ("Paused", *_by(facts.deed), ". Nothing new starts and timers stand still until it is resumed.")
+
+
+def _complete(facts: Situation) -> Sentence:
+    took = (facts.finished_at or facts.now) - (facts.started_at or facts.created_at)
+    steps = f" with {_many(facts.steps_complete, 'step', 'steps')}" if facts.steps_complete else ""
+    return (f"Completed in {format_duration(took)}{steps}.",)
+
+
+def _errored(facts: Situation) -> Sentence:
+    error = facts.error or {}
+    name, attempts = error.get("step"), error.get("attempts")
+    where: Sentence = ("Failed at step ", Code(str(name))) if name else ("Failed",)
+    after = (
+        f" (after {_many(attempts, 'attempt', 'attempts')})" if isinstance(attempts, int) and attempts else ""
+    )
+    return (*where, f"{after}: {_error_text(error)}")
+
+
+def _terminated(facts: Situation) -> Sentence:
+    kept = f" {_many(facts.steps_complete, 'finished step stays', 'finished steps stay')} done."
+    if facts.deed is None:
+        reason = _abort_reason(facts)
+        return ("The workflow ended itself", f": {reason}." if reason else ".", kept)
+    return ("Terminated", *_by(facts.deed), ".", kept)
+
+
+def _step(step: OpenStep, facts: Situation) -> Sentence:
+    if not step.is_waiting:
+        where = f" on {step.worker}" if step.worker else ""
+        turn = f", attempt {step.attempts}{_of(step)}" if step.attempts > 1 else ""
+        return (*_label(step), f" runs{where} for ", Moment("since", step.started_at), f"{turn}.")
+    if step.kind == "do":
+        wake = step.wake_at or facts.now
+        failed = f" failed {'once' if step.attempts == 1 else f'{step.attempts} times'}"
+        return (
+            *_label(step),
+            failed,
+            *_because(step),
+            ". Next attempt ",
+            Moment("until", wake),
+            f" ({_turn(step).strip()}).",
+        )
+    if step.kind == "sleep":
+        wake = step.wake_at or facts.now
+        return ("Sleeps at ", *_label(step), " until ", Moment("moment", wake), " (", Moment("until", wake), ").")
+    limit: Sentence = (" without a time limit",)
+    if step.wake_at is not None:
+        limit = (" until ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ")")
+    return ("Waits for ", *_types(step), " at ", *_label(step), *limit, ".")
+
+
+def _leading(steps: Sequence[OpenStep]) -> OpenStep:
+    """Choose what to speak of while it runs: a body before a back-off before a wait, the innermost of those."""
+    bodies = [step for step in steps if not step.is_waiting]
+    return bodies[-1] if bodies else _first(steps) or steps[0]
+
+
+def _first(steps: Sequence[OpenStep]) -> OpenStep | None:
+    """Choose what it waits for first: what comes due next, and before it what runs."""
+    return min(steps, key=_due, default=None)
+
+
+def _due(step: OpenStep) -> tuple[bool, float, int]:
+    return step.is_waiting, step.wake_at.timestamp() if step.wake_at else float("inf"), step.seq
+
+
+def _beside(facts: Situation) -> Sentence:
+    more = len(facts.steps) - 1
+    return (f" {_many(more, 'other step is', 'other steps are')} open beside it.",) if more > 0 else ()
+
+
+def _nobody(facts: Situation) -> Sentence:
+    return () if facts.servers else (" No worker serves ", Code(facts.workflow), " now.")
+
+
+def _label(step: OpenStep) -> Sentence:
+    return (f"step {step.seq} ", Code(step.name))
+
+
+def _types(step: OpenStep) -> Sentence:
+    names = step.event_types or (step.name,)
+    parts: list[Part] = ["event "]
+    for index, name in enumerate(names):
+        parts += [" or ", Code(name)] if index else [Code(name)]
+    return tuple(parts)
+
+
+def _turn(step: OpenStep) -> str:
+    return f"attempt {step.attempts + 1}{_of(step)} "
+
+
+def _of(step: OpenStep) -> str:
+    # Attempts that a dying worker lost have a budget of their own.
+    return f" of {step.max_attempts + step.lost}" if step.max_attempts else ""
+
+
+def _because(step: OpenStep) -> Sentence:
+    return (f" · {step.error}",) if step.error else ()
+
+
+def _by(deed: Deed | None) -> Sentence:
+    if deed is None:
+        return ()
+    reason = f": {_quoted(deed.reason)}" if deed.reason else ""
+    return (f" by {deed.actor or 'a program'} ", Moment("ago", deed.at), reason)
+
+
+def _abort_reason(facts: Situation) -> str:
+    return str((facts.error or {}).get("message") or "")
+
+
+def _error_text(error: dict[str, object] | None) -> str:
+    kind, message = (error or {}).get("type") or "an unknown error", (error or {}).get("message")
+    text = f"{kind}: {message}" if message else f"{kind}"
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _quoted(text: str) -> str:
+    return f"“{text}”"
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
