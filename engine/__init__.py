@@ -1,0 +1,1 @@
+"""Durable execution for Django; knows nothing of HTTP."""

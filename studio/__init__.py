@@ -1,0 +1,1 @@
+"""The web application: watch and steer the workflows that `engine` runs."""

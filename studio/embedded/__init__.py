@@ -1,0 +1,7 @@
+"""A real PostgreSQL out of a wheel, for everyone who has not set DATABASE_URL."""
+
+from studio.embedded.address import DATABASE, USER, socket_dir
+from studio.embedded.place import EmbeddedError, Place, find_place
+from studio.embedded.server import EmbeddedServer
+
+__all__ = ["DATABASE", "USER", "EmbeddedError", "EmbeddedServer", "Place", "find_place", "socket_dir"]

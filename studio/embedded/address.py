@@ -1,0 +1,26 @@
+"""Where the embedded server listens; known without asking it, so settings can name it before it runs."""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+USER = "reprise"
+DATABASE = "reprise"
+SOCKET_NAME = ".s.PGSQL.5432"
+
+# The kernel keeps a socket's address in 108 bytes (104 on macOS), its closing zero included.
+MAX_SOCKET_PATH = 103
+
+
+def data_dir(home: Path) -> Path:
+    return home / "pg"
+
+
+def socket_dir(home: Path) -> Path:
+    """Name the directory of the server's socket: beside the data, or a short one where that path is too long."""
+    beside = data_dir(home)
+    if len(os.fsencode(beside / SOCKET_NAME)) <= MAX_SOCKET_PATH:
+        return beside
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"reprise-{digest}"

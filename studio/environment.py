@@ -1,0 +1,175 @@
+"""Read the settings that people give through environment variables, and refuse what is unsafe.
+
+Pure: takes a mapping, returns values or raises. `studio.settings` turns them into Django's settings.
+"""
+
+import ipaddress
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+MIN_SECRET_LENGTH = 50
+
+
+class SettingError(Exception):
+    """An environment variable has a value that cannot be used; the message names it and says what can."""
+
+
+class Role(StrEnum):
+    """What a process is for; decides how it holds its database connections."""
+
+    WEB = "web"
+    CLUSTER = "cluster"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True)
+class Environment:
+    home: Path
+    database_url: str | None
+    host: str
+    port: int
+    origins: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
+    apps: tuple[str, ...]
+    workers: int
+    slots: int
+    role: Role
+    is_demo: bool
+    is_debug: bool
+
+    @property
+    def is_secure(self) -> bool:
+        """Tell whether people reach the Studio over TLS (through the proxy that REPRISE_ORIGIN names)."""
+        return all(origin.startswith("https://") for origin in self.origins)
+
+    @property
+    def is_production(self) -> bool:
+        return self.database_url is not None or not is_loopback(self.host)
+
+
+def read_environment(variables: Mapping[str, str], *, project: Path) -> Environment:
+    """Read every setting of the README's table; raise SettingError at the first that is wrong or unsafe."""
+    host = variables.get("HOST") or "127.0.0.1"
+    port = _whole(variables, "PORT", default=8000, lowest=1, highest=65535)
+    given_origins = tuple(_origin(item) for item in _list(variables, "REPRISE_ORIGIN"))
+    hosts = _allowed_hosts(variables, given_origins)
+    environment = Environment(
+        home=_home(variables, project),
+        database_url=variables.get("DATABASE_URL") or None,
+        host=host,
+        port=port,
+        origins=given_origins or tuple(f"http://{name}:{port}" for name in hosts),
+        allowed_hosts=hosts,
+        apps=_list(variables, "REPRISE_APPS"),
+        workers=_whole(variables, "REPRISE_WORKERS", default=2, lowest=1, highest=64),
+        slots=_whole(variables, "REPRISE_SLOTS", default=64, lowest=1, highest=10_000),
+        role=_role(variables),
+        is_demo=_flag(variables, "REPRISE_DEMO"),
+        is_debug=_flag(variables, "DEBUG"),
+    )
+    if environment.is_production and environment.is_debug:
+        raise SettingError(
+            "DEBUG=1 shows settings and source to everyone: it is refused when DATABASE_URL is set or HOST is not a "
+            "loopback address. Unset DEBUG."
+        )
+    return environment
+
+
+def secret_key(variables: Mapping[str, str], home: Path) -> str:
+    """Return SECRET_KEY, or the key kept under `home`, made at the first call."""
+    given = variables.get("SECRET_KEY")
+    if given:
+        if len(given) < MIN_SECRET_LENGTH or given.startswith("django-insecure-") or len(set(given)) < 5:
+            raise SettingError(
+                f"SECRET_KEY is too weak: it takes {MIN_SECRET_LENGTH} random characters or more, without the prefix "
+                "django-insecure-. Unset it to have one made and kept under REPRISE_HOME."
+            )
+        return given
+    path = home / "secret_key"
+    if not path.exists():
+        _make_secret(home, path)
+    return path.read_text().strip()
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _make_secret(home: Path, path: Path) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    draft = home / f".secret_key.{os.getpid()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(64))
+    try:
+        # link, not rename: of two first starts at once, both must end up with the same key.
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _home(variables: Mapping[str, str], project: Path) -> Path:
+    given = variables.get("REPRISE_HOME")
+    return Path(given).expanduser().resolve() if given else (project / ".reprise").resolve()
+
+
+def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tuple[str, ...]:
+    given = _list(variables, "ALLOWED_HOSTS")
+    if "*" in given:
+        raise SettingError(
+            "ALLOWED_HOSTS=* would accept requests and sockets under any name. List the names that people use."
+        )
+    if given:
+        return given
+    named = tuple(urlsplit(origin).hostname or "" for origin in origins)
+    return named or LOOPBACK_HOSTS
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise SettingError(
+            f'REPRISE_ORIGIN holds "{text}": it takes a scheme, a host and maybe a port, as https://studio.example.'
+        )
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _role(variables: Mapping[str, str]) -> Role:
+    text = variables.get("REPRISE_ROLE") or Role.COMMAND
+    try:
+        return Role(text)
+    except ValueError:
+        raise SettingError(f'REPRISE_ROLE is "{text}": it takes one of {", ".join(Role)}.') from None
+
+
+def _list(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in variables.get(name, "").split(",") if item.strip())
+
+
+def _flag(variables: Mapping[str, str], name: str) -> bool:
+    text = variables.get(name, "").strip().lower()
+    if text in ("", "0", "off", "false", "no"):
+        return False
+    if text in ("1", "on", "true", "yes"):
+        return True
+    raise SettingError(f'{name} is "{variables[name]}": it takes 1 or 0.')
+
+
+def _whole(variables: Mapping[str, str], name: str, *, default: int, lowest: int, highest: int) -> int:
+    text = variables.get(name) or str(default)
+    if not (text.isascii() and text.isdigit()) or not lowest <= int(text) <= highest:
+        raise SettingError(f'{name} is "{text}": it takes a whole number from {lowest} to {highest}.')
+    return int(text)

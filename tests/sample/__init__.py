@@ -1,0 +1,1 @@
+"""An app as people write it: workflows that tests start."""
