@@ -1,21 +1,39 @@
-# Two commands matter: `make run` and `make test`. Everything else serves them.
-SHELL := /bin/bash
-.SHELLFLAGS := -eu -o pipefail -c
+# Two commands matter: `make run` and `make test`.
+
 .DEFAULT_GOAL := help
-.ONESHELL:
-MAKEFLAGS += --no-print-directory
+.PHONY: help env env-run env-test run test check fmt lock chromium
+.SUFFIXES:
 
-.PHONY: help env lock
+PY := .venv/bin/python
 
-help:  ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+help:
+	@awk -F ' *## *' '/^[a-z-]+:.*##/ { split($$1, target, ":"); printf "  make %-8s %s\n", target[1], $$2 }' Makefile
 
-env:  ## Make .venv from the lock files
-	@python3 -m venv .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
+	@REPRISE_DEMO=$${REPRISE_DEMO:-1} exec $(PY) manage.py studio
 
-lock:  ## Make the lock files anew (needs uv)
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --constraint requirements/constraints.txt pyproject.toml -o requirements/run.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev \
-	  --constraint requirements/run.txt pyproject.toml -o requirements/dev.txt
+test: env-test chromium ## Run the whole test suite
+	@$(PY) -m pytest -q
+
+check: env-test ## Format, lint, types, imports, templates, settings, migrations, then the tests
+	@sh scripts/check
+	@$(MAKE) --no-print-directory test
+
+fmt: env-test ## Format code and templates
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix-only --quiet .
+	@find templates studio -name '*.html' -exec $(PY) -m djade {} + || true
+
+env: env-test ## Make .venv with everything, without running anything
+
+env-run:
+	@sh scripts/environment run
+
+env-test:
+	@sh scripts/environment dev
+
+chromium:
+	@sh scripts/chromium
+
+lock: ## Make the lock files anew from pyproject.toml (needs uv)
+	@sh scripts/lock

@@ -47,7 +47,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "studio.middleware.RequestIdMiddleware",
+    "studio.request_ids.RequestIdMiddleware",
+    "studio.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -56,10 +57,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    # Every page wants a login unless its view says otherwise.
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # Last, so that what it renders has a user, messages and htmx's headers.
+    "studio.middleware.AccessMiddleware",
 ]
 
 ROOT_URLCONF = "studio.urls"
@@ -112,8 +113,8 @@ Q_CLUSTER = {
     "catch_up": False,
     # 0.5 counts down to zero exactly; with most other values a worker hung in C code is never killed.
     "guard_cycle": 0.5,
-    # One process forks all others; at WARNING it stays quiet about each of them.
-    "log_level": "INFO",
+    # At INFO it tells of every shift that starts and ends.
+    "log_level": "WARNING",
 }
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -188,10 +189,10 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 0
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "studio.middleware.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "studio.request_ids.RequestIdFilter"}},
     "formatters": {
         "plain": {
-            "()": "studio.middleware.OneLineFormatter",
+            "()": "studio.request_ids.OneLineFormatter",
             "format": "{asctime} {levelname} {name} [{request_id}] {message}",
             "style": "{",
         }
@@ -203,6 +204,6 @@ LOGGING = {
     "loggers": {
         "django": {"level": "INFO", "propagate": True, "handlers": []},
         "django.server": {"level": "INFO", "propagate": True, "handlers": []},
-        "django-q": {"level": "INFO", "propagate": False, "handlers": ["stderr"]},
+        "django-q": {"level": "WARNING", "propagate": False, "handlers": ["stderr"]},
     },
 }

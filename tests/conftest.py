@@ -37,10 +37,6 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
         settings.DATABASES["default"]["HOST"] = str(socket_dir(server.home))
 
 
-def pytest_unconfigure() -> None:
-    shutil.rmtree(settings.REPRISE_HOME, ignore_errors=True)
-
-
 def _fast_directory() -> str | None:
     memory = Path("/dev/shm")
     return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > ENOUGH_MEMORY else None

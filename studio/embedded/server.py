@@ -66,6 +66,11 @@ class EmbeddedServer:
         self.process.kill()
         self.process.wait()
 
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether a server that was started has ended by itself."""
+        return self.process is not None and self.process.poll() is not None
+
     def dsn(self, database: str = DATABASE) -> str:
         return make_conninfo(
             host=str(socket_dir(self.home)), user=USER, dbname=database, connect_timeout=5

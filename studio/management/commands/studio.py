@@ -1,0 +1,26 @@
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from studio.embedded import EmbeddedError
+from studio.supervisor.address import AddressError
+from studio.supervisor.database import DatabaseError
+from studio.supervisor.first_account import PasswordError
+from studio.supervisor.home import AlreadyRunningError
+from studio.supervisor.supervise import run
+
+
+class Command(BaseCommand):
+    help = "Start the database (unless DATABASE_URL is set), the web process and the workers; Ctrl-C stops them all."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            run(settings.ENVIRONMENT)
+        except (EmbeddedError, AddressError, DatabaseError, PasswordError, AlreadyRunningError) as error:
+            raise CommandError(str(error)) from None
+        except PermissionError as error:
+            raise CommandError(
+                f"{os.fspath(error.filename or '')}: no right to write there. Set REPRISE_HOME to a directory of yours."
+            ) from None

@@ -1,0 +1,61 @@
+"""The address that the web process listens on."""
+
+import errno
+import socket
+
+
+class AddressError(Exception):
+    """Nothing can listen there; the message says why and what to do."""
+
+
+def require_free(host: str, port: int) -> None:
+    """Raise AddressError unless `host`:`port` can be listened on."""
+    for family, address in _resolve(host, port):
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            # As the server itself does: connections of a former run that still linger are no obstacle.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                raise AddressError(_explain(error, host, port)) from None
+
+
+def answers(host: str, port: int) -> bool:
+    """Tell whether something accepts connections there."""
+    for family, address in _resolve(_reachable(host), port):
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(address) == 0:
+                return True
+    return False
+
+
+def url(host: str, port: int) -> str:
+    """The address as people type it."""
+    name = _reachable(host)
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
+
+
+def _resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise AddressError(f'HOST is "{host}", which is no address of this machine: {error.strerror}.') from None
+    return [(family, address) for family, _, _, _, address in found[:1]]
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} on {host} is taken by another program. Stop that one, "
+            f"or choose another port: PORT={port + 1 if port < 65535 else 8000} make run"
+        )
+    if error.errno == errno.EACCES:
+        return f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 make run"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f'HOST is "{host}", which is no address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of them.'
+    return f"Cannot listen on {host} port {port}: {error.strerror}."

@@ -1,0 +1,28 @@
+"""What the supervisor writes to the terminal: its own words, and its programs' lines with their name before them."""
+
+from typing import TextIO
+
+NAME_WIDTH = 8
+
+
+class Console:
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+
+    def say(self, text: str) -> None:
+        for line in text.splitlines():
+            self._write(f"{'reprise':<{NAME_WIDTH}}│ {line}")
+
+    def pass_on(self, name: str, line: str) -> None:
+        self._write(f"{name:<{NAME_WIDTH}}│ {line}")
+
+    def say_once(self, account: str, password: str) -> None:
+        """Show the made-up password; it is kept nowhere else."""
+        self.say(f"First account: {account}   one-time password: {password}   (shown only now; change it after signing in)")
+
+    def _write(self, line: str) -> None:
+        try:
+            print(line, file=self.out, flush=True)
+        except OSError:
+            # Whoever read our output is gone; the programs go on.
+            pass

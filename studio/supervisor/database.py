@@ -1,0 +1,48 @@
+"""Bring the database to what the code expects, whoever runs it."""
+
+from django.core.management import call_command
+from django.db import OperationalError, connection, connections
+
+OLDEST_VERSION = 15
+# Any number will do, as long as every supervisor uses this one.
+MIGRATION_LOCK = 7_737_001
+
+
+class DatabaseError(Exception):
+    """The database cannot be used; the message says why and what to do."""
+
+
+def prepare() -> None:
+    """Check that the database answers and is new enough, then migrate it; one supervisor at a time."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        raise DatabaseError(
+            f"The database {_name()} does not answer: {_first_line(error)}. Check DATABASE_URL, or unset it to use the "
+            "embedded one."
+        ) from None
+    if connection.pg_version < OLDEST_VERSION * 10_000:  # type: ignore[attr-defined]
+        raise DatabaseError(
+            f"The database {_name()} is PostgreSQL {connection.pg_version // 10_000}; "  # type: ignore[attr-defined]
+            f"Reprise needs {OLDEST_VERSION} or newer."
+        )
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+
+
+def let_go() -> None:
+    """Close this process's connections: the supervisor needs none while it watches."""
+    connections.close_all()
+
+
+def _name() -> str:
+    settings = connection.settings_dict
+    return f"{settings['NAME']} on {settings['HOST'] or 'the default host'}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,34 @@
+"""The programs that the supervisor runs, each as it also runs alone in production."""
+
+import os
+import sys
+from pathlib import Path
+
+from studio.environment import Environment, Role
+from studio.supervisor.child import Child
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+# A message to a socket is a few words; the default of a mebibyte is an invitation.
+MAX_SOCKET_MESSAGE = 64 * 1024
+
+
+def web(environment: Environment) -> Child:
+    command = [sys.executable, "-m", "daphne", "-v", "0", "--no-server-name"]
+    command += ["-b", environment.host, "-p", str(environment.port)]
+    command += ["--http-timeout", "60", "--application-close-timeout", "5"]
+    command += ["--websocket-max-message-size", str(MAX_SOCKET_MESSAGE)]
+    command += ["--websocket-max-frame-size", str(MAX_SOCKET_MESSAGE)]
+    command += ["studio.asgi:application"]
+    return Child("web", command, _variables(Role.WEB), grace=5)
+
+
+def cluster(environment: Environment) -> Child:
+    """The cluster gives running bodies 10 s; the rest is for giving the leases back."""
+    command = [sys.executable, str(PROJECT / "manage.py"), "qcluster"]
+    return Child("workers", command, _variables(Role.CLUSTER), grace=15)
+
+
+def _variables(role: Role) -> dict[str, str]:
+    path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.environ | {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}

@@ -1,0 +1,161 @@
+"""Start everything, watch it, take it down: the main path of `manage.py studio`."""
+
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from studio.embedded import EmbeddedError, EmbeddedServer
+from studio.environment import Environment
+from studio.supervisor import address, database, programs
+from studio.supervisor.child import FIRST_PAUSE, LONGEST_PAUSE, Child
+from studio.supervisor.console import Console
+from studio.supervisor.first_account import NAME, make_first_account
+from studio.supervisor.home import hold
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+GLANCE = 0.2
+
+
+class StopRequestedError(BaseException):
+    """A signal asked to stop before everything was up. Like KeyboardInterrupt, nobody may take it for an error."""
+
+
+class Supervisor:
+    """Owns the embedded database, the web process and the cluster; none of them outlives it."""
+
+    def __init__(self, environment: Environment, console: Console) -> None:
+        self.environment = environment
+        self.console = console
+        self.server = None if environment.database_url else EmbeddedServer(environment.home)
+        self.server_pause = FIRST_PAUSE
+        self.web = programs.web(environment)
+        self.cluster = programs.cluster(environment)
+        self.stops = 0
+        self.is_starting = True
+        self.is_announced = False
+
+    def run(self) -> None:
+        """Return when a signal has asked to stop and everything has stopped."""
+        host, port = self.environment.host, self.environment.port
+        with self._signals(), hold(self.environment.home, address.url(host, port)):
+            try:
+                address.require_free(host, port)
+                self._start()
+                self.is_starting = False
+                self._watch()
+            except StopRequestedError:
+                pass
+            finally:
+                self.is_starting = False
+                self._stop()
+
+    def _start(self) -> None:
+        if self.server:
+            self.console.say("Starting the embedded PostgreSQL")
+            self.server.start()
+        database.prepare()
+        password = make_first_account(os.environ.get("REPRISE_ADMIN_PASSWORD"))
+        database.let_go()
+        if password:
+            self.console.say_once(NAME, password)
+        now = time.monotonic()
+        self.web.start(now)
+        self.cluster.start(now)
+
+    def _watch(self) -> None:
+        while not self.stops:
+            self._wait()
+            self._print_output()
+            self._announce()
+            self._revive(time.monotonic())
+
+    def _wait(self) -> None:
+        """Wait for output, at most a glance: ends are looked for at each."""
+        with selectors.DefaultSelector() as selector:
+            for child in self._children():
+                if child.process is not None and child.process.stdout is not None:
+                    selector.register(child.process.stdout, selectors.EVENT_READ)
+            selector.select(GLANCE)
+
+    def _print_output(self) -> None:
+        for child in self._children():
+            for line in child.read_lines():
+                self.console.pass_on(child.name, line)
+
+    def _announce(self) -> None:
+        host, port = self.environment.host, self.environment.port
+        if not self.is_announced and self.web.is_running and address.answers(host, port):
+            self.is_announced = True
+            self.console.say(f"Reprise is ready: {self._url()}   (Ctrl-C stops it)")
+
+    def _url(self) -> str:
+        if self.environment.is_secure:
+            return f"{self.environment.origins[0]}/"
+        return address.url(self.environment.host, self.environment.port)
+
+    def _revive(self, now: float) -> None:
+        if self.server and self.server.has_ended:
+            self._revive_server()
+        for child in self._children():
+            if child.process is not None and not child.is_running:
+                self.console.say(child.ended(now))
+            elif child.process is None and now >= child.start_again_at:
+                child.start(now)
+
+    def _revive_server(self) -> None:
+        assert self.server is not None
+        self.console.say("The embedded PostgreSQL ended; starting it again")
+        try:
+            self.server.start()
+            self.server_pause = FIRST_PAUSE
+        except EmbeddedError as error:
+            self.console.say(f"{error}\nTrying again in {self.server_pause:g} s")
+            time.sleep(self.server_pause)
+            self.server_pause = min(self.server_pause * 2, LONGEST_PAUSE)
+
+    def _stop(self) -> None:
+        """Stop in order: nobody asks for pages, then nobody works, then nobody needs the database."""
+        if not (self.server and self.server.process) and not any(child.process for child in self._children()):
+            return
+        self.console.say("Stopping; a second Ctrl-C hurries")
+        for child in self._children():
+            self._stop_child(child)
+        if self.server:
+            self.server.stop()
+        self.console.say("Stopped")
+
+    def _stop_child(self, child: Child) -> None:
+        child.terminate()
+        deadline = time.monotonic() + child.grace
+        while child.is_running and time.monotonic() < deadline and self.stops < 2:
+            self._wait()
+            self._print_output()
+        self._print_output()
+        child.kill()
+
+    def _children(self) -> tuple[Child, Child]:
+        return self.web, self.cluster
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        former = {number: signal.signal(number, self._on_signal) for number in STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.stops += 1
+        if self.is_starting:
+            self.is_starting = False
+            raise StopRequestedError
+
+
+def run(environment: Environment) -> None:
+    Supervisor(environment, Console(sys.stdout)).run()
