@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from engine.errors import InvalidNameError
 
 MAX_INSTANCE_ID, MAX_WORKFLOW_NAME, MAX_STEP_NAME, MAX_EVENT_TYPE = 100, 64, 256, 100
+MAX_TAG, MAX_DEDUP_KEY = 100, 255
 RESERVED_PREFIX = "reprise:"
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -65,6 +66,14 @@ def check_step_name(value: object) -> str:
 
 def check_event_type(value: object) -> str:
     return _text(value, "an event's type", MAX_EVENT_TYPE)
+
+
+def check_tag(value: object) -> str:
+    return _text(value, "a tag", MAX_TAG)
+
+
+def check_dedup_key(value: object) -> str:
+    return _text(value, "an event's dedup key", MAX_DEDUP_KEY)
 
 
 def idempotency_key(
