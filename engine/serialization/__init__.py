@@ -1,0 +1,29 @@
+"""The one reader and writer of JSON (CONTRACT.md, section 7): every value that enters or is stored goes through here.
+
+`read_json` takes texts from outside, `encode` and `decode` keep plain values, and a `Codec` keeps values of any
+annotated type. What is accepted is read back equal, in type too, on every process and every replay.
+"""
+
+from engine.serialization.annotations import return_annotation
+from engine.serialization.codec import Codec, Stored, param_errors
+from engine.serialization.reading import InvalidJSON, Unreadable, decode, decode_strict, read_json
+from engine.serialization.rules import JSON, MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS
+from engine.serialization.writing import encode
+
+__all__ = [
+    "JSON",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_KEY",
+    "MAX_TOKENS",
+    "Codec",
+    "InvalidJSON",
+    "Stored",
+    "Unreadable",
+    "decode",
+    "decode_strict",
+    "encode",
+    "param_errors",
+    "read_json",
+    "return_annotation",
+]

@@ -1,0 +1,144 @@
+"""Keep values of an annotated type: pydantic writes and reads them, under the same rules as plain JSON."""
+
+import functools
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+
+from engine.errors import InvalidParamsError, InvalidValueError, ParamError
+from engine.serialization.reading import InvalidJSON, decode_strict, read_json
+from engine.serialization.rules import MAX_BYTES, show_path
+from engine.serialization.schema import Pair, adapter_for, pair_for
+from engine.serialization.writing import encode
+
+
+class Stored(NamedTuple):
+    """A value as it is stored, and as every replay will read it."""
+
+    text: str
+    value: object
+
+
+class Codec:
+    """Write, read and check the values of one annotation. Get one by `Codec.of`."""
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.problem = ""  # why the annotation cannot be used, and plain JSON is kept instead
+        self._adapter: TypeAdapter[Any] | None = None
+        self._pair: Pair | None = None
+        if annotation is Any or annotation is object:
+            return
+        try:
+            self._adapter = adapter_for(annotation)
+            self._pair = pair_for(self._adapter)
+        except Exception as problem:  # noqa: BLE001 - pydantic runs hooks of the annotated classes
+            self._adapter = None
+            reason = str(problem).split("\n", 1)[0][:500]
+            self.problem = f"(The annotation {_name(annotation)} cannot be used: {reason})"
+
+    @staticmethod
+    def of(annotation: Any) -> "Codec":
+        """Return the codec of an annotation; `Any`, `object` and what pydantic cannot handle keep plain JSON."""
+        try:
+            return _cached(annotation)
+        except TypeError:  # not hashable: Annotated with a list, say
+            return Codec(annotation)
+
+    @property
+    def is_typed(self) -> bool:
+        return self._pair is not None
+
+    def store(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> Stored:
+        """Write a value, and read it back: hand on what was read, so that live and replayed values are equal.
+
+        Raises InvalidValueError or LimitError, which name `what`; nothing that cannot be read back is written.
+        """
+        text = self.encode(value, what, limit=limit)
+        return Stored(text, self.decode(text, what))
+
+    def encode(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> str:
+        """Validate a value and write it. `store` also makes sure that it can be read back."""
+        if self._pair is None:
+            return encode(value, what=what, limit=limit, note=self.problem)
+        try:
+            valid = self._pair.validator.validate_python(value, by_alias=True, by_name=True)
+            plain = self._pair.serializer.to_python(
+                valid, mode="json", by_alias=False, round_trip=True, warnings=False
+            )
+        except ValidationError as problem:
+            raise _invalid(problem, what) from problem
+        except Exception as problem:  # serializers and validators of the annotated classes
+            message = f"It cannot be written as {_name(self.annotation)}: {str(problem)[:500]}"
+            raise InvalidValueError("$", "not_serializable", message, what=what) from problem
+        return encode(plain, what=what, limit=limit)
+
+    def decode(self, text: str, what: str = "stored value") -> object:
+        """Read what `encode` wrote. Raises InvalidValueError where the annotation no longer takes it."""
+        if self._pair is None:
+            return decode_strict(text, what=what)
+        try:
+            return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
+        except ValidationError as problem:
+            raise _invalid(problem, what) from problem
+        except Exception as problem:  # validators of the annotated classes
+            message = f"It cannot be read as {_name(self.annotation)}: {str(problem)[:500]}"
+            raise InvalidValueError("$", "not_readable", message, what=what) from problem
+
+    def validate(self, value: object, what: str = "params") -> object:
+        """Return a value from Python code as the annotated type, or raise InvalidParamsError with every wrong field."""
+        if self._pair is None:
+            return self._plain(value, what)
+        try:
+            return self._pair.validator.validate_python(value, by_alias=True, by_name=True)
+        except ValidationError as problem:
+            raise InvalidParamsError(param_errors(problem), what=what) from problem
+
+    def validate_json(self, data: bytes | str, what: str = "params", *, limit: int = MAX_BYTES) -> object:
+        """Return the value of a JSON text from outside; InvalidJSON or InvalidParamsError says what is wrong."""
+        value = read_json(data, limit=limit, what=what)
+        if self._pair is None:
+            return value
+        try:
+            return self._pair.validator.validate_json(data, by_alias=True, by_name=True)
+        except ValidationError as problem:
+            raise InvalidParamsError(param_errors(problem), what=what) from problem
+
+    def schema(self) -> JsonSchemaValue | None:
+        """Return the JSON Schema of the type, or None where any JSON value is taken."""
+        return None if self._adapter is None else self._adapter.json_schema()
+
+    def _plain(self, value: object, what: str) -> object:
+        try:
+            return decode_strict(encode(value, what=what, note=self.problem))
+        except InvalidJSON:  # our own text: a defect, not the caller's mistake
+            raise
+        except InvalidValueError as problem:
+            error = ParamError(path=problem.path, message=problem.message, code=problem.code)
+            raise InvalidParamsError([error], what=what) from problem
+
+
+def param_errors(problem: ValidationError) -> list[ParamError]:
+    """List every wrong field of a pydantic error, with paths such as `items/0/qty`."""
+    return [
+        ParamError(path="/".join(map(str, error["loc"])), message=error["msg"], code=error["type"])
+        for error in problem.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached(annotation: Any) -> Codec:
+    return Codec(annotation)
+
+
+def _invalid(problem: ValidationError, what: str) -> InvalidValueError:
+    first = problem.errors(include_url=False, include_context=False, include_input=False)[0]
+    others = problem.error_count() - 1
+    message = f"{first['msg']}." + (f" ({others:,} more of its parts do not fit.)" if others else "")
+    return InvalidValueError(show_path(first["loc"]), first["type"], message, what=what)
+
+
+def _name(annotation: Any) -> str:
+    name = annotation.__qualname__ if isinstance(annotation, type) else repr(annotation)
+    return name[:200]

@@ -1,0 +1,48 @@
+"""What a storable JSON value is: the limits, and the sentences that refuse what is over them."""
+
+import json
+from collections.abc import Sequence
+from typing import TypeAlias, Union
+
+JSON: TypeAlias = Union[None, bool, int, float, str, list["JSON"], dict[str, "JSON"]]
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+MAX_TOKENS = 200_000  # brackets, commas, colons, keys and values
+MAX_KEY = 256
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+
+NUL = "The text holds a NUL character (U+0000), which the database cannot hold."
+SURROGATE = "The text holds half of a surrogate pair, which is no character."
+NOT_FINITE = "NaN and infinities are no JSON numbers."
+OVERFLOW = "The number is too large for a floating-point number."
+INTEGER = "The integer does not fit into 64 bits. Give it as a text."
+DEEP = f"The value is nested more than {MAX_DEPTH} levels deep."
+TOKENS = f"The value has more than {MAX_TOKENS:,} parts (brackets, keys, values and separators)."
+LONG_KEY = f"The key is longer than {MAX_KEY} characters."
+
+Path: TypeAlias = Sequence[str | int]
+
+
+def show_path(path: Path) -> str:
+    """Write a path as `$.items[0]["a.b"]`: a key that is no plain word is quoted, and cut where it is long."""
+    shown = "$"
+    for part in path:
+        if isinstance(part, int):
+            shown += f"[{part}]"
+        elif part.isidentifier() and part.isascii() and len(part) <= 64:
+            shown += f".{part}"
+        else:
+            shown += f"[{json.dumps(part if len(part) <= 64 else part[:64] + '…')}]"
+    return shown
+
+
+def text_fault(text: str) -> tuple[str, str] | None:
+    """Name the rule that a text breaks, as a code and a sentence; None for a good one."""
+    if "\x00" in text:
+        return "nul_character", NUL
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "lone_surrogate", SURROGATE
+    return None

@@ -1,0 +1,72 @@
+"""Adapt pydantic's schemas to what is stored: any bytes at all, and nothing but JSON where a type says `Any`."""
+
+from typing import Any, NamedTuple, cast
+
+from pydantic import TypeAdapter
+from pydantic_core import CoreConfig, CoreSchema, PydanticCustomError, SchemaSerializer, SchemaValidator
+
+from engine.errors import InvalidValueError, LimitError
+from engine.serialization.writing import encode
+
+# pydantic writes bytes as UTF-8 by default, which most bytes are not, and which may hold NUL.
+_CONFIG = CoreConfig(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+_WITH_CONFIG = frozenset({"model", "dataclass", "typed-dict"})
+# Where bare `list` or `dict` leave out what they hold.
+_OPEN = {
+    "list": ("items_schema",),
+    "set": ("items_schema",),
+    "frozenset": ("items_schema",),
+    "dict": ("keys_schema", "values_schema"),
+}
+# Values of the user's, and notes of pydantic's, that only look like schemas.
+_OPAQUE = frozenset({"default", "expected", "members", "metadata", "config", "cls", "ref", "schema_ref"})
+
+
+class Pair(NamedTuple):
+    validator: SchemaValidator
+    serializer: SchemaSerializer
+
+
+def adapter_for(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)
+
+
+def pair_for(adapter: TypeAdapter[Any]) -> Pair:
+    """Build validator and serializer from the type's schema, with our configuration down to the last field."""
+    schema = cast(CoreSchema, _adapt(adapter.core_schema))
+    try:
+        # A model's prebuilt validator would come with the model's configuration instead of ours.
+        options: dict[str, Any] = {"_use_prebuilt": False}
+        return Pair(SchemaValidator(schema, _CONFIG, **options), SchemaSerializer(schema, _CONFIG, **options))
+    except TypeError:  # a pydantic without that option
+        return Pair(SchemaValidator(schema, _CONFIG), SchemaSerializer(schema, _CONFIG))
+
+
+def _adapt(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_adapt(item) for item in node]
+    if isinstance(node, tuple):
+        return tuple(_adapt(item) for item in node)
+    if not isinstance(node, dict):
+        return node
+    kind = node.get("type")
+    if kind == "generator":
+        raise ValueError("the items of a generator are gone once they are read; return a list")
+    if kind == "any" and "serialization" not in node:
+        return {**node, "type": "function-plain", "function": {"type": "no-info", "function": _only_json}}
+    adapted = {key: value if key in _OPAQUE else _adapt(value) for key, value in node.items()}
+    if kind in _WITH_CONFIG:
+        adapted["config"] = {**_CONFIG, **(node.get("config") or {})}
+    for part in _OPEN.get(str(kind), ()):
+        adapted.setdefault(part, _adapt({"type": "any"}))
+    return adapted
+
+
+def _only_json(value: object) -> object:
+    """Refuse, where a type says `Any`, what would come back as something else."""
+    try:
+        encode(value)
+    except (InvalidValueError, LimitError) as problem:
+        message = problem.message if isinstance(problem, InvalidValueError) else str(problem)
+        raise PydanticCustomError("not_json", "{problem}", {"problem": message}) from None
+    return value
