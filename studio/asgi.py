@@ -1,8 +1,43 @@
 """The ASGI application: pages through Django, sockets through Channels."""
 
 import os
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
-application = get_asgi_application()
+pages = get_asgi_application()
+
+# Django has to be set up before any of these is imported.
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.urls import re_path  # noqa: E402
+
+from studio.body_limit import BodyLimit  # noqa: E402
+from studio.intake import Limits, limit_daphne  # noqa: E402
+from studio.origins import FullOriginValidator  # noqa: E402
+
+
+async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:
+    """Refuse a socket on any address that has none; without it the server would log a traceback."""
+    await receive()
+    await send({"type": "websocket.close"})
+
+
+def socket_routes() -> list[Any]:
+    routes = import_module("studio.routing").websocket_urlpatterns if find_spec("studio.routing") else []
+    return [*routes, re_path("", no_such_socket)]
+
+
+limit_daphne(Limits(settings.REPRISE_MAX_BODY_BYTES, settings.REPRISE_BODY_TIMEOUT_SECONDS))
+application = ProtocolTypeRouter(
+    {
+        "http": BodyLimit(pages, settings.REPRISE_MAX_BODY_BYTES),
+        "websocket": FullOriginValidator(
+            AuthMiddlewareStack(URLRouter(socket_routes())), settings.ENVIRONMENT.origins
+        ),
+    }
+)

@@ -204,6 +204,7 @@ LOGGING = {
     "loggers": {
         "django": {"level": "INFO", "propagate": True, "handlers": []},
         "django.server": {"level": "INFO", "propagate": True, "handlers": []},
+        "daphne": {"level": "WARNING"},
         "django-q": {"level": "WARNING", "propagate": False, "handlers": ["stderr"]},
     },
 }
