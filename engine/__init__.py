@@ -1,1 +1,83 @@
-"""Durable execution for Django; knows nothing of HTTP."""
+"""Durable execution for Django; knows nothing of HTTP.
+
+The public names are found when they are first asked for, so that a `workflows.py`, a settings file or a pure module
+of the engine can be imported before Django's apps are ready.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.errors import DeclarationError as DeclarationError
+    from engine.errors import DedupConflictError as DedupConflictError
+    from engine.errors import EventTimeoutError as EventTimeoutError
+    from engine.errors import InstanceExistsError as InstanceExistsError
+    from engine.errors import InstanceFinishedError as InstanceFinishedError
+    from engine.errors import InstanceNotFoundError as InstanceNotFoundError
+    from engine.errors import InvalidNameError as InvalidNameError
+    from engine.errors import InvalidParamsError as InvalidParamsError
+    from engine.errors import InvalidValueError as InvalidValueError
+    from engine.errors import LeaseLostError as LeaseLostError
+    from engine.errors import LimitError as LimitError
+    from engine.errors import NonDeterminismError as NonDeterminismError
+    from engine.errors import NonRetryableError as NonRetryableError
+    from engine.errors import ParkingError as ParkingError
+    from engine.errors import RepriseError as RepriseError
+    from engine.errors import StepConfigError as StepConfigError
+    from engine.errors import StepError as StepError
+    from engine.errors import StepTimeoutError as StepTimeoutError
+    from engine.errors import UnknownWorkflowError as UnknownWorkflowError
+    from engine.errors import WorkerLostError as WorkerLostError
+    from engine.errors import WorkflowTimeoutError as WorkflowTimeoutError
+    from engine.messages import Event as Event
+    from engine.messages import ReceivedEvent as ReceivedEvent
+    from engine.registry import workflow as workflow
+    from engine.registry import workflows as workflows
+    from engine.replay.context import StepContext as StepContext
+    from engine.replay.step import WorkflowStep as WorkflowStep
+
+_ERRORS = (
+    "DeclarationError",
+    "DedupConflictError",
+    "EventTimeoutError",
+    "InstanceExistsError",
+    "InstanceFinishedError",
+    "InstanceNotFoundError",
+    "InvalidNameError",
+    "InvalidParamsError",
+    "InvalidValueError",
+    "LeaseLostError",
+    "LimitError",
+    "NonDeterminismError",
+    "NonRetryableError",
+    "ParkingError",
+    "RepriseError",
+    "StepConfigError",
+    "StepError",
+    "StepTimeoutError",
+    "UnknownWorkflowError",
+    "WorkerLostError",
+    "WorkflowTimeoutError",
+)
+_HOMES = {
+    **dict.fromkeys(_ERRORS, "engine.errors"),
+    **dict.fromkeys(("Event", "ReceivedEvent"), "engine.messages"),
+    **dict.fromkeys(("workflow", "workflows"), "engine.registry"),
+    "StepContext": "engine.replay.context",
+    "WorkflowStep": "engine.replay.step",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

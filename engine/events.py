@@ -1,0 +1,128 @@
+"""Send events to instances."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from engine import audit, notify, sql
+from engine.clock import ClockTimestamp
+from engine.errors import DedupConflictError, InstanceFinishedError, LimitError
+from engine.identity import check_dedup_key, check_event_type
+from engine.lifecycle import lock
+from engine.messages import declared_events
+from engine.models import Event, Instance
+from engine.serialization import decode, encode
+from engine.states import Action, InstanceStatus, allows
+
+if TYPE_CHECKING:
+    from engine import messages
+
+MAX_BUFFERED = 10_000
+
+
+def send_event(
+    instance: Instance,
+    type: str | messages.Event[Any],
+    payload: Any = None,
+    dedup_key: str | None = None,
+    *,
+    by: object = None,
+    reason: str = "",
+) -> Event:
+    """Buffer an event for the instance and wake it. Exactly one wait will consume it, in the order of sending.
+
+    A repeated `dedup_key` returns the first event, also when the instance has finished since; with another type or
+    payload it raises DedupConflictError. Raises InstanceFinishedError, InstanceNotFoundError, and for what cannot
+    be sent InvalidNameError, InvalidParamsError, InvalidValueError or LimitError; then nothing is written.
+    """
+    event, text = _checked(instance, type, payload, dedup_key)
+    cause = audit.Cause.of(by, reason)
+    event.sent_by = cause.actor
+    with transaction.atomic():
+        row = lock(instance)
+        if not allows(Action.SEND_EVENT, row.status):
+            return _earlier(event) or _raise_finished(row)
+        if not _insert(event, text):
+            return _earlier(event) or _raise_full(row)
+        _signal(row)
+        if cause.is_somebody:
+            audit.write(
+                Action.SEND_EVENT,
+                [row],
+                cause,
+                before=row.status,
+                after=row.status,
+                data={"type": event.type},
+            )
+    return event
+
+
+def _checked(
+    instance: Instance, type: str | messages.Event[Any], payload: Any, dedup_key: str | None
+) -> tuple[Event, str]:
+    name = check_event_type(type if isinstance(type, str) else type.name)
+    declared = declared_events.get(name) if isinstance(type, str) else type
+    text = encode(payload, what="payload") if declared is None else declared.encode(payload)
+    key = None if dedup_key is None else check_dedup_key(dedup_key)
+    return Event(instance_id=instance.key, type=name, payload=decode(text), dedup_key=key), text
+
+
+def _insert(event: Event, payload: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.SEND,
+            {
+                "instance": event.instance_id,
+                "type": event.type,
+                "payload": payload,
+                "dedup_key": event.dedup_key,
+                "sent_by": event.sent_by,
+                "limit": MAX_BUFFERED,
+            },
+        )
+        written = cursor.fetchone()
+    if written is None:
+        return False
+    event.key, event.received_at = written
+    event._state.adding, event._state.db = False, connection.alias
+    return True
+
+
+def _earlier(event: Event) -> Event | None:
+    """Find the event that was sent under this dedup key before, and make sure that it is the same one."""
+    if event.dedup_key is None:
+        return None
+    found = Event.objects.filter(instance_id=event.instance_id, dedup_key=event.dedup_key).first()
+    if found and (found.type != event.type or _canonical(found.payload) != _canonical(event.payload)):
+        instance = found.instance
+        raise DedupConflictError(instance.workflow, instance.id, event.dedup_key)
+    return found
+
+
+def _canonical(value: object) -> str:
+    # As text: in Python 1, 1.0 and True are equal. The order of keys does not make another event.
+    return json.dumps(value, sort_keys=True)
+
+
+def _signal(row: Instance) -> None:
+    """Wake a parked instance; tell the worker of a leased one, whose parking compares `signals` under this lock."""
+    rows = Instance.objects.filter(key=row.key)
+    is_parked = row.status == InstanceStatus.WAITING
+    if is_parked:
+        rows.update(signals=F("signals") + 1, wake_at=ClockTimestamp())
+    else:
+        rows.update(signals=F("signals") + 1)
+    notify.tell(wake=is_parked, seats=[] if row.owner is None else [row.owner], changed=[row.key])
+
+
+def _raise_finished(row: Instance) -> Event:
+    raise InstanceFinishedError(row.workflow, row.id, row.status, "sending an event")
+
+
+def _raise_full(row: Instance) -> Event:
+    advice = f"Instance {row} does not take its events out as fast as they come; send again later."
+    raise LimitError("number of buffered events", MAX_BUFFERED + 1, MAX_BUFFERED, advice=advice)

@@ -1,0 +1,248 @@
+"""Start instances, and find them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypedDict, TypeVar
+
+from django.db import connection, transaction
+
+from engine import audit, notify, sql
+from engine.errors import (
+    InstanceExistsError,
+    InstanceNotFoundError,
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    RepriseError,
+)
+from engine.identity import check_instance_id, new_instance_id
+from engine.models import Instance
+from engine.params import encode_valid
+from engine.registry import Workflow
+from engine.serialization import decode
+from engine.states import InstanceStatus
+from engine.tags import check_tags
+
+MAX_BATCH = 10_000
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+
+P = TypeVar("P")
+
+
+class StartItem(TypedDict, Generic[P], total=False):
+    """One instance for `start_many`; a missing id is made up."""
+
+    params: P
+    id: str | None
+    tags: Iterable[str] | None
+
+
+class StartError(TypedDict):
+    """Why an item of `start_many` was not started."""
+
+    index: int
+    id: str | None
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedMany:
+    """What `start_many` did: the instances in the order of their items, and the items it could not start."""
+
+    created: list[Instance]
+    errors: list[StartError]
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An instance that has been checked and may be written."""
+
+    id: str
+    params: str
+    tags: list[str]
+
+
+def start(
+    workflow: Workflow[P, Any],
+    params: object = None,
+    *,
+    id: str | None = None,
+    tags: Iterable[str] | None = None,
+    by: object = None,
+    reason: str = "",
+) -> Instance:
+    """Start an instance; within a transaction it starts with its commit.
+
+    Raises InstanceExistsError for an id in use, and for bad input InvalidNameError, InvalidParamsError,
+    InvalidValueError or LimitError; then nothing is written.
+    """
+    new = _checked(workflow, params, id, tags)
+    created = _insert(workflow, [new], audit.Cause.of(by, reason))
+    if not created:
+        raise InstanceExistsError(workflow.name, new.id)
+    return created[0]
+
+
+def get_or_start(
+    workflow: Workflow[P, Any],
+    id: str,
+    params: object = None,
+    *,
+    tags: Iterable[str] | None = None,
+    by: object = None,
+    reason: str = "",
+) -> tuple[Instance, bool]:
+    """Return the instance of that id, started if there was none, and whether this call started it.
+
+    An instance that exists is returned as it is, whatever its params. Raises what `start` raises for bad input.
+    """
+    new, cause = _checked(workflow, params, id, tags), audit.Cause.of(by, reason)
+    created = _insert(workflow, [new], cause)
+    return (created[0], True) if created else (get(workflow, new.id), False)
+
+
+def get(workflow: Workflow[Any, Any], id: str) -> Instance:
+    """Return the instance of that id. Raises InstanceNotFoundError, also for what cannot be an id."""
+    try:
+        return Instance.objects.get(workflow=workflow.name, id=check_instance_id(id))
+    except (InvalidNameError, Instance.DoesNotExist):
+        raise InstanceNotFoundError(workflow.name, id) from None
+
+
+def start_many(
+    workflow: Workflow[P, Any], items: Iterable[StartItem[P]], *, by: object = None, reason: str = ""
+) -> StartedMany:
+    """Start up to 10,000 instances in one statement. Bad items and ids in use are reported and hinder no others.
+
+    Raises LimitError for too many items or too many bytes of params in all; then nothing is written.
+    """
+    cause, errors = audit.Cause.of(by, reason), list[StartError]()
+    accepted: dict[int, _New] = {}
+    for index, item in enumerate(_bounded(items)):
+        try:
+            accepted[index] = _checked_item(workflow, item)
+        except RepriseError as problem:
+            errors.append(_error(index, _id_of(item), problem))
+    # Of two items with one id the first wins; the second finds it in use, as it would in two calls.
+    first_by_id = {new.id: new for new in reversed(accepted.values())}
+    created = {row.id: row for row in _insert(workflow, list(first_by_id.values()), cause)}
+    for index, new in accepted.items():
+        if first_by_id[new.id] is not new or new.id not in created:
+            errors.append(_error(index, new.id, InstanceExistsError(workflow.name, new.id)))
+    started = [
+        created[new.id] for new in accepted.values() if first_by_id[new.id] is new and new.id in created
+    ]
+    return StartedMany(started, sorted(errors, key=lambda error: error["index"]))
+
+
+def validate_params(workflow: Workflow[Any, Any], params: object) -> str:
+    """Return the params as the JSON text to store. Raises InvalidParamsError, InvalidValueError or LimitError."""
+    if workflow.takes_params:
+        return encode_valid(workflow.params, params)
+    if params is not None:
+        message = f'Workflow "{workflow.name}" takes no params.'
+        raise InvalidParamsError([{"path": "", "message": message, "code": "no_params"}])
+    return "null"
+
+
+def _checked(
+    workflow: Workflow[Any, Any], params: object, id: str | None, tags: Iterable[str] | None
+) -> _New:
+    chosen = new_instance_id() if id is None else check_instance_id(id)
+    return _New(chosen, validate_params(workflow, params), check_tags(tags))
+
+
+def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any]) -> _New:
+    unknown = set(item) - {"params", "id", "tags"} if isinstance(item, Mapping) else {"?"}
+    if unknown:
+        rule = "An item is a dict with params, id and tags, each of which may be missing."
+        raise InvalidValueError("$", "invalid_item", rule, what="item")
+    return _checked(workflow, item.get("params"), item.get("id"), item.get("tags"))
+
+
+def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
+    """Hand on the items, up to the limit, so that an endless iterable is refused too."""
+    for count, item in enumerate(items, start=1):
+        if count > MAX_BATCH:
+            raise LimitError("number of items", count, MAX_BATCH, advice="Start them in several calls.")
+        yield item
+
+
+def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause) -> list[Instance]:
+    """Write the instances whose ids are free; those are returned."""
+    size = sum(len(new.params) for new in batch)
+    if size > MAX_BATCH_BYTES:
+        raise LimitError(
+            "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
+        )
+    # No savepoint: nothing in here raises but the database, which ends the transaction anyway.
+    with transaction.atomic(savepoint=False):
+        rows = _execute(workflow, batch, cause)
+        created = [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
+        if created:
+            if cause.is_somebody:
+                audit.write("start", created, cause, after=InstanceStatus.QUEUED)
+            notify.tell(wake=True, changed=[instance.key for instance in created])
+    return created
+
+
+def _execute(
+    workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause
+) -> dict[str, tuple[Any, ...]]:
+    values = {
+        "workflow": workflow.name,
+        "started_by": cause.actor,
+        "code": workflow.fingerprint,
+        "timeout": workflow.timeout,
+        "ids": [new.id for new in batch],
+        "params": [new.params for new in batch],
+        "tags": [json.dumps(new.tags) for new in batch],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql.START, values)
+        return {id: times for id, *times in cursor.fetchall()}
+
+
+def _instance(
+    workflow: Workflow[Any, Any], new: _New, cause: audit.Cause, written: Sequence[Any]
+) -> Instance:
+    """Build what was written, without reading it again; the rest are the model's defaults, which are the table's."""
+    key, wake_at, deadline_at, created_at = written
+    instance = Instance(
+        key=key,
+        workflow=workflow.name,
+        id=new.id,
+        params=decode(new.params),
+        tags=new.tags,
+        started_by=cause.actor,
+        code=workflow.fingerprint,
+        wake_at=wake_at,
+        deadline_at=deadline_at,
+        created_at=created_at,
+    )
+    instance._state.adding, instance._state.db = False, connection.alias
+    return instance
+
+
+_CODES: Sequence[tuple[type[RepriseError], str]] = (
+    (InstanceExistsError, "id_in_use"),
+    (InvalidNameError, "invalid_id"),
+    (InvalidParamsError, "invalid_params"),
+    (LimitError, "limit"),
+    (InvalidValueError, "invalid_value"),
+)
+
+
+def _error(index: int, id: str | None, problem: RepriseError) -> StartError:
+    code = next((code for kind, code in _CODES if isinstance(problem, kind)), "invalid")
+    return {"index": index, "id": id, "code": code, "message": str(problem)}
+
+
+def _id_of(item: object) -> str | None:
+    id = item.get("id") if isinstance(item, Mapping) else None
+    return id if isinstance(id, str) else None

@@ -1,0 +1,127 @@
+"""Pause, resume and terminate instances.
+
+Each is one transaction, within the caller's if there is one: lock the instance's row, decide by what it says, write,
+leave a row in the audit trail, notify. Lock order: instance, steps, attempts. A row that a worker holds keeps its
+`wake_at`, the end of the lease: any other value would let a second worker claim it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import DateTimeField, F, Value
+from django.db.models.functions import Now
+
+from engine import audit, notify
+from engine.clock import ClockTimestamp
+from engine.errors import InstanceFinishedError, InstanceNotFoundError
+from engine.models import Attempt, Instance, Step
+from engine.states import Action, AttemptStatus, InstanceStatus, StepStatus, allows
+
+OPEN_STEPS = [StepStatus.RUNNING, StepStatus.WAITING]
+
+
+def pause(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
+    """Stop driving the instance: at once if no worker holds it, else as soon as its running bodies are recorded.
+
+    Does nothing where there is nothing to pause. Returns the instance as it is then.
+    """
+    return _act(instance, Action.PAUSE, _pause, audit.Cause.of(by, reason))
+
+
+def resume(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
+    """Go on after a pause, its sleeps and timeouts shifted by the time paused; or withdraw a pause not yet reached.
+
+    Does nothing elsewhere. Returns the instance as it is then.
+    """
+    return _act(instance, Action.RESUME, _resume, audit.Cause.of(by, reason))
+
+
+def terminate(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
+    """End the instance now. A body that still runs is cancelled and its result refused.
+
+    Raises InstanceFinishedError if it has ended already.
+    """
+    return _act(instance, Action.TERMINATE, _terminate, audit.Cause.of(by, reason))
+
+
+def lock(instance: Instance) -> Instance:
+    """Lock the instance's row until the transaction ends, and read where it stands. Its values stay unread."""
+    rows = Instance.objects.select_for_update(no_key=True)
+    row = rows.defer("params", "output", "error").filter(key=instance.key).first()
+    if row is None:
+        raise InstanceNotFoundError(instance.workflow, instance.id)
+    return row
+
+
+def _act(
+    instance: Instance, action: Action, change: Callable[[Instance], InstanceStatus], cause: audit.Cause
+) -> Instance:
+    with transaction.atomic():
+        row = lock(instance)
+        if allows(action, row.status):
+            after = change(row)
+            audit.write(action, [row], cause, before=row.status, after=after)
+        elif row.is_finished and action is Action.TERMINATE:
+            raise InstanceFinishedError(row.workflow, row.id, row.status, "terminating it")
+        # Still locked, so that the answer is what this call did and not what a worker did since.
+        return instance.refresh()
+
+
+def _pause(row: Instance) -> InstanceStatus:
+    if row.status == InstanceStatus.RUNNING:
+        return _update(row, InstanceStatus.WAITING_FOR_PAUSE)
+    return _update(row, InstanceStatus.PAUSED, waiting_for="", wake_at=None, paused_at=ClockTimestamp())
+
+
+def _resume(row: Instance) -> InstanceStatus:
+    if row.status == InstanceStatus.WAITING_FOR_PAUSE:
+        return _update(row, InstanceStatus.RUNNING)
+    assert row.paused_at is not None  # a check constraint: paused rows say since when
+    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None)
+    _shift_wake_ups(row, row.paused_at)
+    notify.wake()
+    return after
+
+
+def _shift_wake_ups(row: Instance, paused_at: datetime) -> None:
+    # Now() here: it is one moment for all rows of the statement, so their order among each other is kept.
+    steps = Step.objects.filter(instance_id=row.key, generation=row.generation, status__in=OPEN_STEPS)
+    steps.filter(wake_at__isnull=False, wake_is_fixed=False).update(
+        wake_at=F("wake_at") + (Now() - Value(paused_at, output_field=DateTimeField()))
+    )
+
+
+def _terminate(row: Instance) -> InstanceStatus:
+    # The raised fence is what refuses the writes of a worker that still holds it.
+    after = _update(
+        row,
+        InstanceStatus.TERMINATED,
+        finished_at=ClockTimestamp(),
+        owner=None,
+        wake_at=None,
+        waiting_for="",
+        paused_at=None,
+        fence=F("fence") + 1,
+    )
+    cancel_open_steps(row)
+    return after
+
+
+def cancel_open_steps(row: Instance) -> None:
+    """Record the steps of an ended instance that had not finished as cancelled, with their running attempts."""
+    Step.objects.filter(instance_id=row.key, generation=row.generation, status__in=OPEN_STEPS).update(
+        status=StepStatus.CANCELLED, finished_at=ClockTimestamp()
+    )
+    Attempt.objects.filter(
+        instance_id=row.key, generation=row.generation, status=AttemptStatus.RUNNING
+    ).update(status=AttemptStatus.CANCELLED, finished_at=ClockTimestamp())
+
+
+def _update(row: Instance, status: InstanceStatus, **values: object) -> InstanceStatus:
+    """Write the locked row, and tell the worker that held it and the Studio. Returns the new status."""
+    Instance.objects.filter(key=row.key).update(status=status, signals=F("signals") + 1, **values)
+    notify.tell(seats=[] if row.owner is None else [row.owner], changed=[row.key])
+    return status

@@ -1,0 +1,104 @@
+"""What the ORM cannot say about the tables: records that nothing may change, and how the busy ones are kept.
+
+Each entry is a statement and the one that takes it back.
+"""
+
+REFUSE = (
+    """
+    CREATE FUNCTION engine_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation', TABLE = TG_TABLE_NAME;
+    END
+    $$
+    """,
+    "DROP FUNCTION engine_refuse()",
+)
+
+# What a replay returned once, every later one must return. The rollback of a finished step comes after its end.
+STEP_IS_FINAL = (
+    """
+    CREATE TRIGGER engine_step_is_final BEFORE UPDATE ON engine_step FOR EACH ROW
+    WHEN (
+        OLD.status IN ('complete', 'errored', 'cancelled')
+        AND (NEW.status, NEW.output::text, NEW.error::text, NEW.delivery, NEW.kind, NEW.name, NEW.count, NEW.finished_at)
+        IS DISTINCT FROM
+        (OLD.status, OLD.output::text, OLD.error::text, OLD.delivery, OLD.kind, OLD.name, OLD.count, OLD.finished_at)
+    )
+    EXECUTE FUNCTION engine_refuse('A finished step never changes.')
+    """,
+    "DROP TRIGGER engine_step_is_final ON engine_step",
+)
+
+# `OF`, so that the values, up to 1 MiB, are compared only by statements that name them: no heartbeat does.
+INSTANCE_IS_FINAL = (
+    """
+    CREATE TRIGGER engine_instance_is_final
+    BEFORE UPDATE OF status, output, error, finished_at ON engine_instance FOR EACH ROW
+    WHEN (
+        OLD.status IN ('complete', 'errored', 'terminated') AND NEW.generation = OLD.generation
+        AND (NEW.status, NEW.output::text, NEW.error::text, NEW.finished_at)
+        IS DISTINCT FROM (OLD.status, OLD.output::text, OLD.error::text, OLD.finished_at)
+    )
+    EXECUTE FUNCTION engine_refuse('A finished generation of an instance never changes.')
+    """,
+    "DROP TRIGGER engine_instance_is_final ON engine_instance",
+)
+
+INSTANCE_IS_ITSELF = (
+    """
+    CREATE TRIGGER engine_instance_is_itself
+    BEFORE UPDATE OF workflow, id, params, created_at ON engine_instance FOR EACH ROW
+    WHEN (
+        (NEW.workflow, NEW.id, NEW.params::text, NEW.created_at)
+        IS DISTINCT FROM (OLD.workflow, OLD.id, OLD.params::text, OLD.created_at)
+    )
+    EXECUTE FUNCTION engine_refuse('The workflow, id, params and creation time of an instance never change.')
+    """,
+    "DROP TRIGGER engine_instance_is_itself ON engine_instance",
+)
+
+AUDIT_IS_APPEND_ONLY = (
+    """
+    CREATE TRIGGER engine_audit_is_append_only BEFORE UPDATE OR DELETE ON engine_audit FOR EACH ROW
+    EXECUTE FUNCTION engine_refuse('The audit trail is append-only.')
+    """,
+    "DROP TRIGGER engine_audit_is_append_only ON engine_audit",
+)
+
+GENERATION_IS_FINAL = (
+    """
+    CREATE TRIGGER engine_generation_is_final BEFORE UPDATE ON engine_generation FOR EACH ROW
+    EXECUTE FUNCTION engine_refuse('An earlier generation never changes.')
+    """,
+    "DROP TRIGGER engine_generation_is_final ON engine_generation",
+)
+
+# Rows are updated several times in their life: room on the page keeps new versions near, and frequent small
+# vacuums keep the index of what is due free of dead entries, which every claim would otherwise step over.
+INSTANCE_STORAGE = (
+    """
+    ALTER TABLE engine_instance
+    SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)
+    """,
+    "ALTER TABLE engine_instance RESET (fillfactor, autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold)",
+)
+STEP_STORAGE = (
+    "ALTER TABLE engine_step SET (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)",
+    "ALTER TABLE engine_step RESET (fillfactor, autovacuum_vacuum_scale_factor)",
+)
+ATTEMPT_STORAGE = (
+    "ALTER TABLE engine_attempt SET (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)",
+    "ALTER TABLE engine_attempt RESET (fillfactor, autovacuum_vacuum_scale_factor)",
+)
+
+STATEMENTS = (
+    REFUSE,
+    STEP_IS_FINAL,
+    INSTANCE_IS_FINAL,
+    INSTANCE_IS_ITSELF,
+    AUDIT_IS_APPEND_ONLY,
+    GENERATION_IS_FINAL,
+    INSTANCE_STORAGE,
+    STEP_STORAGE,
+    ATTEMPT_STORAGE,
+)

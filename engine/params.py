@@ -1,0 +1,38 @@
+"""Typed values that come from outside: the params of a workflow, the payload of an event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.errors import DeclarationError, InvalidValueError
+from engine.serialization import Codec, encode
+
+
+def codec_of(annotation: Any, *, what: str, field: str) -> Codec:
+    """Return the codec of a declared type. Raises DeclarationError for a type that pydantic cannot validate."""
+    codec = Codec.of(annotation)
+    if codec.problem:
+        rule = f"Its type must be one that pydantic validates. {codec.problem}"
+        raise DeclarationError(what, field, rule)
+    return codec
+
+
+def validate(codec: Codec, value: object, *, what: str = "params") -> object:
+    """Return the value as its declared type; InvalidParamsError lists each wrong field with its path.
+
+    Plain JSON is read by pydantic's rules for JSON, so that a form, the API and a dict in Python mean the same:
+    bytes are base64, a list makes a set or a tuple. Other values are read by its rules for Python.
+    """
+    try:
+        text = encode(value, what=what)
+    except InvalidValueError:
+        return codec.validate(value, what)
+    return codec.validate_json(text, what)
+
+
+def encode_valid(codec: Codec, value: object, *, what: str = "params") -> str:
+    """Return the value, validated, as the JSON text that is stored: defaults filled in, in the type's own form.
+
+    Raises InvalidParamsError, InvalidValueError or LimitError, also for what could not be read back.
+    """
+    return codec.store(validate(codec, value, what=what), what).text
