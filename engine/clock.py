@@ -6,8 +6,8 @@ from django.db.models import DateTimeField, Func
 class ClockTimestamp(Func):
     """The moment at which the statement reaches the row.
 
-    Not Django's `Now()`, which stands still during a statement: one that waited for a lock would write a time from
-    before what it waited for.
+    Not Django's `Now()`, which stands still during a statement: one that waited for a lock would write a time
+    from before what it waited for.
     """
 
     function = "clock_timestamp"

@@ -33,11 +33,12 @@ def send_event(
     by: object = None,
     reason: str = "",
 ) -> Event:
-    """Buffer an event for the instance and wake it. Exactly one wait will consume it, in the order of sending.
+    """Buffer an event for the instance and wake it. Exactly one wait consumes it, in the order of sending.
 
-    A repeated `dedup_key` returns the first event, also when the instance has finished since; with another type or
-    payload it raises DedupConflictError. Raises InstanceFinishedError, InstanceNotFoundError, and for what cannot
-    be sent InvalidNameError, InvalidParamsError, InvalidValueError or LimitError; then nothing is written.
+    A repeated `dedup_key` returns the first event, also when the instance has finished since; with another
+    type or payload it raises DedupConflictError. Raises InstanceFinishedError, InstanceNotFoundError, and for
+    what cannot be sent InvalidNameError, InvalidParamsError, InvalidValueError or LimitError; then nothing is
+    written.
     """
     event, text = _checked(instance, type, payload, dedup_key)
     cause = audit.Cause.of(by, reason)
@@ -109,7 +110,7 @@ def _canonical(value: object) -> str:
 
 
 def _signal(row: Instance) -> None:
-    """Wake a parked instance; tell the worker of a leased one, whose parking compares `signals` under this lock."""
+    """Wake a parked instance; tell the worker of a leased one, which compares `signals` under this lock."""
     rows = Instance.objects.filter(key=row.key)
     is_parked = row.status == InstanceStatus.WAITING
     if is_parked:

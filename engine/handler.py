@@ -59,7 +59,7 @@ def _params(function: FunctionType) -> inspect.Parameter | None:
     what, arguments = _what(function), list(inspect.signature(function).parameters.values())
     for argument in arguments:
         if argument.kind not in _POSITIONAL or argument.default is not _EMPTY:
-            rule = "Arguments are positional and have no default; give the fields of the params defaults instead."
+            rule = "Arguments are positional and have no default; fields of the params may have one."
             raise DeclarationError(what, f"argument `{argument}`", rule)
     if not arguments or not _is_step(arguments[0]):
         raise DeclarationError(what, "arguments", "The first one must be `step: WorkflowStep`.")
@@ -88,7 +88,7 @@ def _annotation(function: FunctionType, name: str) -> Any:
         return typing.get_type_hints(one, function.__globals__, dict(names), include_extras=True)[name]
     except Exception as problem:  # evaluating an annotation runs the user's code
         field = "return type" if name == "return" else f"argument `{name}`"
-        rule = f"Its type cannot be resolved: {problem}. Define or import it above, and not for type checkers only."
+        rule = f"Its type cannot be resolved: {problem}. Define or import it above, also at run time."
         raise DeclarationError(_what(function), field, rule) from problem
 
 

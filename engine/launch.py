@@ -99,7 +99,7 @@ def get_or_start(
 ) -> tuple[Instance, bool]:
     """Return the instance of that id, started if there was none, and whether this call started it.
 
-    An instance that exists is returned as it is, whatever its params. Raises what `start` raises for bad input.
+    One that exists is returned as it is, whatever its params. Raises what `start` raises for bad input.
     """
     new, cause = _checked(workflow, params, id, tags), audit.Cause.of(by, reason)
     created = _insert(workflow, [new], cause)
@@ -117,7 +117,7 @@ def get(workflow: Workflow[Any, Any], id: str) -> Instance:
 def start_many(
     workflow: Workflow[P, Any], items: Iterable[StartItem[P]], *, by: object = None, reason: str = ""
 ) -> StartedMany:
-    """Start up to 10,000 instances in one statement. Bad items and ids in use are reported and hinder no others.
+    """Start up to 10,000 instances in one statement. Bad items and ids in use are reported, not fatal.
 
     Raises LimitError for too many items or too many bytes of params in all; then nothing is written.
     """
@@ -141,7 +141,10 @@ def start_many(
 
 
 def validate_params(workflow: Workflow[Any, Any], params: object) -> str:
-    """Return the params as the JSON text to store. Raises InvalidParamsError, InvalidValueError or LimitError."""
+    """Return the params as the JSON text to store.
+
+    Raises InvalidParamsError, InvalidValueError or LimitError.
+    """
     if workflow.takes_params:
         return encode_valid(workflow.params, params)
     if params is not None:
@@ -194,7 +197,7 @@ def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Ca
 def _execute(
     workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause
 ) -> dict[str, tuple[Any, ...]]:
-    values = {
+    values: dict[str, Any] = {
         "workflow": workflow.name,
         "started_by": cause.actor,
         "code": workflow.fingerprint,
@@ -205,13 +208,13 @@ def _execute(
     }
     with connection.cursor() as cursor:
         cursor.execute(sql.START, values)
-        return {id: times for id, *times in cursor.fetchall()}
+        return {row[0]: row[1:] for row in cursor.fetchall()}
 
 
 def _instance(
     workflow: Workflow[Any, Any], new: _New, cause: audit.Cause, written: Sequence[Any]
 ) -> Instance:
-    """Build what was written, without reading it again; the rest are the model's defaults, which are the table's."""
+    """Build what was written without reading it again; the rest are the model's defaults, as in the table."""
     key, wake_at, deadline_at, created_at = written
     instance = Instance(
         key=key,
@@ -244,5 +247,5 @@ def _error(index: int, id: str | None, problem: RepriseError) -> StartError:
 
 
 def _id_of(item: object) -> str | None:
-    id = item.get("id") if isinstance(item, Mapping) else None
-    return id if isinstance(id, str) else None
+    given = item.get("id") if isinstance(item, Mapping) else None
+    return given if isinstance(given, str) else None

@@ -1,14 +1,13 @@
 """Pause, resume and terminate instances.
 
-Each is one transaction, within the caller's if there is one: lock the instance's row, decide by what it says, write,
-leave a row in the audit trail, notify. Lock order: instance, steps, attempts. A row that a worker holds keeps its
-`wake_at`, the end of the lease: any other value would let a second worker claim it.
+Each is one transaction, within the caller's if there is one: lock the instance's row, decide by what it says,
+write, leave a row in the audit trail, notify. Lock order: instance, steps, attempts. A row that a worker
+holds keeps its `wake_at`, the end of the lease: any other value would let a second worker claim it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from django.db import transaction
 from django.db.models import DateTimeField, F, Value
@@ -24,7 +23,7 @@ OPEN_STEPS = [StepStatus.RUNNING, StepStatus.WAITING]
 
 
 def pause(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Stop driving the instance: at once if no worker holds it, else as soon as its running bodies are recorded.
+    """Stop driving the instance: at once, or as soon as the bodies that a worker runs of it are recorded.
 
     Does nothing where there is nothing to pause. Returns the instance as it is then.
     """
@@ -32,9 +31,10 @@ def pause(instance: Instance, *, by: object = None, reason: str = "") -> Instanc
 
 
 def resume(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Go on after a pause, its sleeps and timeouts shifted by the time paused; or withdraw a pause not yet reached.
+    """Go on after a pause, or withdraw one that is not reached yet.
 
-    Does nothing elsewhere. Returns the instance as it is then.
+    Sleeps, back-offs and the timeouts of waits are shifted by the time paused; moments are not. Does nothing
+    where there is nothing to resume. Returns the instance as it is then.
     """
     return _act(instance, Action.RESUME, _resume, audit.Cause.of(by, reason))
 
@@ -48,7 +48,7 @@ def terminate(instance: Instance, *, by: object = None, reason: str = "") -> Ins
 
 
 def lock(instance: Instance) -> Instance:
-    """Lock the instance's row until the transaction ends, and read where it stands. Its values stay unread."""
+    """Lock the instance's row until the transaction ends, and read where it stands, without its values."""
     rows = Instance.objects.select_for_update(no_key=True)
     row = rows.defer("params", "output", "error").filter(key=instance.key).first()
     if row is None:
@@ -79,18 +79,17 @@ def _pause(row: Instance) -> InstanceStatus:
 def _resume(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.WAITING_FOR_PAUSE:
         return _update(row, InstanceStatus.RUNNING)
-    assert row.paused_at is not None  # a check constraint: paused rows say since when
     after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None)
-    _shift_wake_ups(row, row.paused_at)
+    _shift_wake_ups(row)
     notify.wake()
     return after
 
 
-def _shift_wake_ups(row: Instance, paused_at: datetime) -> None:
+def _shift_wake_ups(row: Instance) -> None:
     # Now() here: it is one moment for all rows of the statement, so their order among each other is kept.
     steps = Step.objects.filter(instance_id=row.key, generation=row.generation, status__in=OPEN_STEPS)
     steps.filter(wake_at__isnull=False, wake_is_fixed=False).update(
-        wake_at=F("wake_at") + (Now() - Value(paused_at, output_field=DateTimeField()))
+        wake_at=F("wake_at") + (Now() - Value(row.paused_at, output_field=DateTimeField()))
     )
 
 
@@ -111,7 +110,7 @@ def _terminate(row: Instance) -> InstanceStatus:
 
 
 def cancel_open_steps(row: Instance) -> None:
-    """Record the steps of an ended instance that had not finished as cancelled, with their running attempts."""
+    """Record the unfinished steps of an instance that has ended, and their attempts, as cancelled."""
     Step.objects.filter(instance_id=row.key, generation=row.generation, status__in=OPEN_STEPS).update(
         status=StepStatus.CANCELLED, finished_at=ClockTimestamp()
     )

@@ -19,8 +19,9 @@ declared_events: dict[str, Event[Any]] = {}
 class Event(Generic[T]):
     """Declare an event's type and the type of its payload: `Event("order-approved", Approval)`.
 
-    The payload is then validated where the event is sent, whoever sends it, and the wait returns it as that type.
-    Declaring it again with the same payload type is the same event; with another one it is a DeclarationError.
+    The payload is then validated where the event is sent, whoever sends it, and the wait returns it as that
+    type. Declaring it again with the same payload type is the same event; with another one it is a
+    DeclarationError.
     """
 
     @overload

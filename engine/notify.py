@@ -20,7 +20,7 @@ MAX_PAYLOAD = 7_900
 
 
 def wake(seats: Iterable[int] = ()) -> None:
-    """Tell the holders of the seats to look at their instances; without seats, whoever has a free slot to claim."""
+    """Tell the holders of the seats to look at their instances; without seats, whoever has a free slot."""
     to = list(seats)
     tell(wake=not to, seats=to)
 
@@ -31,7 +31,7 @@ def changed(keys: Iterable[int]) -> None:
 
 
 def tell(*, wake: bool = False, seats: Iterable[int] = (), changed: Iterable[int] = ()) -> None:
-    """Send several hints in one statement. PostgreSQL delivers them at commit, equal ones of a transaction once."""
+    """Send several hints in one statement. They arrive at commit, equal ones of a transaction once."""
     messages = list(_messages(wake, seats, changed))
     if messages:
         channels, payloads = zip(*messages, strict=True)

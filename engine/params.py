@@ -9,7 +9,7 @@ from engine.serialization import Codec, encode
 
 
 def codec_of(annotation: Any, *, what: str, field: str) -> Codec:
-    """Return the codec of a declared type. Raises DeclarationError for a type that pydantic cannot validate."""
+    """Return the codec of a declared type. Raises DeclarationError for one that pydantic cannot validate."""
     codec = Codec.of(annotation)
     if codec.problem:
         rule = f"Its type must be one that pydantic validates. {codec.problem}"
@@ -20,8 +20,8 @@ def codec_of(annotation: Any, *, what: str, field: str) -> Codec:
 def validate(codec: Codec, value: object, *, what: str = "params") -> object:
     """Return the value as its declared type; InvalidParamsError lists each wrong field with its path.
 
-    Plain JSON is read by pydantic's rules for JSON, so that a form, the API and a dict in Python mean the same:
-    bytes are base64, a list makes a set or a tuple. Other values are read by its rules for Python.
+    Plain JSON is read by pydantic's rules for JSON, so that a form, the API and a dict in Python mean the
+    same: bytes are base64, a list makes a set or a tuple. Other values are read by its rules for Python.
     """
     try:
         text = encode(value, what=what)
@@ -31,7 +31,7 @@ def validate(codec: Codec, value: object, *, what: str = "params") -> object:
 
 
 def encode_valid(codec: Codec, value: object, *, what: str = "params") -> str:
-    """Return the value, validated, as the JSON text that is stored: defaults filled in, in the type's own form.
+    """Return the value, validated, as the JSON text that is stored: the type's own form, with its defaults.
 
     Raises InvalidParamsError, InvalidValueError or LimitError, also for what could not be read back.
     """

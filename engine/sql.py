@@ -6,8 +6,8 @@ SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[])
 """
 
 # Starts any number of instances. The ORM's `ignore_conflicts` does not tell which rows it wrote, and knows no
-# clock_timestamp(). Ids in use give no row, also when the other transaction commits while this one waits for it.
-# In the order of their ids, so that two batches with ids in common cannot deadlock.
+# clock_timestamp(). Ids in use give no row, also when the other transaction commits while this one waits for
+# it. In the order of their ids, so that two batches with ids in common cannot deadlock.
 START = """
 INSERT INTO engine_instance
     (workflow, id, status, params, tags, started_by, code, wake_at, deadline_at, created_at)
@@ -20,8 +20,8 @@ ON CONFLICT (workflow, id) DO NOTHING
 RETURNING id, key, wake_at, deadline_at, created_at
 """
 
-# Stores an event, unless its dedup key was used before or the buffer is full. It runs while the sender holds the
-# instance's row, so no other event of that instance can come between the count and the insert.
+# Stores an event, unless its dedup key was used before or the buffer is full. It runs while the sender holds
+# the instance's row, so no other event of that instance can come between the count and the insert.
 SEND = """
 INSERT INTO engine_event (instance_id, type, payload, dedup_key, sent_by, received_at)
 SELECT %(instance)s, %(type)s, %(payload)s::json, %(dedup_key)s, %(sent_by)s, clock_timestamp()

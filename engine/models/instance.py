@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from engine.models.fields import JsonField
-from engine.states import FINAL_INSTANCE_STATUSES, InstanceStatus, RollbackState, WaitingFor
+from engine.states import FINAL as FINAL_STATUSES
+from engine.states import InstanceStatus, RollbackState, WaitingFor
 
 if TYPE_CHECKING:
     from engine.models.event import Event
     from engine.models.step import Step
 
-FINAL = [str(status) for status in FINAL_INSTANCE_STATUSES]
+FINAL = sorted(str(status) for status in FINAL_STATUSES)
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -162,6 +164,25 @@ class Instance(models.Model):
         from engine import events
 
         return events.send_event(self, type, payload, dedup_key, by=by, reason=reason)
+
+    # The async twins; Django's own (`arefresh_from_db`, …) are there beside them.
+
+    async def arefresh(self) -> Instance:
+        return await sync_to_async(self.refresh)()
+
+    async def apause(self, *, by: Any = None, reason: str = "") -> Instance:
+        return await sync_to_async(self.pause)(by=by, reason=reason)
+
+    async def aresume(self, *, by: Any = None, reason: str = "") -> Instance:
+        return await sync_to_async(self.resume)(by=by, reason=reason)
+
+    async def aterminate(self, *, by: Any = None, reason: str = "") -> Instance:
+        return await sync_to_async(self.terminate)(by=by, reason=reason)
+
+    async def asend_event(
+        self, type: Any, payload: Any = None, dedup_key: str | None = None, *, by: Any = None, reason: str = ""
+    ) -> Event:
+        return await sync_to_async(self.send_event)(type, payload, dedup_key, by=by, reason=reason)
 
 
 class Generation(models.Model):
