@@ -1,4 +1,4 @@
-"""One grammar for durations (CONTRACT.md, section 3): a timedelta, a number of seconds, or a text such as `1h 30m`."""
+"""One grammar for durations (CONTRACT.md, section 3): timedeltas, numbers of seconds, texts like `1h 30m`."""
 
 import math
 import re
@@ -25,7 +25,7 @@ _SPELLINGS = {
 }
 _UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings}
 
-# [0-9] and not \d, which takes full-width digits too. Twenty digits are far past the limit and bound the arithmetic.
+# [0-9] and not \d, which takes full-width digits too. Twenty digits are past the limit and bound the effort.
 _PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)[ \t]*([A-Za-z]+)[ \t]*")
 
 
@@ -43,7 +43,7 @@ def parse_duration(value: timedelta | float | str, *, what: str = "duration") ->
 
 
 def format_duration(duration: timedelta) -> str:
-    """Show a duration in at most two units: `850 ms`, `4.2 s`, `2 m 04 s`, `1 d 3 h`. Cuts off, never rounds up."""
+    """Show a duration in at most two units: `850 ms`, `4.2 s`, `2 m 04 s`, `1 d 3 h`; never rounds up."""
     micros = max(duration // timedelta(microseconds=1), 0)
     seconds = micros // 1_000_000
     if micros == 0:
@@ -65,7 +65,7 @@ def format_duration(duration: timedelta) -> str:
 
 
 def _seconds(value: object, what: str) -> Fraction | int:
-    """Give the exact number of seconds; big integers stay integers, so that nothing overflows before the limit."""
+    """Give the exact number of seconds; integers stay such, so that nothing overflows before the limit."""
     if isinstance(value, timedelta):
         return Fraction(value // timedelta(microseconds=1), 1_000_000)
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What is kept of an exception: never more than a bounded, storable text, whatever the exception does (F17)."""
+"""What is kept of an exception: bounded, storable texts, whatever the exception does (F17)."""
 
 import itertools
 import json

@@ -99,7 +99,7 @@ class WorkerLostError(RepriseError):
 
 
 class StepConfigError(RepriseError, ValueError):
-    """A step was called with an option that it does not have, or with a value that breaks the option's rule."""
+    """A step was called with an option that does not exist, or with a value that breaks its rule."""
 
     def __init__(self, option: str, value: object, rule: str, *, what: str = "Step options") -> None:
         self.option = option
@@ -171,7 +171,8 @@ class UnknownWorkflowError(RepriseError, LookupError):
         near = difflib.get_close_matches(name[:100], self.known, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
         super().__init__(
-            f"There is no workflow {_shown(name)}.{hint} A workflow is found in the workflows.py of an installed app."
+            f"There is no workflow {_shown(name)}.{hint} "
+            "A workflow is found in the workflows.py of an installed app."
         )
 
 
@@ -226,13 +227,13 @@ class DedupConflictError(RepriseError):
         self.id = id
         self.dedup_key = dedup_key
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" already has another event under the dedup key "{dedup_key}". '
+            f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
             "The first one stands; send this one under a key of its own."
         )
 
 
 class LeaseLostError(RepriseError):
-    """Another worker owns the instance now, or its state was changed meanwhile: this write changed nothing."""
+    """Another worker owns the instance, or its state was changed meanwhile: this write changed nothing."""
 
     def __init__(self, instance: object, fence: int | None = None) -> None:
         self.instance = str(instance)
@@ -303,7 +304,7 @@ class LimitError(RepriseError, ValueError):
 
 
 class ControlFlow(BaseException):
-    """The handler ends here. Swallowed by a bare `except`, it takes effect at the next operation or at return."""
+    """The handler ends here; swallowed by a bare `except`, it takes effect at the next operation."""
 
 
 class FailWorkflow(ControlFlow):

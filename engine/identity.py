@@ -92,7 +92,7 @@ def idempotency_key(
 
 
 def fingerprint(source: str) -> str:
-    """Identify a handler's source; its indentation as a whole, blank lines and trailing blanks do not count."""
+    """Identify a handler's source; its common indentation and blanks at the ends of lines do not count."""
     lines = (line.rstrip() for line in textwrap.dedent(source.expandtabs()).splitlines())
     return _digest("fingerprint", *(line for line in lines if line))
 
@@ -103,7 +103,7 @@ def seed(workflow: str, instance_id: str, generation: int) -> str:
 
 def seeded_random(workflow: str, instance_id: str, generation: int) -> Random:
     """Return the generator behind `step.random`, the same at the start of every replay."""
-    return Random(int(seed(workflow, instance_id, generation), 16))
+    return Random(int(seed(workflow, instance_id, generation), 16))  # noqa: S311 - repeatable on purpose
 
 
 def seeded_uuid4(seed: str, n: int) -> uuid.UUID:
@@ -116,14 +116,14 @@ _last_tick = 0
 
 
 def new_instance_id() -> str:
-    """Return a UUIDv7: ids of one process sort in the order they were made, those of others to the millisecond."""
+    """Return a UUIDv7: ids sort by time, and those of one process in the order in which they were made."""
     tick = _next_tick()
     value = (tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
     return str(uuid.UUID(int=value))
 
 
 def _next_tick() -> int:
-    """Count milliseconds with 12 bits of fraction; a clock that stands or steps back does not break the order."""
+    """Count milliseconds, with 12 bits of fraction; a clock that steps back does not break the order."""
     global _last_tick
     now = time.time_ns()
     tick = (now // 1_000_000) << 12 | (now % 1_000_000 << 12) // 1_000_000

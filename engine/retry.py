@@ -1,4 +1,4 @@
-"""The options of a step: what they may be, how they merge, and when the next attempt is due. Decides, writes nothing."""
+"""The options of a step: what they may be, how they merge, and when the next attempt is due."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 1000
 MAX_DELAY = timedelta(days=1)
 
-# What a second attempt cannot change. A nested step that failed for good is recorded: it would fail the same way again.
+# What a second attempt cannot change; a nested step that failed for good would fail as recorded.
 _NOT_RETRIED = (
     NonRetryableError,
     InvalidNameError,
@@ -67,7 +67,7 @@ class StepOptions:
 
     @classmethod
     def make(cls, what: str = "Step options", /, **options: object) -> "StepOptions":
-        """Validate options over the defaults of CONTRACT.md. `what` begins the message of a StepConfigError."""
+        """Validate options over the defaults of CONTRACT.md; `what` begins the message of an error."""
         return cls().override(what, **options)
 
     def override(self, what: str = "Step options", /, **options: object) -> "StepOptions":
@@ -106,7 +106,7 @@ class StepOptions:
     def from_json(
         cls, data: "Mapping[str, JSON]", *, delay: timedelta | DelayFunction | None = None
     ) -> "StepOptions":
-        """Read recorded options. `delay` is the code's present one: it stands in for a function that was recorded."""
+        """Read recorded options; `delay` is the code's present one, used where a function was recorded."""
         known = {option: value for option, value in data.items() if option in _READERS}
         if known.get("delay") == "function":
             return cls().override(
@@ -134,7 +134,7 @@ def backoff_delay(
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Tell whether a further attempt may help: not after a NonRetryableError, nor a value that cannot be stored."""
+    """Tell whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
     return not isinstance(error, _NOT_RETRIED)
 
 
@@ -210,4 +210,5 @@ _TWINS = {"limit": "max_attempts", "retries": "max_attempts", "attempts": "max_a
 def _unknown(option: str) -> str:
     near = _TWINS.get(option) or next(iter(difflib.get_close_matches(option, _READERS, n=1)), None)
     hint = f' Did you mean "{near}"?' if near else ""
-    return f"There is no such option.{hint} A step takes {', '.join(field.name for field in fields(StepOptions))}."
+    known = ", ".join(field.name for field in fields(StepOptions))
+    return f"There is no such option.{hint} A step takes {known}."

@@ -1,7 +1,7 @@
-"""The one reader and writer of JSON (CONTRACT.md, section 7): every value that enters or is stored goes through here.
+"""The one reader and writer of JSON (CONTRACT.md, section 7), for every value that enters or is stored.
 
-`read_json` takes texts from outside, `encode` and `decode` keep plain values, and a `Codec` keeps values of any
-annotated type. What is accepted is read back equal, in type too, on every process and every replay.
+`read_json` takes texts from outside, `encode` and `decode` keep plain values, and a `Codec` keeps values of
+any annotated type. What is accepted is read back equal, in type too, by every process and on every replay.
 """
 
 from engine.serialization.annotations import return_annotation

@@ -11,7 +11,7 @@ _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 
 
 def return_annotation(fn: Callable[..., object]) -> Any:
-    """Return the resolved return annotation of a function, method, partial or callable object; `Any` without one.
+    """Return the return annotation of a function, method, partial or callable object; `Any` without one.
 
     An annotation whose names cannot be resolved counts as none: a body must not fail for its hints.
     """
@@ -36,11 +36,11 @@ def _function_of(fn: Any) -> Any:
         return fn
     if hasattr(fn, "__wrapped__"):
         return fn
-    return fn if isinstance(fn, type) else getattr(type(fn), "__call__", fn)
+    return fn if isinstance(fn, type) else type(fn).__call__
 
 
 def _resolve(written: object, function: Any) -> Any:
-    """Evaluate the return annotation only: another one that fails (a TYPE_CHECKING import) must not hide it."""
+    """Evaluate the return annotation only: one that fails (a TYPE_CHECKING import) must not hide it."""
     holder = types.SimpleNamespace(__annotations__={"return": written})
     module = function
     while hasattr(module, "__wrapped__"):

@@ -40,7 +40,7 @@ class Codec:
 
     @staticmethod
     def of(annotation: Any) -> "Codec":
-        """Return the codec of an annotation; `Any`, `object` and what pydantic cannot handle keep plain JSON."""
+        """Return the codec of an annotation; `Any` and what pydantic cannot handle keep plain JSON."""
         try:
             return _cached(annotation)
         except TypeError:  # not hashable: Annotated with a list, say
@@ -53,7 +53,7 @@ class Codec:
     def store(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> Stored:
         """Write a value, and read it back: hand on what was read, so that live and replayed values are equal.
 
-        Raises InvalidValueError or LimitError, which name `what`; nothing that cannot be read back is written.
+        Raises InvalidValueError or LimitError, which name `what`, also for what could not be read back.
         """
         text = self.encode(value, what, limit=limit)
         return Stored(text, self.decode(text, what))
@@ -87,7 +87,7 @@ class Codec:
             raise InvalidValueError("$", "not_readable", message, what=what) from problem
 
     def validate(self, value: object, what: str = "params") -> object:
-        """Return a value from Python code as the annotated type, or raise InvalidParamsError with every wrong field."""
+        """Return a value from Python code as the annotated type; InvalidParamsError lists wrong fields."""
         if self._pair is None:
             return self._plain(value, what)
         try:
@@ -96,7 +96,7 @@ class Codec:
             raise InvalidParamsError(param_errors(problem), what=what) from problem
 
     def validate_json(self, data: bytes | str, what: str = "params", *, limit: int = MAX_BYTES) -> object:
-        """Return the value of a JSON text from outside; InvalidJSON or InvalidParamsError says what is wrong."""
+        """Return the value of a text from outside; InvalidJSON or InvalidParamsError says what is wrong."""
         value = read_json(data, limit=limit, what=what)
         if self._pair is None:
             return value
@@ -115,7 +115,7 @@ class Codec:
         except InvalidJSON:  # our own text: a defect, not the caller's mistake
             raise
         except InvalidValueError as problem:
-            error = ParamError(path=problem.path, message=problem.message, code=problem.code)
+            error = ParamError(path=_as_loc(problem.path), message=problem.message, code=problem.code)
             raise InvalidParamsError([error], what=what) from problem
 
 
@@ -135,8 +135,16 @@ def _cached(annotation: Any) -> Codec:
 def _invalid(problem: ValidationError, what: str) -> InvalidValueError:
     first = problem.errors(include_url=False, include_context=False, include_input=False)[0]
     others = problem.error_count() - 1
-    message = f"{first['msg']}." + (f" ({others:,} more of its parts do not fit.)" if others else "")
-    return InvalidValueError(show_path(first["loc"]), first["type"], message, what=what)
+    message = f"{first['msg'].rstrip('.')}." + (
+        f" ({others:,} more of its parts do not fit.)" if others else ""
+    )
+    path = [part for part in first["loc"] if part != "[key]"]  # pydantic's mark of a key that does not fit
+    return InvalidValueError(show_path(path), first["type"], message, what=what)
+
+
+def _as_loc(path: str) -> str:
+    """Turn `$.items[0]` into `items/0`."""
+    return path.removeprefix("$").replace("]", "").replace("[", "/").replace(".", "/").strip("/")
 
 
 def _name(annotation: Any) -> str:

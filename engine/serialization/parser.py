@@ -1,4 +1,4 @@
-"""A JSON parser that knows where it is. Ten times slower than Python's, it runs only where that one is in doubt."""
+"""A JSON parser that knows where it is. Slower than Python's, it runs only where that one is in doubt."""
 
 import math
 import re
@@ -105,7 +105,9 @@ class _Parser:
         try:
             text, end = scanstring(self.text, at + 1, True)
         except JSONDecodeError as problem:
-            raise self.fault(problem.pos, "not_json", f"{problem.msg}.") from None
+            raise self.fault(
+                problem.pos, "not_json", f"{problem.msg.removesuffix(' at').removesuffix(' starting')}."
+            ) from None
         broken = rules.text_fault(text)
         if broken:
             raise self.fault(at, *broken)

@@ -19,7 +19,7 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]|[,:]|[^\s"\[\]{},:]+
 
 
 class InvalidJSON(InvalidValueError):
-    """A text is not JSON, or not a value that can be stored. `line` and `column` (from 1) lead to the place."""
+    """A text is not JSON, or no value that can be stored. `line` and `column` count from 1."""
 
     def __init__(
         self, path: str, code: str, message: str, *, line: int, column: int, what: str = "value"
@@ -40,7 +40,7 @@ class Unreadable:
 
 
 def read_json(data: bytes | str, *, limit: int = MAX_BYTES, what: str = "value") -> JSON:
-    """Return the value of a JSON text from outside, or raise InvalidJSON with the place and the rule it breaks."""
+    """Return the value of a text from outside, or raise InvalidJSON with the place and the broken rule."""
     text = _text_of(data, limit, what)
     _check_tokens(text, what)
     if _is_deep(text) or _SUSPICIOUS.search(text):
@@ -63,7 +63,8 @@ def decode_strict(text: str, *, what: str = "stored value") -> JSON:
     """Return the value of a stored text, or raise InvalidJSON where something else wrote it."""
     try:
         if not _is_deep(text):
-            return _stored.decode(text)
+            value: JSON = _stored.decode(text)
+            return value
     except (ValueError, RecursionError):
         pass
     return _slowly(text, what)

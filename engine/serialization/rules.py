@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import TypeAlias, Union
 
-JSON: TypeAlias = Union[None, bool, int, float, str, list["JSON"], dict[str, "JSON"]]
+JSON: TypeAlias = Union[bool, int, float, str, list["JSON"], dict[str, "JSON"], None]  # noqa: UP007 - no | with a text
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
@@ -25,7 +25,9 @@ Path: TypeAlias = Sequence[str | int]
 
 
 def show_path(path: Path) -> str:
-    """Write a path as `$.items[0]["a.b"]`: a key that is no plain word is quoted, and cut where it is long."""
+    """Write a path as `$.items[0]["a.b"]`: keys that are no plain words are quoted, long ones cut."""
+    if len(path) > 20:
+        return f"{show_path(path[:10])}…{show_path(path[-5:])[1:]}"
     shown = "$"
     for part in path:
         if isinstance(part, int):

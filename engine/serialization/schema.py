@@ -1,11 +1,12 @@
-"""Adapt pydantic's schemas to what is stored: any bytes at all, and nothing but JSON where a type says `Any`."""
+"""Adapt pydantic's schemas to what is stored: any bytes, and nothing but JSON where a type says `Any`."""
 
 from typing import Any, NamedTuple, cast
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import CoreConfig, CoreSchema, PydanticCustomError, SchemaSerializer, SchemaValidator
 
 from engine.errors import InvalidValueError, LimitError
+from engine.serialization.typed_dicts import IS_NEEDED, modernize
 from engine.serialization.writing import encode
 
 # pydantic writes bytes as UTF-8 by default, which most bytes are not, and which may hold NUL.
@@ -16,7 +17,7 @@ _OPEN = {
     "list": ("items_schema",),
     "set": ("items_schema",),
     "frozenset": ("items_schema",),
-    "dict": ("keys_schema", "values_schema"),
+    "dict": ("values_schema",),
 }
 # Values of the user's, and notes of pydantic's, that only look like schemas.
 _OPAQUE = frozenset({"default", "expected", "members", "metadata", "config", "cls", "ref", "schema_ref"})
@@ -28,11 +29,11 @@ class Pair(NamedTuple):
 
 
 def adapter_for(annotation: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(annotation)
+    return TypeAdapter(modernize(annotation) if IS_NEEDED else annotation)
 
 
 def pair_for(adapter: TypeAdapter[Any]) -> Pair:
-    """Build validator and serializer from the type's schema, with our configuration down to the last field."""
+    """Build validator and serializer from the type's schema, with our configuration in every part of it."""
     schema = cast(CoreSchema, _adapt(adapter.core_schema))
     try:
         # A model's prebuilt validator would come with the model's configuration instead of ours.
@@ -52,11 +53,15 @@ def _adapt(node: Any) -> Any:
     kind = node.get("type")
     if kind == "generator":
         raise ValueError("the items of a generator are gone once they are read; return a list")
+    if kind == "model" and node["cls"] is BaseModel:
+        raise ValueError("BaseModel itself has no fields; name the model")
     if kind == "any" and "serialization" not in node:
-        return {**node, "type": "function-plain", "function": {"type": "no-info", "function": _only_json}}
+        return {**node, **_ONLY_JSON}
     adapted = {key: value if key in _OPAQUE else _adapt(value) for key, value in node.items()}
     if kind in _WITH_CONFIG:
         adapted["config"] = {**_CONFIG, **(node.get("config") or {})}
+    if kind == "dict" and node.get("keys_schema", {"type": "any"})["type"] == "any":
+        adapted["keys_schema"] = {"type": "str", "strict": True}
     for part in _OPEN.get(str(kind), ()):
         adapted.setdefault(part, _adapt({"type": "any"}))
     return adapted
@@ -66,7 +71,21 @@ def _only_json(value: object) -> object:
     """Refuse, where a type says `Any`, what would come back as something else."""
     try:
         encode(value)
-    except (InvalidValueError, LimitError) as problem:
-        message = problem.message if isinstance(problem, InvalidValueError) else str(problem)
-        raise PydanticCustomError("not_json", "{problem}", {"problem": message}) from None
+    except InvalidValueError as problem:
+        raise PydanticCustomError("not_json", "{problem}", {"problem": problem.message}) from None
+    except LimitError as problem:
+        raise PydanticCustomError("too_large", "{problem}", {"problem": str(problem)}) from None
     return value
+
+
+def _write_json(value: object) -> object:
+    """Do the same where an object that exists already is written; it is not validated once more."""
+    encode(value)
+    return value
+
+
+_ONLY_JSON = {
+    "type": "function-plain",
+    "function": {"type": "no-info", "function": _only_json},
+    "serialization": {"type": "function-plain", "function": _write_json},
+}

@@ -1,4 +1,4 @@
-"""Write plain Python values as JSON texts that are read back equal, or say what cannot be stored and where."""
+"""Write plain values as JSON texts that are read back equal, or say what cannot be stored, and where."""
 
 import json
 import math
@@ -29,8 +29,8 @@ _writer = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=F
 def encode(value: object, *, what: str = "value", limit: int = MAX_BYTES, note: str = "") -> str:
     """Return the JSON text of a value of JSON types; tuples become lists.
 
-    Raises InvalidValueError with the path to what cannot be stored (`note` is added to it), LimitError if it is too
-    large. `what` names the value in the message: `output of step "charge"`.
+    Raises InvalidValueError with the path to what cannot be stored (`note` is added to it), LimitError if it
+    is too large. `what` names the value in the message: `output of step "charge"`.
     """
     if not _is_plain(value, limit):
         value = _Copier(what, limit, note).copy(value)
@@ -132,7 +132,7 @@ class _Copier:
             return self.sequence(value)
         if isinstance(value, dict):
             return self.mapping(value)
-        self.refuse_type(value)
+        return self.refuse_type(value)
 
     def text(self, value: str) -> str:
         self.size += len(value)
@@ -202,8 +202,9 @@ class _Copier:
     def refuse_type(self, value: object) -> NoReturn:
         self.refuse(
             "unsupported_type",
-            f"A value of type {_type_name(value)} is none of JSON's types. Annotate the return type with a type that "
-            "can be stored (a dataclass, a pydantic model, datetime, Decimal, set[str], …), and it comes back as that.",
+            f"A value of type {_type_name(value)} is none of JSON's types. Annotate the return type with one "
+            "that can be stored (a dataclass, a pydantic model, datetime, Decimal, set[str], …), "
+            "and the value comes back as that.",
         )
 
     def refuse(self, code: str, message: str) -> NoReturn:
