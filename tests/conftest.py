@@ -1,26 +1,27 @@
-"""What every test may use: a real PostgreSQL, started once and only when a test asks for a database."""
+"""What every test may use: a real PostgreSQL and the whole stack, each started once and only when asked for."""
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
-from studio.embedded import EmbeddedServer
-from studio.embedded.address import socket_dir
+from studio.embedded import EmbeddedServer, socket_dir
+from tests.live import LiveStack
 
 ENOUGH_MEMORY = 2 * 1024**3
+
+# Cheap tests first: what they find need not be looked for in a browser.
+ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[EmbeddedServer]:
     """An embedded PostgreSQL of this run, its data in memory where there is enough of it."""
-    with tempfile.TemporaryDirectory(prefix="reprise-pg-", dir=_fast_directory()) as directory:
-        home = Path(directory)
-        # The server's account has to be able to enter it.
-        home.chmod(0o755)
+    with home_directory() as home:
         server = EmbeddedServer(home)
         server.start()
         try:
@@ -37,6 +38,55 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
         settings.DATABASES["default"]["HOST"] = str(socket_dir(server.home))
 
 
-def _fast_directory() -> str | None:
+@pytest.fixture(scope="session")
+def live_stack() -> Iterator[LiveStack]:
+    """The whole stack, shared by the run; for tests that leave it as they found it."""
+    with home_directory() as home:
+        stack = LiveStack(home).start()
+        try:
+            yield stack
+        finally:
+            stack.stop()
+
+
+@pytest.fixture
+def make_stack() -> Iterator[Callable[..., LiveStack]]:
+    """Make a stack of the test's own, not started yet; keyword arguments are environment variables."""
+    made: list[LiveStack] = []
+    with home_directory() as directory:
+
+        def make(**variables: str) -> LiveStack:
+            home = directory / str(len(made))
+            home.mkdir()
+            made.append(LiveStack(home, **variables))
+            return made[-1]
+
+        try:
+            yield make
+        finally:
+            for stack in made:
+                if stack.process is not None:
+                    stack.stop()
+
+
+@contextmanager
+def home_directory() -> Iterator[Path]:
+    """A directory that the database's account can enter, too."""
     memory = Path("/dev/shm")
-    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > ENOUGH_MEMORY else None
+    is_roomy = memory.is_dir() and shutil.disk_usage(memory).free > ENOUGH_MEMORY
+    with tempfile.TemporaryDirectory(prefix="reprise-", dir=memory if is_roomy else None) as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    if item.get_closest_marker("browser"):
+        folder = "browser"
+    elif item.get_closest_marker("process"):
+        folder = "process"
+    return ORDER.index(folder) if folder in ORDER else ORDER.index("integration")

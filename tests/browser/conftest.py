@@ -1,0 +1,109 @@
+"""A real browser on the whole stack; what it complains about fails the test."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+
+from tests.live import LiveStack
+
+FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+
+class Complaints:
+    """What the pages of a test complained about: script errors, refusals of the CSP, answers of 500 and above."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.allowed: list[str] = []
+
+    def allow(self, pattern: str) -> None:
+        """Expect complaints that match `pattern`, as of a page that the test asks for though it does not exist."""
+        self.allowed.append(pattern)
+
+    def listen(self, page: Page) -> None:
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.found.append(f"{page.url}: {error}"))
+        page.on("response", self._on_response)
+
+    def unexpected(self) -> list[str]:
+        return [text for text in self.found if not any(re.search(pattern, text) for pattern in self.allowed)]
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "assert") or "Content Security Policy" in message.text:
+            self.found.append(f"{message.location.get('url', '')}: {message.text}")
+
+    def _on_response(self, response: Response) -> None:
+        if response.status >= 500:
+            self.found.append(f"{response.url}: answered {response.status}")
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("no chromium on this machine (as root, `make test` installs it through apt)")
+    # Chromium's own sandbox does not run as root.
+    flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, headless=True, args=flags)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@pytest.fixture
+def complaints() -> Iterator[Complaints]:
+    complaints = Complaints()
+    yield complaints
+    assert complaints.unexpected() == []
+
+
+@pytest.fixture
+def context(browser: Browser, complaints: Complaints, live_stack: LiveStack) -> Iterator[BrowserContext]:
+    """A browser profile of the test's own; every page opened in it is listened to."""
+    context = browser.new_context(base_url=live_stack.url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(10_000)
+    context.on("page", complaints.listen)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+@pytest.fixture
+def signed_in(page: Page, live_stack: LiveStack) -> Page:
+    sign_in(page, live_stack)
+    return page
+
+
+@pytest.fixture
+def new_tab(context: BrowserContext) -> Callable[[], Page]:
+    """Open another tab of the same profile: the same session, a socket of its own."""
+    return context.new_page
+
+
+def sign_in(page: Page, stack: LiveStack) -> None:
+    name, password = stack.account
+    page.goto("/sign-in/")
+    page.fill("input[name=username]", name)
+    page.fill("input[name=password]", password)
+    page.press("input[name=password]", "Enter")
+    page.wait_for_url(lambda url: "/sign-in/" not in url)

@@ -1,0 +1,237 @@
+"""`manage.py studio`: what it starts, and that nothing of it is ever left behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.live import PASSWORD, READY, LiveStack
+from tests.processes import marked, wait_until_none
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+MakeStack = Callable[..., LiveStack]
+
+
+def _status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def _named(stack: LiveStack, part: str) -> list[int]:
+    return [pid for pid, command in marked(stack.run).items() if part in command]
+
+
+def _wait_for(condition: Callable[[], bool], timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_signal_ends_everything_in_order_and_the_data_stays(make_stack: MakeStack, sign: signal.Signals) -> None:
+    stack = make_stack().start()
+    assert _status(f"{stack.url}/sign-in/") == 200
+    with psycopg.connect(stack.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+
+    assert stack.stop(sign) == 0
+    assert stack.output().rstrip().endswith("Stopped")
+
+    stack.log.unlink()
+    stack.start()
+    with psycopg.connect(stack.dsn()) as connection:
+        assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
+    assert "was not properly shut down" not in (stack.home / "postgresql.log").read_text()
+
+
+def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    assert stack.process is not None
+
+    stack.process.kill()
+    stack.process.wait()
+
+    assert wait_until_none(stack.run, timeout=10) == {}
+    stack.log.unlink()
+    stack.start()
+    assert _status(f"{stack.url}/sign-in/") == 200
+
+
+def test_a_second_start_on_the_same_home_names_the_first(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    assert stack.process is not None
+
+    second = LiveStack(stack.home, PORT=str(stack.port + 1))
+    second.log = stack.home / "second.log"
+    second.launch()
+    assert second.process is not None
+    assert second.process.wait(30) == 1
+    assert "already running" in second.output()
+    assert f"process {stack.process.pid}, {stack.url}" in second.output()
+    assert _status(f"{stack.url}/sign-in/") == 200
+
+
+def test_a_taken_port_is_named_and_nothing_is_started(make_stack: MakeStack) -> None:
+    stack = make_stack()
+    with socket.create_server(("127.0.0.1", stack.port)):
+        stack.launch()
+        assert stack.process is not None
+        assert stack.process.wait(30) == 1
+    assert f"Port {stack.port} on 127.0.0.1 is taken" in stack.output()
+    assert f"PORT={stack.port + 1} make run" in stack.output()
+    assert not (stack.home / "pg").exists()
+    assert marked(stack.run) == {}
+
+
+def test_an_unreachable_database_is_named_without_its_password(make_stack: MakeStack) -> None:
+    stack = make_stack(DATABASE_URL="postgresql://someone:hush-hush@127.0.0.1:1/nowhere")
+    stack.launch()
+    assert stack.process is not None
+    assert stack.process.wait(30) == 1
+    assert "The database nowhere on 127.0.0.1 does not answer" in stack.output()
+    assert "hush-hush" not in stack.output()
+    assert "Traceback" not in stack.output()
+
+
+@pytest.mark.parametrize("program", ["daphne", "qcluster"])
+def test_a_program_that_dies_is_started_again(make_stack: MakeStack, program: str) -> None:
+    stack = make_stack().start()
+    _wait_for(lambda: bool(_named(stack, program)), 10)
+    first = set(_named(stack, program))
+
+    os.kill(min(first), signal.SIGKILL)
+
+    _wait_for(lambda: bool(set(_named(stack, program)) - first), 15)
+    assert "ended (killed by SIGKILL); starting it again in 0.5 s" in stack.output()
+    _wait_for(lambda: not first & set(_named(stack, program)), 5)
+    if program == "daphne":
+        _wait_for(lambda: _answers(stack), 15)
+
+
+def test_a_database_that_dies_is_started_again(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    lock_file = stack.home / "pg" / "18" / "postmaster.pid"
+    first = int(lock_file.read_text().split()[0])
+
+    os.kill(first, signal.SIGKILL)
+
+    def is_back() -> bool:
+        try:
+            with psycopg.connect(stack.dsn()):
+                return int(lock_file.read_text().split()[0]) != first
+        except (psycopg.OperationalError, OSError):
+            return False
+
+    _wait_for(is_back, 20)
+    assert _status(f"{stack.url}/sign-in/") == 200
+
+
+def test_the_made_up_password_is_shown_once_and_kept_nowhere(make_stack: MakeStack) -> None:
+    stack = make_stack(REPRISE_ADMIN_PASSWORD="").start()
+    line = next(line for line in stack.output().splitlines() if "one-time password" in line)
+    password = line.split("one-time password:")[1].split()[0]
+    assert len(password) >= 16
+    checked = stack.django(
+        "from django.contrib.auth import authenticate\n"
+        f"user = authenticate(username='admin', password={password!r}); print(user is not None and user.is_superuser)"
+    )
+    assert checked.strip() == "True"
+    stack.stop()
+
+    files = subprocess.run(
+        ["grep", "-rlF", password, str(stack.home), "--exclude=output.log"], capture_output=True, text=True
+    )
+    assert files.stdout == ""
+    stack.log.unlink()
+    stack.start()
+    assert "one-time password" not in stack.output()
+
+
+def test_a_given_password_is_not_shown(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    assert PASSWORD not in stack.output()
+    assert "First account" not in stack.output()
+
+
+def test_a_weak_password_is_refused(make_stack: MakeStack) -> None:
+    stack = make_stack(REPRISE_ADMIN_PASSWORD="12345")
+    stack.launch()
+    assert stack.process is not None
+    assert stack.process.wait(60) == 1
+    assert "REPRISE_ADMIN_PASSWORD is refused: " in stack.output()
+    assert "12345" not in stack.output()
+
+
+def test_a_home_with_blanks_and_a_long_path_works(make_stack: MakeStack) -> None:
+    stack = make_stack()
+    home = stack.home / "a home, with 'blanks' and \"quotes\"" / ("long" * 30)
+    home.mkdir(parents=True)
+    stack.home = home
+    stack.variables["REPRISE_HOME"] = str(home)
+    stack.start()
+    assert _status(f"{stack.url}/sign-in/") == 200
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the database as another account")
+def test_root_gets_a_database_though_its_home_is_closed_to_others(make_stack: MakeStack) -> None:
+    stack = make_stack()
+    stack.home.chmod(0o700)
+    try:
+        stack.start()
+        assert _status(f"{stack.url}/sign-in/") == 200
+        assert (stack.home / "pg").is_symlink()
+    finally:
+        stack.stop()
+        _remove_tree((stack.home / "pg").resolve())
+
+
+def test_a_second_signal_hurries_a_cluster_that_will_not_stop(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    assert stack.process is not None
+    _wait_for(lambda: bool(_named(stack, "qcluster")), 10)
+    for pid in _named(stack, "qcluster"):
+        os.kill(pid, signal.SIGSTOP)
+
+    stack.process.send_signal(signal.SIGINT)
+    stack.wait_for_output("Stopping", 5)
+    began = time.monotonic()
+    stack.process.send_signal(signal.SIGINT)
+    assert stack.stop(timeout=10) == 0
+    assert time.monotonic() - began < 8
+
+
+def test_a_warm_start_shows_the_first_page_within_ten_seconds(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    stack.stop()
+    stack.log.unlink()
+
+    began = time.monotonic()
+    stack.launch()
+    _wait_for(lambda: _answers(stack), 10)
+    assert _status(f"{stack.url}/sign-in/") == 200
+    assert time.monotonic() - began < 10
+    stack.wait_for_output(READY, 5)
+
+
+def _answers(stack: LiveStack) -> bool:
+    try:
+        return _status(f"{stack.url}/sign-in/") == 200
+    except OSError:
+        return False
+
+
+def _remove_tree(directory: Path) -> None:
+    subprocess.run(["rm", "-rf", "--one-file-system", str(directory)], check=True)
