@@ -1,0 +1,189 @@
+"""The attempts of a `do` step: begin, start, settle, back off, give up."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
+from engine.replay import outcomes
+from engine.replay.history import AttemptRecord, StepRecord
+from engine.retry import backoff_delay, is_retryable
+from engine.states import AttemptStatus, StepStatus
+
+if TYPE_CHECKING:
+    from engine.replay.cycle import Cycle
+    from engine.replay.operation import DoOperation
+
+MAX_CONVICTIONS = 3  # losses of a step that was alone in its worker
+MICROSECOND = timedelta(microseconds=1)
+_rng = Random()
+
+
+def begin(cycle: Cycle, operation: DoOperation) -> None:
+    """Go on from what is recorded: a first attempt, the next one after a loss, or the rest of a back-off."""
+    record = operation.record
+    if not record.is_recorded:
+        record.options = json.dumps(operation.options.to_json())
+        record.sensitive = operation.options.sensitive
+    close_lost(cycle, record)
+    if record.convicted >= MAX_CONVICTIONS:
+        error = WorkerLostError(record.name, record.convicted)
+        cycle.conclude(operation, error=outcomes.error_json(error, step=record.name, attempts=record.attempts))
+    elif record.status == StepStatus.WAITING:
+        cycle.wait_until(operation, record.wake_us)
+    else:
+        start(cycle, operation)
+
+
+def close_lost(cycle: Cycle, record: StepRecord) -> None:
+    """Close the attempt that a dead worker left behind. It spends no attempt, and convicts the step only if alone."""
+    attempt = cycle.history.running.pop(record.seq, None)
+    if attempt is None:
+        return
+    attempt.status = AttemptStatus.LOST
+    attempt.finished_us = cycle.host.now_us()
+    record.lost += 1
+    record.convicted += attempt.alone
+    cycle.record(record, attempt)
+
+
+def start(cycle: Cycle, operation: DoOperation) -> None:
+    """Record an attempt; its body runs once that is committed."""
+    if cycle.isolated and cycle.bodies:
+        cycle.deferred.append(operation)
+        return
+    record = operation.record
+    record.attempts += 1
+    record.status = StepStatus.RUNNING
+    record.wake_us = None
+    now = cycle.host.now_us()
+    attempt = AttemptRecord(record.seq, record.attempts, cycle.host.name, now, alone=cycle.isolated)
+    cycle.bodies[record.seq] = attempt
+    cycle.writes.starts.add(record.seq)
+    cycle.writes.then.append(lambda left_out: _started(cycle, operation, attempt, left_out))
+    cycle.record(record, attempt)
+
+
+def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_out: bool) -> None:
+    if cycle.bodies.get(attempt.step_seq) is not attempt:
+        return
+    if left_out:
+        del cycle.bodies[attempt.step_seq]
+        operation.record.attempts -= 1
+        cycle.host.poke(cycle)
+    else:
+        cycle.host.run_body(cycle, operation, attempt)
+
+
+def settle(
+    cycle: Cycle,
+    operation: DoOperation,
+    attempt: AttemptRecord,
+    *,
+    output: str | None = None,
+    error: BaseException | None = None,
+) -> None:
+    """Take in how a body ended. A late result, of an attempt that is over, is refused here."""
+    if cycle.bodies.get(attempt.step_seq) is not attempt:
+        return
+    del cycle.bodies[attempt.step_seq]
+    _progress(cycle)
+    if cycle.is_ending:
+        finish(cycle, attempt, AttemptStatus.CANCELLED)
+        cycle.record(operation.record, attempt)
+    elif error is None:
+        finish(cycle, attempt, AttemptStatus.COMPLETE)
+        cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+        cycle.conclude(operation, output=output)
+    else:
+        _fail(cycle, operation, attempt, error)
+    _start_deferred(cycle)
+    cycle.host.poke(cycle)
+
+
+def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    record = operation.record
+    finish(
+        cycle,
+        attempt,
+        AttemptStatus.TIMED_OUT if isinstance(error, StepTimeoutError) else AttemptStatus.ERRORED,
+    )
+    kept = ErrorRecord.of(error)
+    attempt.error = outcomes.kept_json(kept, step=record.name, attempts=record.attempts)
+    record.spent += 1
+    cycle.record(record, attempt)
+    if not is_retryable(error) or record.spent >= operation.options.max_attempts:
+        cycle.conclude(operation, error=attempt.error)
+    elif callable(operation.options.delay):
+        cycle.delaying.add(record.seq)
+        cycle.host.ask_delay(cycle, operation, attempt, error)
+    else:
+        _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, rng=_rng))
+
+
+def back_off(
+    cycle: Cycle,
+    operation: DoOperation,
+    attempt: AttemptRecord,
+    *,
+    base: timedelta | None = None,
+    error: BaseException | None = None,
+) -> None:
+    """Take in what the delay function said; if it failed, no further attempt is made."""
+    record = operation.record
+    if record.seq not in cycle.delaying:
+        return
+    cycle.delaying.discard(record.seq)
+    if error is not None:
+        text = outcomes.error_json(error, step=record.name, attempts=record.attempts)
+        cycle.conclude(operation, error=text)
+    else:
+        _wait(
+            cycle, operation, attempt, backoff_delay(operation.options, record.spent, base=base, rng=_rng)
+        )
+    cycle.host.poke(cycle)
+
+
+def _wait(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, delay: timedelta) -> None:
+    """Back off, counted from the failure, so that a crash in between makes it neither longer nor shorter."""
+    assert attempt.finished_us is not None
+    operation.record.status = StepStatus.WAITING
+    cycle.wait_until(operation, attempt.finished_us + delay // MICROSECOND)
+
+
+def cancel(cycle: Cycle, seq: int, attempt: AttemptRecord) -> None:
+    """Close an attempt whose worker drains or whose instance is stopped: it spends nothing."""
+    del cycle.bodies[seq]
+    finish(cycle, attempt, AttemptStatus.CANCELLED)
+    cycle.writes.attempts[seq, attempt.number] = attempt
+
+
+def drop(cycle: Cycle, record: StepRecord) -> None:
+    """The handler has cancelled the step: stop its body and refuse its result."""
+    cycle.delaying.discard(record.seq)
+    attempt = cycle.bodies.get(record.seq)
+    if attempt is not None:
+        cycle.host.cancel_body(cycle, attempt)
+        cancel(cycle, record.seq, attempt)
+
+
+def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:
+    attempt.status = status
+    attempt.finished_us = cycle.host.now_us()
+
+
+def _progress(cycle: Cycle) -> None:
+    """A body ended and the worker lives: the instance need not run alone any more."""
+    if cycle.isolated:
+        cycle.isolated = False
+        cycle.host.progressed(cycle)
+
+
+def _start_deferred(cycle: Cycle) -> None:
+    while cycle.deferred and not (cycle.isolated and cycle.bodies):
+        operation = cycle.deferred.popleft()
+        if operation.record.seq in cycle.open:
+            start(cycle, operation)

@@ -1,0 +1,62 @@
+"""What a step's body is told about its attempt, and the log it writes to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.identity import StepIdentity, idempotency_key
+from engine.retry import StepOptions
+
+
+class Say(Protocol):
+    def __call__(self, level: str, message: str, fields: dict[str, Any]) -> None: ...
+
+
+class StepLog:
+    """Writes structured lines to the instance's log: `log.info("charged", amount=12)`."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+
+    def debug(self, message: str, /, **fields: Any) -> None:
+        self._say("debug", message, fields)
+
+    def info(self, message: str, /, **fields: Any) -> None:
+        self._say("info", message, fields)
+
+    def warning(self, message: str, /, **fields: Any) -> None:
+        self._say("warning", message, fields)
+
+    def error(self, message: str, /, **fields: Any) -> None:
+        self._say("error", message, fields)
+
+
+@dataclass(slots=True)
+class StepContext:
+    """Facts of one attempt, for the parameter `ctx` of a step's body.
+
+    `attempt` counts from 1; `cancelled` is set when the attempt has timed out or the instance was terminated, so
+    that a sync body can stop; `idempotency_key` is the same on every attempt of this step, in every worker.
+    """
+
+    attempt: int
+    name: str
+    count: int
+    options: StepOptions
+    instance_id: str
+    workflow: str
+    generation: int
+    log: StepLog
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    identity: StepIdentity | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        identity = self.identity or StepIdentity(0, "do", self.name, self.count)
+        return idempotency_key(self.workflow, self.instance_id, self.generation, (identity,))
+
+
+Callback = Callable[[], None]

@@ -1,0 +1,122 @@
+"""What an instance has recorded, as its replay cycle holds it in memory.
+
+Times are whole microseconds since the epoch, on the database's clock: they survive the way to PostgreSQL and back
+unchanged, which `step.now()` needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engine.identity import StepIdentity
+from engine.states import AttemptStatus, StepStatus
+
+FINAL = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
+SPENT = frozenset({AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT})
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """One row of `engine_step`. `output` and `error` are JSON text; None means SQL NULL."""
+
+    seq: int
+    parent: int
+    kind: str
+    name: str
+    count: int
+    status: str = StepStatus.RUNNING
+    delivery: int | None = None
+    options: str | None = None
+    sensitive: bool = False
+    attempts: int = 0
+    lost: int = 0
+    event_types: tuple[str, ...] = ()
+    wake_us: int | None = None
+    wake_is_fixed: bool = False
+    output: str | None = None
+    error: str | None = None
+    started_us: int = 0
+    finished_us: int | None = None
+
+    is_recorded: bool = True
+    spent: int = 0  # attempts that count towards max_attempts
+    convicted: int = 0  # losses while it was alone in its worker
+
+    @property
+    def identity(self) -> StepIdentity:
+        return StepIdentity(self.parent, self.kind, self.name, self.count)
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+
+@dataclass(slots=True)
+class AttemptRecord:
+    """One row of `engine_attempt`."""
+
+    step_seq: int
+    number: int
+    worker: str
+    started_us: int
+    status: str = AttemptStatus.RUNNING
+    alone: bool = False
+    error: str | None = None
+    finished_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """A buffered event. `payload` is JSON text."""
+
+    key: int
+    type: str
+    payload: str
+    sent_by: str
+    received_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line for `engine_log`; `position` is set for the handler's, `step_seq` and `attempt` for a body's."""
+
+    level: str
+    message: str
+    fields: str | None
+    at_us: int
+    position: int | None = None
+    step_seq: int | None = None
+    attempt: int | None = None
+
+
+@dataclass(slots=True)
+class History:
+    """The recorded steps of one generation, with what is needed to go on from them."""
+
+    steps: dict[StepIdentity, StepRecord] = field(default_factory=dict)
+    running: dict[int, AttemptRecord] = field(default_factory=dict)
+    events: list[EventRecord] = field(default_factory=list)
+    last_seq: int = 0
+    last_delivery: int = 0
+    log_lines: int = 0
+    as_of_us: int = 0  # `events` holds all that came before this
+
+    def add_step(self, record: StepRecord) -> None:
+        self.steps[record.identity] = record
+        self.last_seq = max(self.last_seq, record.seq)
+        self.last_delivery = max(self.last_delivery, record.delivery or 0)
+
+    def add_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
+        """Count the attempts of unfinished steps; one still `running` was left behind by a worker that died."""
+        by_step: dict[int, list[AttemptRecord]] = defaultdict(list)
+        for attempt in attempts:
+            by_step[attempt.step_seq].append(attempt)
+        for record in self.steps.values():
+            for attempt in by_step.get(record.seq, ()):
+                record.attempts = max(record.attempts, attempt.number)
+                record.spent += attempt.status in SPENT
+                record.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
+                if attempt.status == AttemptStatus.RUNNING:
+                    self.running[record.seq] = attempt

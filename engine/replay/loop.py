@@ -1,0 +1,172 @@
+"""The event loop that handlers run on: deterministic, without I/O and without timers.
+
+A handler sees an ordinary asyncio loop, so futures, tasks, `gather`, `TaskGroup`, locks and queues work. What it
+cannot do here is wait for the outside: whatever would (`asyncio.sleep`, a socket, a thread) is refused with a message
+that names the durable twin, because a replay could not repeat it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVarTuple, Unpack
+
+from engine.errors import RepriseError
+
+Ts = TypeVarTuple("Ts")
+
+
+class ForeignAwaitError(RepriseError):
+    """Handler code waited for something that is not a durable operation."""
+
+    def __init__(self, operation: str, advice: str) -> None:
+        self.operation = operation
+        super().__init__(
+            f"{operation} cannot be used in a workflow's handler: a replay could not repeat it. {advice}"
+        )
+
+
+IN_A_STEP = "Put it in the body of a step: await step.do(name, fn)."
+SLEEP = "Use await step.sleep(name, duration), or the timeout= of a step or of step.wait_for_event."
+
+
+class HandlerLoop(asyncio.AbstractEventLoop):
+    """Runs callbacks in the order in which they became ready, and only while `drain` is called."""
+
+    def __init__(self) -> None:
+        self._ready: deque[asyncio.Handle] = deque()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._closed = False
+        self.driving = False
+
+    # Driving
+
+    def drain(self) -> None:
+        """Run everything that is ready, and what becomes ready by it.
+
+        Called from a plain callback of the worker's loop, never from inside a task: since Python 3.14 the current
+        task is tracked by thread, not by loop.
+        """
+        outer = events._get_running_loop()
+        events._set_running_loop(self)
+        self.driving = True
+        try:
+            ready = self._ready
+            while ready:
+                handle = ready.popleft()
+                if not handle._cancelled:  # type: ignore[attr-defined]
+                    handle._run()  # type: ignore[attr-defined]
+        finally:
+            self.driving = False
+            events._set_running_loop(outer)
+
+    def shut(self) -> None:
+        """Close the coroutines of all tasks, innermost last started first.
+
+        A `finally:` in a handler runs here; one that awaits is cut off where it does (asyncio would complain that a
+        coroutine ignored GeneratorExit, and that pending tasks were destroyed; both are what parking means).
+        """
+        self._ready.clear()
+        self._closed = True
+        outer = events._get_running_loop()
+        events._set_running_loop(self)
+        self.driving = True
+        try:
+            for task in reversed(self._tasks):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                if not task.done():
+                    _close(task.get_coro())
+        finally:
+            self.driving = False
+            events._set_running_loop(outer)
+            self._tasks.clear()
+            self._ready.clear()
+
+    # What handlers use
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self._closed:
+            self._ready.append(handle)
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **kwargs: Any
+    ) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context, **kwargs)
+        self._tasks.append(task)
+        return task
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return self.driving
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Drop asyncio's complaints: an outcome nobody awaited is recorded with its step, not lost."""
+
+    # What they cannot
+
+    def time(self) -> float:
+        raise ForeignAwaitError("The loop's clock", "Use step.now().")
+
+    def call_later(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ForeignAwaitError("A timer (asyncio.sleep, asyncio.timeout, asyncio.wait_for)", SLEEP)
+
+    def call_at(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ForeignAwaitError("A timer (asyncio.sleep, asyncio.timeout, asyncio.wait_for)", SLEEP)
+
+    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ForeignAwaitError("A call from another thread", IN_A_STEP)
+
+    def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ForeignAwaitError("A thread (asyncio.to_thread, run_in_executor, sync_to_async)", IN_A_STEP)
+
+    def run_forever(self) -> NoReturn:
+        raise ForeignAwaitError("run_forever", IN_A_STEP)
+
+    def run_until_complete(self, future: Any) -> NoReturn:
+        raise ForeignAwaitError("run_until_complete", IN_A_STEP)
+
+    def stop(self) -> NoReturn:
+        raise ForeignAwaitError("loop.stop", "Use await step.complete(output) to end the workflow.")
+
+
+def _refuse(operation: str) -> Callable[..., NoReturn]:
+    def refuse(self: HandlerLoop, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ForeignAwaitError(operation, IN_A_STEP)
+
+    return refuse
+
+
+# Everything else that an event loop offers is I/O. AbstractEventLoop would raise a bare NotImplementedError.
+for _name in (
+    "add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler sock_recv "
+    "sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendto sock_connect sock_accept sock_sendfile "
+    "create_connection create_server create_unix_connection create_unix_server create_datagram_endpoint sendfile "
+    "start_tls connect_accepted_socket connect_read_pipe connect_write_pipe subprocess_shell subprocess_exec "
+    "getaddrinfo getnameinfo set_default_executor"
+).split():
+    setattr(HandlerLoop, _name, _refuse(f"I/O (loop.{_name})"))
+
+
+def _close(coro: Coroutine[Any, Any, Any] | Any) -> None:
+    try:
+        coro.close()
+    except BaseException:  # noqa: S110 - user code in a `finally:` of a handler that is being closed: it is inert
+        pass

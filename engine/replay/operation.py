@@ -1,0 +1,133 @@
+"""What a durable call returns: an awaitable whose outcome the cycle delivers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any
+
+from engine.replay.history import StepRecord
+from engine.serialization import Codec
+
+if TYPE_CHECKING:
+    from engine.replay.cycle import Cycle
+    from engine.retry import StepOptions
+
+
+class Operation(asyncio.Future[Any]):
+    """One durable call of a handler, from its call to the delivery of its outcome.
+
+    It is a future, so `gather` takes it as it is, and passes for a coroutine, so that `create_task` and
+    `TaskGroup.create_task` take it too. Cancelling it ends the step: its body is cancelled and it is recorded so.
+    """
+
+    def __init__(self, cycle: Cycle, record: StepRecord, decode: Callable[[str | None], Any]) -> None:
+        super().__init__(loop=cycle.loop)
+        self.cycle = cycle
+        self.record = record
+        self.decode = decode
+        self.followers: list[Operation] = []  # later calls of the same identity
+        self._waiter: Generator[Any, None, Any] | None = None
+
+    def cancel(self, msg: Any = None) -> bool:
+        cancelled = super().cancel(msg)
+        if cancelled:
+            self.cycle.withdraw(self)
+        return cancelled
+
+    # The coroutine's side, for a task that drives this operation
+
+    def send(self, value: Any) -> Any:
+        if self._waiter is None:
+            self._waiter = iter(self)
+        return self._waiter.send(value)
+
+    def throw(self, *exc_info: Any) -> Any:
+        if self._waiter is None:
+            self._waiter = iter(self)
+        return self._waiter.throw(*exc_info)
+
+    def close(self) -> None:
+        if self._waiter is not None:
+            self._waiter.close()
+
+
+Coroutine.register(Operation)
+
+
+class DoOperation(Operation):
+    """A call of `step.do`: what to run, and how."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        record: StepRecord,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: StepOptions,
+        codec: Codec,
+    ) -> None:
+        super().__init__(cycle, record, codec.decode)
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.options = options
+        self.codec = codec
+
+
+class SleepOperation(Operation):
+    """A call of `step.sleep` (`duration_us`) or `step.sleep_until` (`until_us`)."""
+
+    def __init__(self, cycle: Cycle, record: StepRecord, duration_us: int | None, until_us: int | None) -> None:
+        super().__init__(cycle, record, _nothing)
+        self.duration_us = duration_us
+        self.until_us = until_us
+
+
+class WaitOperation(Operation):
+    """A call of `step.wait_for_event` or `step.listen`."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        record: StepRecord,
+        types: tuple[str, ...],
+        timeout_us: int | None,
+        decode: Callable[[str | None], Any],
+    ) -> None:
+        super().__init__(cycle, record, decode)
+        self.types = types
+        self.timeout_us = timeout_us
+
+
+class ProgressOperation(Operation):
+    """A call of `step.progress`: a milestone that is complete as soon as it is recorded."""
+
+    def __init__(self, cycle: Cycle, record: StepRecord, output: str) -> None:
+        super().__init__(cycle, record, _nothing)
+        self.output = output
+
+
+def _nothing(text: str | None) -> None:
+    return None
+
+
+class InertOperation:
+    """What a call returns while the handler's coroutines are being closed: it has no identity and never completes."""
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        while True:
+            yield
+
+    def send(self, value: Any) -> Any:
+        return None
+
+    def throw(self, *exc_info: Any) -> Any:
+        raise exc_info[1] if len(exc_info) > 1 and exc_info[1] is not None else exc_info[0]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+Coroutine.register(InertOperation)

@@ -1,0 +1,194 @@
+"""Between what is recorded and what a handler sees: outcomes, errors and endings as JSON text, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import (
+    AbortWorkflow,
+    CompleteWorkflow,
+    ControlFlow,
+    ErrorRecord,
+    EventTimeoutError,
+    FailWorkflow,
+    NonDeterminismError,
+    RepriseError,
+    StepError,
+)
+from engine.error_record import cut
+from engine.replay.history import EventRecord, StepRecord
+from engine.serialization import JSON, decode, encode
+from engine.states import InstanceStatus, StepKind
+
+if TYPE_CHECKING:
+    from engine.registry import Workflow
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOG_FIELDS_LIMIT = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an instance ends. `output` and `error` are JSON text."""
+
+    status: InstanceStatus
+    output: str | None = None
+    error: str | None = None
+
+
+class DeadlockError(RepriseError):
+    """The handler waits, and nothing that is open can ever wake it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The handler waits for something that no step, sleep or event will ever complete. Await durable "
+            "operations only, or futures and locks that another branch of the handler sets."
+        )
+
+
+def moment(us: int) -> datetime:
+    """Return the moment that many microseconds after the epoch."""
+    return EPOCH + timedelta(microseconds=us)
+
+
+def micros(when: datetime) -> int:
+    return (when - EPOCH) // timedelta(microseconds=1)
+
+
+# Errors
+
+
+def error_json(error: BaseException, *, step: str = "", attempts: int = 0) -> str:
+    return kept_json(ErrorRecord.of(error), step=step, attempts=attempts)
+
+
+def kept_json(kept: ErrorRecord, *, step: str = "", attempts: int = 0) -> str:
+    data: dict[str, JSON] = {**kept.to_json()}
+    if step:
+        data |= {"step": step, "attempts": attempts}
+    return json.dumps(data)
+
+
+def recorded_error(record: StepRecord) -> Exception:
+    """Make the error that the handler sees from what is recorded: the same live and on every replay."""
+    kept = json.loads(record.error or "{}")
+    details = kept.get("details") or {}
+    if record.kind == StepKind.EVENT:
+        types = details.get("type", list(record.event_types))
+        seconds = timedelta(seconds=details.get("timeout", 0))
+        return EventTimeoutError(record.name, types, seconds)
+    return StepError(
+        record.name, kept.get("type", "Error"), kept.get("message", ""), kept.get("attempts", 1), details
+    )
+
+
+def params_refused(error: Exception) -> NonDeterminismError:
+    return NonDeterminismError(
+        "The recorded params do not fit the type that the handler now declares.",
+        recorded="the params of this instance",
+        current=cut(str(error), 1000),
+    )
+
+
+def output_refused(record: StepRecord, error: Exception) -> NonDeterminismError:
+    return NonDeterminismError(
+        f'The recorded output of step "{record.name}" does not fit the type that its function now declares.',
+        recorded=cut(record.output or "null", 200),
+        current=cut(str(error), 1000),
+    )
+
+
+# Endings
+
+
+def of_handler(main: asyncio.Task[Any], workflow: Workflow[Any, Any]) -> Ending:
+    """Tell how the handler ended: its return value, or what it raised."""
+    if main.cancelled():
+        return of_error(asyncio.CancelledError("The handler cancelled itself."))
+    error = main.exception()
+    if isinstance(error, ControlFlow):
+        return of_control_flow(error, workflow)
+    return _complete(main.result(), workflow) if error is None else of_error(error)
+
+
+def of_control_flow(flow: ControlFlow, workflow: Workflow[Any, Any]) -> Ending:
+    match flow:
+        case CompleteWorkflow():
+            return _complete(flow.output, workflow)
+        case AbortWorkflow():
+            return Ending(InstanceStatus.TERMINATED, error=_said("Aborted", flow.reason))
+        case FailWorkflow():
+            return Ending(InstanceStatus.ERRORED, error=_said("WorkflowFailed", flow.message))
+        case _:
+            return of_error(flow)
+
+
+def of_error(error: BaseException) -> Ending:
+    """End as `errored`. A step's failure that nobody caught is shown as what the step raised."""
+    text = error_json(error)
+    if isinstance(error, StepError):
+        data = json.loads(text)
+        data |= {
+            "type": error.type,
+            "message": error.message,
+            "step": error.step,
+            "attempts": error.attempts,
+            "details": error.details,
+        }
+        text = json.dumps(data)
+    return Ending(InstanceStatus.ERRORED, error=text)
+
+
+def deadlock() -> Ending:
+    return of_error(DeadlockError())
+
+
+def _complete(value: Any, workflow: Workflow[Any, Any]) -> Ending:
+    try:
+        return Ending(InstanceStatus.COMPLETE, output=workflow.output.encode(value, what="workflow's output"))
+    except Exception as error:  # noqa: BLE001 - the user's types, whose validators may raise anything
+        return of_error(error)
+
+
+def _said(type: str, message: str) -> str:
+    return json.dumps({"type": type, "message": cut(message), "details": {}, "traceback": ""})
+
+
+# Events and logs
+
+
+def event_json(event: EventRecord) -> str:
+    """Return a received event as its wait records it; the payload goes in as it was stored."""
+    head = json.dumps({"type": event.type, "sent_by": event.sent_by, "received_us": event.received_us})
+    return f'{head[:-1]}, "payload": {event.payload}}}'
+
+
+def log_line(
+    level: str, message: str, fields: dict[str, Any], at_us: int
+) -> tuple[str, str, str | None, int]:
+    """Make a line storable, whatever was said: a log call never fails the workflow."""
+    text = cut(message if isinstance(message, str) else _shown(message))
+    return level, text, _fields(fields), at_us
+
+
+def _fields(fields: dict[str, Any]) -> str | None:
+    if not fields:
+        return None
+    try:
+        return encode(fields, what="log fields", limit=LOG_FIELDS_LIMIT)
+    except Exception:  # noqa: BLE001 - whatever the fields are, the line is kept, with what can be shown of them
+        return json.dumps({name: cut(_shown(value), 500) for name, value in list(fields.items())[:50]})
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a user's __str__
+        return f"(a {type(value).__qualname__})"
+
+
+__all__ = ["Ending", "decode", "moment"]

@@ -1,0 +1,270 @@
+"""`step`, through which a handler does everything durable."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, overload
+from uuid import UUID
+
+from engine.durations import parse_duration
+from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
+from engine.error_record import cut
+from engine import identity
+from engine.identity import check_event_type, check_step_name, seeded_random
+from engine.registry import Event, ReceivedEvent
+from engine.replay import outcomes
+from engine.replay.context import StepLog
+from engine.replay.operation import (
+    DoOperation,
+    InertOperation,
+    Operation,
+    ProgressOperation,
+    SleepOperation,
+    WaitOperation,
+)
+from engine.retry import StepOptions
+from engine.serialization import Codec, decode, encode, return_annotation
+from engine.states import StepKind
+
+if TYPE_CHECKING:
+    from engine.replay.cycle import Cycle
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Duration = timedelta | int | float | str
+MICROSECOND = timedelta(microseconds=1)
+
+
+class WorkflowStep:
+    """The durable operations of one instance, and facts about it.
+
+    Every operation has a name, and with its kind and its turn among those of that name an identity, fixed at the call
+    and before the first await. On a replay an operation that has an outcome returns it; the rest start when nothing
+    recorded is left to replay.
+    """
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._facts = cycle.claimed
+        self._defaults = cycle.workflow.defaults
+        seed = (self._facts.workflow, self._facts.id, self._facts.generation)
+        self.random: Random = seeded_random(*seed)
+        self._seed, self._uuids = identity.seed(*seed), 0
+        self.log = StepLog(cycle.say)
+
+    # Facts
+
+    @property
+    def instance_id(self) -> str:
+        return self._facts.id
+
+    @property
+    def workflow(self) -> str:
+        return self._facts.workflow
+
+    @property
+    def started_at(self) -> datetime:
+        return outcomes.moment(self._facts.started_us)
+
+    def now(self) -> datetime:
+        """Return the time of the last delivered outcome: the same on every replay."""
+        return outcomes.moment(self._cycle.now_us)
+
+    def uuid4(self) -> UUID:
+        """Return a UUID that is the same on every replay."""
+        self._uuids += 1
+        return identity.seeded_uuid4(self._seed, self._uuids)
+
+    # Work
+
+    @overload
+    def do(
+        self, name: str, fn: Callable[..., Awaitable[T]], /, *args: Any, **options: Any
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def do(self, name: str, fn: Callable[..., T], /, *args: Any, **options: Any) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def do(self, name: str, /, **options: Any) -> Callable[[Callable[P, Any]], Callable[P, Coroutine[Any, Any, Any]]]: ...
+    def do(self, name: str, fn: Callable[..., Any] | None = None, /, *args: Any, **options: Any) -> Any:
+        """Run `fn(*args)` once it has succeeded, ever; return its recorded result.
+
+        Sync functions run in a thread, async ones on the worker's loop. A parameter of `fn` named `ctx` receives the
+        StepContext. Options: max_attempts, delay, backoff, max_delay, jitter, timeout, once, sensitive.
+
+        Without `fn`, this is a decorator: what it returns runs the step when it is called.
+
+        Raises StepError when the attempts are used up, StepConfigError for a wrong option, InvalidNameError for a
+        name over 256 characters or with control characters, LimitError past the workflow's max_steps.
+        """
+        if fn is None:
+            return self._decorator(name, options)
+        return self._do(name, fn, args, {}, self._options(name, options))
+
+    def _decorator(self, name: str, options: dict[str, Any]) -> Any:
+        check_step_name(name)
+        made = self._options(name, options)
+
+        def decorate(fn: Callable[..., Any]) -> Callable[..., Operation]:
+            @functools.wraps(fn)
+            def call(*args: Any, **kwargs: Any) -> Operation:
+                return self._do(name, fn, args, kwargs, made)
+
+            return call
+
+        return decorate
+
+    def _options(self, name: str, options: dict[str, Any]) -> StepOptions:
+        return self._defaults.override(f'Step "{cut(str(name), 300)}"', **options) if options else self._defaults
+
+    def _do(
+        self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: StepOptions
+    ) -> Operation:
+        if not callable(fn):
+            raise StepConfigError("fn", fn, "It must be a function: await step.do(name, fn, *args).", what="argument of step.do")
+        cycle = self._enter("do", name)
+        if cycle is None:
+            return InertOperation()
+        check_step_name(name)
+        cycle.count_step()
+        record = cycle.record_of(StepKind.DO, name, once=options.once)
+        if record.options is not None and not record.is_final:
+            options = StepOptions.from_json(decode(record.options), delay=options.delay)
+        codec = _codec(fn)
+        return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
+
+    # Waiting
+
+    def sleep(self, name: str, duration: Duration) -> Coroutine[Any, Any, None]:
+        """Park for a duration (seconds, timedelta, or text such as "10m"). Never shorter."""
+        length = parse_duration(duration)
+        return self._sleep("sleep", name, length // MICROSECOND, None)
+
+    def sleep_until(self, name: str, when: datetime) -> Coroutine[Any, Any, None]:
+        """Park until a moment (an aware datetime). A moment in the past returns at once."""
+        return self._sleep("sleep_until", name, None, _check_moment(when))
+
+    def _sleep(self, operation: str, name: str, duration_us: int | None, until_us: int | None) -> Operation:
+        cycle = self._enter(operation, name)
+        if cycle is None:
+            return InertOperation()
+        record = cycle.record_of(StepKind.SLEEP, check_step_name(name))
+        return cycle.enter(SleepOperation(cycle, record, duration_us, until_us))
+
+    @overload
+    def wait_for_event(
+        self, name: str, type: Event[T], *, timeout: Duration | None = "24h"
+    ) -> Coroutine[Any, Any, ReceivedEvent[T]]: ...
+    @overload
+    def wait_for_event(
+        self, name: str, type: str | Sequence[str] | None = None, *, timeout: Duration | None = "24h"
+    ) -> Coroutine[Any, Any, ReceivedEvent[Any]]: ...
+    def wait_for_event(self, name: str, type: Any = None, *, timeout: Duration | None = "24h") -> Any:
+        """Park until an event of the type (default: the step's name; a list means any of them) comes.
+
+        Events sent before are buffered and count, oldest first. Raises EventTimeoutError after `timeout`
+        (None: wait for ever, within the workflow's own timeout).
+        """
+        limit = None if timeout is None else parse_duration(timeout, what="timeout") // MICROSECOND
+        return self._wait("wait_for_event", name, type, limit, lambda payload: payload)
+
+    def listen(self, name: str) -> Coroutine[Any, Any, None]:
+        """Park until an event named like the step comes, for as long as it takes; its payload is dropped."""
+        return self._wait("listen", name, None, None, None)
+
+    def _wait(
+        self, operation: str, name: str, type: Any, timeout_us: int | None, keep: Callable[[Any], Any] | None
+    ) -> Operation:
+        cycle = self._enter(operation, name)
+        if cycle is None:
+            return InertOperation()
+        check_step_name(name)
+        types = _event_types(name if type is None else type)
+        record = cycle.record_of(StepKind.EVENT, name)
+        decode_event = _nothing if keep is None else functools.partial(_received, type if isinstance(type, Event) else None)
+        return cycle.enter(WaitOperation(cycle, record, types, timeout_us, decode_event))
+
+    def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
+        """Record a milestone: it shows in the Studio and does no work."""
+        name = cut(" ".join(str(message).split()), 200) or "progress"
+        output = encode({"message": str(message), "percent": percent}, what="progress")
+        cycle = self._enter("progress", name)
+        if cycle is None:
+            return InertOperation()
+        record = cycle.record_of(StepKind.PROGRESS, "progress")
+        return cycle.enter(ProgressOperation(cycle, record, output))
+
+    # Ending
+
+    async def fail(self, message: str) -> NoReturn:
+        """End the instance as errored."""
+        self._cycle.decide(FailWorkflow(message))
+
+    async def abort(self, reason: str = "") -> NoReturn:
+        """End the instance as terminated: stopped on purpose, not failed."""
+        self._cycle.decide(AbortWorkflow(reason))
+
+    async def complete(self, output: Any = None) -> NoReturn:
+        """End the instance as complete with this output, from anywhere in the handler."""
+        self._cycle.decide(CompleteWorkflow(output))
+
+    # Entrance
+
+    def _enter(self, operation: str, name: str) -> Cycle | None:
+        """Let a call of the running handler in. None: it is being closed, and every call is inert."""
+        cycle = self._cycle
+        if cycle.loop.is_closed():
+            return None
+        if not cycle.loop.driving:
+            raise ParkingError(operation, name, "another step")
+        if cycle.decided is not None:
+            raise cycle.decided
+        return cycle
+
+
+def _event_types(type: Any) -> tuple[str, ...]:
+    if isinstance(type, Event):
+        return (type.name,)
+    names = (type,) if isinstance(type, str) else tuple(type)
+    if not names:
+        raise StepConfigError("type", type, "Name at least one event type.", what="argument of wait_for_event")
+    return tuple(one.name if isinstance(one, Event) else check_event_type(one) for one in names)
+
+
+def _received(declared: Event[Any] | None, text: str | None) -> ReceivedEvent[Any]:
+    data: Any = decode(text or "{}")
+    payload = data["payload"]
+    if declared is not None:
+        payload = declared.decode(json.dumps(payload))
+    return ReceivedEvent(data["type"], payload, data["sent_by"], outcomes.moment(data["received_us"]))
+
+
+def _nothing(text: str | None) -> None:
+    return None
+
+
+def _check_moment(when: object) -> int:
+    what = "argument of step.sleep_until"
+    if not isinstance(when, datetime):
+        raise StepConfigError("when", when, "It must be a datetime.", what=what)
+    if when.tzinfo is None:
+        raise StepConfigError("when", when, "It must say its time zone: use an aware datetime.", what=what)
+    us = outcomes.micros(when)
+    if not 0 <= us or when.year >= 9999:
+        raise StepConfigError("when", when, "It must lie between the years 1970 and 9998.", what=what)
+    return us
+
+
+@functools.lru_cache(maxsize=4096)
+def _codec_of_function(fn: Any) -> Codec:
+    return Codec.of(return_annotation(fn))
+
+
+def _codec(fn: Callable[..., Any]) -> Codec:
+    try:
+        return _codec_of_function(getattr(fn, "__func__", fn))
+    except TypeError:  # an unhashable callable
+        return Codec.of(return_annotation(fn))

@@ -1,0 +1,52 @@
+"""What a cycle wants written: gathered until the journal's next flush, and folded to one write a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.replay.history import AttemptRecord, LogLine, StepRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """How an instance leaves its worker.
+
+    `waiting` only if no signal came meanwhile (`signals` is the number that the cycle has seen); `paused` only if a
+    pause is still asked for, unless the cycle itself `insists`; `queued` gives it back; the final ones end it.
+    """
+
+    status: str
+    waiting_for: str = ""
+    wake_us: int | None = None
+    signals: int | None = None
+    output: str | None = None
+    error: str | None = None
+    insists: bool = False
+
+
+@dataclass(slots=True)
+class Writes:
+    """One flush's worth of one cycle. A row that is written twice is written once, as it stands at the flush."""
+
+    steps: dict[int, StepRecord] = field(default_factory=dict)
+    attempts: dict[tuple[int, int], AttemptRecord] = field(default_factory=dict)
+    consumed: dict[int, int] = field(default_factory=dict)  # event key → seq of the wait
+    logs: list[LogLine] = field(default_factory=list)
+    leave: Leave | None = None
+    # Steps that begin with this flush. While a pause is asked for, the statement leaves them out.
+    starts: set[int] = field(default_factory=set)
+    then: list[Callable[[bool], None]] = field(default_factory=list)  # told whether the starts were left out
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave)
+
+    def absorb(self, later: Writes) -> None:
+        """Take in what the cycle wrote after these could not be flushed."""
+        self.steps |= later.steps
+        self.attempts |= later.attempts
+        self.consumed |= later.consumed
+        self.logs += later.logs
+        self.leave = later.leave or self.leave
+        self.starts |= later.starts
+        self.then += later.then

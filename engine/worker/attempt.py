@@ -1,0 +1,257 @@
+"""Running the bodies of steps: async ones on the worker's loop, sync ones in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext
+from django.db import close_old_connections
+
+from engine.durations import parse_duration
+from engine.errors import NonRetryableError, StepTimeoutError
+from engine.replay import attempts, outcomes
+from engine.replay.context import StepContext, StepLog
+from engine.replay.cycle import Cycle
+from engine.replay.history import AttemptRecord, LogLine
+from engine.replay.operation import DoOperation
+from engine.worker.threads import Threads
+
+SYNC_BODIES = 16  # threads a worker
+ORM_CONTEXTS = 4  # threads, and connections, that the ORM calls of async bodies share
+DELAY_FUNCTION_LIMIT = 5.0  # seconds
+
+
+class DelayFunctionError(NonRetryableError):
+    """The function given as `delay` failed, so no further attempt is made."""
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A body on its way."""
+
+    cycle: Cycle
+    operation: DoOperation
+    attempt: AttemptRecord
+    context: StepContext
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    in_thread: bool = False
+    is_stuck: bool = False
+
+
+class Bodies:
+    """Runs bodies and settles their attempts, on the worker's loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int]) -> None:
+        self._loop = loop
+        self._now_us = now_us
+        self.threads = Threads(SYNC_BODIES)
+        self._contexts = [ThreadSensitiveContext() for _ in range(ORM_CONTEXTS)]
+        self._turn = 0
+        self._running: dict[tuple[int, int, int], Running] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+        """Start the body of a recorded attempt."""
+        context = self._context(cycle, operation, attempt)
+        running = Running(cycle, operation, attempt, context)
+        self._running[_key(cycle, attempt)] = running
+        running.timer = self._loop.call_later(
+            operation.options.timeout.total_seconds(), self._time_out, running
+        )
+        if _is_async(operation.fn):
+            self._run_async(running, operation.fn)
+        else:
+            running.in_thread = True
+            self.threads.submit(lambda: self._in_thread(running))
+
+    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> None:
+        """Cancel an async body; tell a sync one by `ctx.cancelled`."""
+        running = self._running.get(_key(cycle, attempt))
+        if running is not None:
+            running.context.cancelled.set()
+            if running.task is not None:
+                running.task.cancel()
+
+    def ask_delay(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+        """Call the step's delay function and let the cycle back off by its answer."""
+        context = self._context(cycle, operation, attempt)
+        self._loop.create_task(self._ask_delay(cycle, operation, attempt, context, error))
+
+    # Async bodies
+
+    def _run_async(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
+        self._turn = (self._turn + 1) % ORM_CONTEXTS
+        context = contextvars.copy_context()
+        context.run(SyncToAsync.thread_sensitive_context.set, self._contexts[self._turn])
+        running.task = self._loop.create_task(self._await(running, fn), context=context)
+
+    async def _await(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
+        operation = running.operation
+        try:
+            value = await fn(*operation.args, **_arguments(running))
+            output = _encode(operation, value)
+        except BaseException as error:  # user code: SystemExit in a body is a failed attempt, not the worker's end
+            self._settle(running, error=error)
+        else:
+            self._settle(running, output=output)
+
+    # Sync bodies
+
+    def _in_thread(self, running: Running) -> None:
+        operation = running.operation
+        output, error = None, None
+        try:
+            close_old_connections()
+            value = operation.fn(*operation.args, **_arguments(running))
+            if inspect.isawaitable(value):
+                self._from_thread(self._adopt, running, value)
+                return
+            output = _encode(operation, value)
+        except BaseException as raised:  # user code, which may even exit
+            error = raised
+        finally:
+            close_old_connections()
+        self._from_thread(self._end_of_thread, running, output, error)
+
+    def _adopt(self, running: Running, value: Awaitable[Any]) -> None:
+        """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
+        running.in_thread = False
+        self._run_async(running, lambda *args, **kwargs: value)
+
+    def _end_of_thread(self, running: Running, output: str | None, error: BaseException | None) -> None:
+        if running.is_stuck:
+            self.threads.stuck -= 1
+        if error is None:
+            self._settle(running, output=output)
+        else:
+            self._settle(running, error=error)
+
+    def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:  # the shift has ended without this thread: its attempt is closed as cancelled or lost
+            return
+
+    # Settling
+
+    def _time_out(self, running: Running) -> None:
+        running.context.cancelled.set()
+        if running.in_thread:
+            running.is_stuck = True
+            self.threads.stuck += 1
+        self._settle(running, error=StepTimeoutError(running.operation.options.timeout))
+        if running.task is not None:
+            running.task.cancel()
+
+    def _settle(self, running: Running, *, output: str | None = None, error: BaseException | None = None) -> None:
+        if running.timer is not None:
+            running.timer.cancel()
+        if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
+            attempts.settle(running.cycle, running.operation, running.attempt, output=output, error=error)
+
+    async def _ask_delay(
+        self,
+        cycle: Cycle,
+        operation: DoOperation,
+        attempt: AttemptRecord,
+        context: StepContext,
+        error: BaseException,
+    ) -> None:
+        try:
+            async with asyncio.timeout(DELAY_FUNCTION_LIMIT):
+                answer = await self._call_delay(operation.options.delay, context, error)
+            base = parse_duration(answer, what="delay")
+        except Exception as raised:  # user code, or what it returned
+            message = f'The delay function of step "{operation.record.name}" failed, so it is not tried again: '
+            problem = DelayFunctionError(message + (str(raised) or type(raised).__name__), cause=raised)
+            attempts.back_off(cycle, operation, attempt, error=problem)
+        else:
+            attempts.back_off(cycle, operation, attempt, base=base)
+
+    async def _call_delay(self, function: Any, context: StepContext, error: BaseException) -> Any:
+        if _is_async(function):
+            return await function(context, error)
+        answer: asyncio.Future[Any] = self._loop.create_future()
+
+        def call() -> None:
+            try:
+                value = function(context, error)
+            except BaseException as raised:  # user code
+                problem = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
+                self._from_thread(_resolve, answer, None, problem)
+            else:
+                self._from_thread(_resolve, answer, value, None)
+
+        self.threads.submit(call)
+        return await answer
+
+    def _context(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> StepContext:
+        record, claimed = operation.record, cycle.claimed
+
+        def say(level: str, message: str, fields: dict[str, Any]) -> None:
+            line = outcomes.log_line(level, message, fields, self._now_us())
+            self._from_thread(
+                cycle.add_log, LogLine(*line, step_seq=record.seq, attempt=attempt.number)
+            )
+
+        return StepContext(
+            attempt=attempt.number,
+            name=record.name,
+            count=record.count,
+            options=operation.options,
+            instance_id=claimed.id,
+            workflow=claimed.workflow,
+            generation=claimed.generation,
+            log=StepLog(say),
+            identity=record.identity,
+        )
+
+
+def _resolve(answer: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(value)
+    else:
+        answer.set_exception(error)
+
+
+def _encode(operation: DoOperation, value: Any) -> str:
+    return operation.codec.encode(value, what=f'output of step "{operation.record.name}"')
+
+
+def _key(cycle: Cycle, attempt: AttemptRecord) -> tuple[int, int, int]:
+    return cycle.claimed.key, attempt.step_seq, attempt.number
+
+
+def _is_async(fn: Any) -> bool:
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+
+
+def _arguments(running: Running) -> dict[str, Any]:
+    operation = running.operation
+    if "ctx" in operation.kwargs or not _takes_context(operation.fn):
+        return operation.kwargs
+    return {**operation.kwargs, "ctx": running.context}
+
+
+def _takes_context(fn: Any) -> bool:
+    code = getattr(fn, "__code__", None)
+    if code is not None:
+        return "ctx" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    try:
+        return "ctx" in inspect.signature(fn).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return False
+
+
+Timeout = timedelta

@@ -1,0 +1,35 @@
+"""The database's clock, followed by a worker between its statements."""
+
+from __future__ import annotations
+
+import time
+
+
+class DatabaseClock:
+    """Tells the database's time from its last answers and this machine's monotonic clock.
+
+    An answer carries a time that was read between sending and receiving, so the true time lies between two bounds a
+    round trip apart. Deadlines are set by the late bound and judged by the early one: nothing fires too soon, whatever
+    this machine's own clock says.
+    """
+
+    def __init__(self) -> None:
+        self._early = 0
+        self._late = 0
+
+    def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
+        """Take in an answer that said `database_us`."""
+        self._late = database_us - sent_ns // 1000
+        self._early = database_us - received_ns // 1000
+
+    def now_us(self) -> int:
+        """Return the time, not earlier than it is."""
+        return time.monotonic_ns() // 1000 + self._late
+
+    def due_us(self) -> int:
+        """Return the time, not later than it is."""
+        return time.monotonic_ns() // 1000 + self._early
+
+    def seconds_until(self, when_us: int) -> float:
+        """Return how long to wait until `when_us` is due; 0 if it is."""
+        return max(0.0, (when_us - self.due_us()) / 1_000_000)

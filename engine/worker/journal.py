@@ -1,0 +1,140 @@
+"""Group commit: every checkpoint of a shift goes through one writer.
+
+While one flush is on its way, records gather; the next flush writes them all in one statement and one commit. A lone
+instance waits for no timer: an idle journal flushes at once. Fences are checked in the statement, under a row lock;
+the answer tells each cycle what its row said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from engine.replay.cycle import Cycle
+from engine.replay.writes import Writes
+from engine.states import InstanceStatus
+from engine.worker import sql
+from engine.worker.clock import DatabaseClock
+from engine.worker.rows import Batch
+
+log = logging.getLogger("engine.journal")
+
+# What the server says of the data, not of itself: it would say it again.
+REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
+BATCH_BYTES = 8 * 1024 * 1024
+
+
+class Journal:
+    """Writes what cycles gathered in `cycle.writes`.
+
+    `on_written` learns which instances changed. Its task ends with the connection's error when the database goes away:
+    the shift then gives up its seat, and with it every lease.
+    """
+
+    def __init__(
+        self,
+        connection: psycopg.AsyncConnection[Any],
+        seat: int,
+        clock: DatabaseClock,
+        on_written: Callable[[list[Cycle]], None],
+    ) -> None:
+        self._connection = connection
+        self._seat = seat
+        self._clock = clock
+        self._on_written = on_written
+        self._waiting: dict[int, Cycle] = {}
+        self._wanted = asyncio.Event()
+        self.flushes = 0
+        self.idle = True
+
+    def flush(self, cycle: Cycle) -> None:
+        """Write the cycle's records with the next flush."""
+        self._waiting[cycle.claimed.key] = cycle
+        self._wanted.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(0)  # the other cycles that this turn of the loop has woken
+            self._wanted.clear()
+            batch = [(cycle, cycle.writes) for cycle in self._waiting.values() if cycle.writes]
+            self._waiting.clear()
+            for cycle, _ in batch:
+                cycle.writes = Writes()
+            if batch:
+                self.idle = False
+                await self._write(batch)
+                self.idle = True
+
+    async def _write(self, batch: list[tuple[Cycle, Writes]]) -> None:
+        try:
+            answers = await self._execute(batch)
+        except REFUSED as error:
+            await self._split(batch, error)
+            return
+        except psycopg.OperationalError as error:
+            if self._connection.closed:
+                raise
+            log.warning("a flush failed and is tried again: %s", error)
+            for cycle, writes in batch:
+                self._again(cycle, writes)
+            return
+        self.flushes += 1
+        written = []
+        for cycle, writes in batch:
+            answer = answers.get(cycle.claimed.key)
+            if answer is None:
+                self._again(cycle, writes)
+            elif not answer[0]:
+                log.info("lease of %s lost: fenced", cycle.claimed.key)
+                cycle.abandon()
+            else:
+                _, status, signals, has_left = answer
+                _tell(cycle, writes, status, signals, has_left=has_left)
+                written.append(cycle)
+        self._on_written(written)
+
+    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, str, int, bool]]:
+        rows = Batch(self._seat)
+        for cycle, writes in batch:
+            rows.add(cycle, writes)
+        sent = time.monotonic_ns()
+        cursor = await self._connection.execute(sql.FLUSH, rows.parameters(), prepare=True)
+        found = await cursor.fetchall()
+        received = time.monotonic_ns()
+        for *_, now_us in found[:1]:
+            self._clock.set(now_us, sent_ns=sent, received_ns=received)
+        return {key: (is_ours, status, signals, left) for key, is_ours, status, signals, left, _ in found}
+
+    async def _split(self, batch: list[tuple[Cycle, Writes]], error: psycopg.Error) -> None:
+        """Find the record that the database refuses: its instance fails, the others are written."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write(batch[:middle])
+            await self._write(batch[middle:])
+            return
+        cycle, _ = batch[0]
+        log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
+        cycle.recover(error)
+
+    def _again(self, cycle: Cycle, writes: Writes) -> None:
+        """A sender holds the row in an open transaction: write it later, with what came meanwhile."""
+        writes.absorb(cycle.writes)
+        cycle.writes = writes
+        asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: bool) -> None:
+    left_out = status == InstanceStatus.WAITING_FOR_PAUSE
+    for seq, record in writes.steps.items():
+        if not (left_out and seq in writes.starts):
+            record.is_recorded = True
+    for then in writes.then:
+        then(left_out)
+    cycle.written(status, signals, has_left=has_left)

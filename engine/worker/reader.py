@@ -1,0 +1,96 @@
+"""Claiming and reading: the statements of a shift that write no checkpoint, on a connection of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import psycopg
+
+from engine.replay.cycle import Claimed
+from engine.replay.history import EventRecord, History
+from engine.worker import rows, sql
+from engine.worker.clock import DatabaseClock
+from engine.worker.heart import LEASE_SECONDS
+
+
+class Reader:
+    """One statement at a time; the lock keeps claim, history and events in the order in which they were asked."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], seat: int, clock: DatabaseClock) -> None:
+        self._connection = connection
+        self._seat = seat
+        self._clock = clock
+        self._lock = asyncio.Lock()
+
+    async def _fetch(self, statement: str, parameters: dict[str, object] | None = None) -> list[rows.Row]:
+        cursor = await self._connection.execute(statement, parameters, prepare=True)
+        return await cursor.fetchall()
+
+    async def set_clock(self) -> None:
+        sent = time.monotonic_ns()
+        [(now_us,)] = await self._fetch(sql.NOW)
+        self._clock.set(now_us, sent_ns=sent, received_ns=time.monotonic_ns())
+
+    async def reap(self) -> int:
+        """Take back what dead or expired owners held; return how many."""
+        async with self._lock:
+            return len(await self._fetch(sql.REAP))
+
+    async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> list[tuple[Claimed, History]]:
+        """Claim up to `limit` due instances, with what is recorded of them."""
+        async with self._lock:
+            found = await self._fetch(
+                sql.CLAIM,
+                {
+                    "workflows": workflows,
+                    "limit": limit,
+                    "isolated": isolated,
+                    "seat": self._seat,
+                    "lease": LEASE_SECONDS,
+                },
+            )
+            claims = [rows.claimed(row) for row in found]
+            histories = await self._histories(claims)
+        return [(one, histories[one.key]) for one in claims]
+
+    async def _histories(self, claims: list[Claimed]) -> dict[int, History]:
+        as_of_us = self._clock.due_us()
+        old = [one for one in claims if one.fence > 1]
+        which: dict[str, object] = {
+            "keys": [one.key for one in old],
+            "generations": [one.generation for one in old],
+        }
+        steps = await self._fetch(sql.HISTORY_STEPS, which) if old else []
+        attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if steps else []
+        logs = await self._fetch(sql.HISTORY_LOGS, which) if old else []
+        signalled = [one.key for one in claims if one.signals]
+        events = await self._fetch(sql.BUFFERED_EVENTS, {"keys": signalled}) if signalled else []
+        found = rows.histories((one.key for one in claims), steps, attempts, logs, events)
+        for history in found.values():
+            history.as_of_us = as_of_us
+        return found
+
+    async def next_due(self, workflows: list[str]) -> int | None:
+        """Return when the next parked instance is due, in microseconds."""
+        async with self._lock:
+            [(when_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
+        return when_us
+
+    async def held(self) -> dict[int, tuple[int, str, int]]:
+        """Return what the rows say that this seat holds: key → fence, status, signals."""
+        async with self._lock:
+            found = await self._fetch(sql.HELD, {"seat": self._seat})
+        return {key: (fence, status, signals) for key, fence, status, signals in found}
+
+    async def events(self, key: int) -> tuple[list[EventRecord], int]:
+        """Return the buffered events of an instance, and the time before which none is missing."""
+        async with self._lock:
+            as_of_us = self._clock.due_us()
+            found = await self._fetch(sql.BUFFERED_EVENTS, {"keys": [key]})
+        return [rows.event(row)[1] for row in found], as_of_us
+
+    async def notify_changed(self, payload: str) -> None:
+        async with self._lock:
+            await self._connection.execute(sql.NOTIFY_CHANGED, (payload,), prepare=True)

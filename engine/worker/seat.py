@@ -1,0 +1,69 @@
+"""A seat: the right to own instances, held as a session's advisory lock."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from engine.worker import sql
+from engine.worker.connect import connect
+
+
+class SeatLost(Exception):
+    """A connection of the shift broke: its leases are not safe any more."""
+
+
+class Seat:
+    """Holds the lock on a connection that does nothing else but listen.
+
+    When this process dies its backend is idle, so the lock is gone within milliseconds. `lost` fails when the
+    connection breaks; `on_wake` gets the payload of every wake-up.
+    """
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], number: int, on_wake: Callable[[str], None]) -> None:
+        self.number = number
+        self._connection = connection
+        self._on_wake = on_wake
+        self._loop = asyncio.get_running_loop()
+        self._fd = connection.fileno()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(self._fd, self._readable)
+
+    @classmethod
+    async def take(cls, name: str, on_wake: Callable[[str], None]) -> Seat:
+        """Take a free seat. Raises psycopg.OperationalError if the database is away."""
+        connection = await connect(f"reprise seat {name}"[:63])
+        try:
+            number = await _lock(connection)
+            await connection.execute("LISTEN engine_wake")
+        except BaseException:
+            await connection.close()
+            raise
+        return cls(connection, number, on_wake)
+
+    async def leave(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self.lost.cancel()
+        await self._connection.close()
+
+    def _readable(self) -> None:
+        try:
+            self._connection.pgconn.consume_input()
+            while notify := self._connection.pgconn.notifies():
+                self._on_wake(notify.extra.decode())
+        except psycopg.Error as error:
+            self._loop.remove_reader(self._fd)
+            if not self.lost.done():
+                self.lost.set_exception(SeatLost(str(error)))
+
+
+async def _lock(connection: psycopg.AsyncConnection[Any]) -> int:
+    while True:
+        number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
+        [(taken,)] = await (await connection.execute(sql.TAKE_SEAT, (number,))).fetchall()
+        if taken:
+            return number

@@ -1,0 +1,333 @@
+"""A shift: one loop in one worker that claims due instances and drives their cycles side by side.
+
+    take a seat → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
+
+It holds its seat as long as its connections live. Losing one, it gives up everything it holds, without a write, and
+takes a new seat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from engine.registry import workflows
+from engine.replay.cycle import Claimed, Cycle, Phase
+from engine.replay.history import AttemptRecord, History
+from engine.replay.operation import DoOperation
+from engine.states import InstanceStatus
+from engine.worker.attempt import Bodies
+from engine.worker.changes import Changes
+from engine.worker.clock import DatabaseClock
+from engine.worker.connect import connect
+from engine.worker.heart import Heart
+from engine.worker.journal import Journal
+from engine.worker.reader import Reader
+from engine.worker.seat import Seat, SeatLost
+from engine.worker.slices import Slices
+
+log = logging.getLogger("engine.shift")
+
+SWEEP_SECONDS = 5.0
+GRACE_SECONDS = 10.0
+LAST_WRITES_SECONDS = 3.0
+TICK_SECONDS = 0.25
+HELD_UP_SECONDS = 0.02  # before looking again for a due row that a sender holds
+RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
+
+
+def run(
+    *,
+    slots: int,
+    name: str,
+    should_stop: Callable[[], bool],
+    idle_seconds: float = 15.0,
+    max_seconds: float = 900.0,
+) -> None:
+    """Work until there was nothing to do for `idle_seconds`, or for `max_seconds` in all, or until told to stop."""
+    with asyncio.Runner() as runner:
+        runner.run(_work(slots, name, should_stop, idle_seconds, max_seconds))
+
+
+async def _work(
+    slots: int, name: str, should_stop: Callable[[], bool], idle_seconds: float, max_seconds: float
+) -> None:
+    ends_at = time.monotonic() + max_seconds
+    failures = 0
+    while not should_stop():
+        shift = Shift(slots, name, should_stop, idle_seconds, ends_at)
+        try:
+            await shift.work()
+        except (SeatLost, psycopg.Error, OSError) as error:
+            log.warning("the shift lost its database: %s", error)
+            failures = 0 if shift.has_worked else failures + 1
+            await asyncio.sleep(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
+        else:
+            return
+
+
+class Shift:
+    """The host of its cycles (see `engine.replay.cycle.Host`)."""
+
+    def __init__(
+        self, slots: int, name: str, should_stop: Callable[[], bool], idle_seconds: float, ends_at: float
+    ) -> None:
+        self.name = name
+        self.has_worked = False
+        self._slots = slots
+        self._should_stop = should_stop
+        self._idle_seconds = idle_seconds
+        self._ends_at = ends_at
+        self._workflows = sorted(workflows)
+        self._loop = asyncio.get_running_loop()
+        self._clock = DatabaseClock()
+        self._slices = Slices()
+        self._bodies = Bodies(self._loop, self.now_us)
+        self._cycles: dict[int, Cycle] = {}
+        self._poked: set[int] = set()
+        self._alarms: dict[int, asyncio.TimerHandle] = {}
+        self._isolating: Cycle | None = None
+        self._woken = asyncio.Event()
+        self._signalled = False
+        self._sweep_at = 0.0  # at once
+        self._wants_isolated = False
+        self._has_backlog = False
+        self._connections: list[psycopg.AsyncConnection[Any]] = []
+
+    # The shift's own life
+
+    async def work(self) -> None:
+        self._seat = await Seat.take(self.name, self._on_wake)
+        heart = Heart(self._seat.number, self._slices.allowance)
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            self._reader = Reader(await self._connect("claims"), self._seat.number, self._clock)
+            await self._reader.set_clock()
+            self._changes = Changes(self._reader)
+            self._journal = Journal(await self._connect("journal"), self._seat.number, self._clock, self._on_written)
+            heart.start()
+            helpers = (self._journal.run(), self._changes.run(), self._tick(heart))
+            tasks = [self._loop.create_task(one) for one in (self._claim_and_wait(), *helpers)]
+            await asyncio.wait([*tasks, self._seat.lost], return_when=asyncio.FIRST_COMPLETED)
+            for ended in (*tasks, self._seat.lost):
+                if ended.done():
+                    await ended
+        finally:
+            heart.stop()
+            await self._stop(tasks)
+
+    async def _connect(self, what: str) -> psycopg.AsyncConnection[Any]:
+        connection = await connect(f"reprise {what} {self.name}"[:63])
+        self._connections.append(connection)
+        return connection
+
+    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
+        for cycle in list(self._cycles.values()):
+            cycle.abandon()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._slices.close()
+        self._bodies.threads.stop()
+        for connection in self._connections:
+            await connection.close()
+        await self._seat.leave()
+
+    async def _claim_and_wait(self) -> None:
+        busy_at = time.monotonic()
+        while not self._must_end():
+            self._woken.clear()
+            if time.monotonic() >= self._sweep_at:
+                await self._sweep()
+            if self._signalled:
+                await self._look_for_signals()
+            claimed = await self._claim()
+            if claimed or self._cycles:
+                busy_at = time.monotonic()
+            elif time.monotonic() - busy_at > self._idle_seconds:
+                return
+            if not claimed:
+                await self._wait()
+        await self._drain()
+
+    def _must_end(self) -> bool:
+        return self._should_stop() or time.monotonic() > self._ends_at or self._bodies.threads.all_stuck
+
+    async def _wait(self) -> None:
+        """Wait for a wake-up, for the next due instance, or for the next sweep."""
+        seconds = max(0.0, self._sweep_at - time.monotonic())
+        if len(self._cycles) < self._slots and self._isolating is None:
+            due_us = await self._reader.next_due(self._workflows)
+            if due_us is not None:
+                seconds = min(seconds, max(self._clock.seconds_until(due_us), HELD_UP_SECONDS / 20))
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _sweep(self) -> None:
+        """The net under every notification: reap, look for signals, look for isolated instances."""
+        self._sweep_at = time.monotonic() + SWEEP_SECONDS
+        self._signalled = bool(self._cycles)
+        self._wants_isolated = True
+        if await self._reader.reap():
+            self._woken.set()
+
+    async def _claim(self) -> int:
+        free = self._slots - len(self._cycles)
+        if free <= 0 or self._isolating is not None:
+            return 0
+        if self._wants_isolated and not self._cycles:
+            found = await self._reader.claim(self._workflows, 1, isolated=True)
+            self._wants_isolated = bool(found)
+            if found:
+                self._take(found)
+                self._isolating = self._cycles.get(found[0][0].key)
+                return 1
+        found = await self._reader.claim(self._workflows, free, isolated=False)
+        self._has_backlog = len(found) == free
+        self._take(found)
+        return len(found)
+
+    def _take(self, found: list[tuple[Claimed, History]]) -> None:
+        self.has_worked = True
+        for claimed, history in found:
+            cycle = Cycle(self, workflows[claimed.workflow], claimed, history)
+            self._cycles[claimed.key] = cycle
+            cycle.begin()
+        self._changes.add(claimed.key for claimed, _ in found)
+
+    async def _look_for_signals(self) -> None:
+        """Ask the rows what happened to what this seat holds: taken away, signalled, paused."""
+        self._signalled = False
+        known = dict(self._cycles)
+        held = await self._reader.held()
+        for key, cycle in known.items():
+            if cycle.phase in (Phase.LEAVING, Phase.LEFT) or self._cycles.get(key) is not cycle:
+                continue
+            fence, status, signals = held.get(key, (0, "", 0))
+            if fence != cycle.claimed.fence:
+                cycle.abandon()
+            else:
+                cycle.on_signals(status, signals)
+
+    async def _drain(self) -> None:
+        """Claim no more: let bodies end and be recorded, then give everything back."""
+        for cycle in list(self._cycles.values()):
+            cycle.freeze(InstanceStatus.QUEUED)
+        grace = GRACE_SECONDS if self._should_stop() else float("inf")
+        await self._until_empty(grace)
+        for cycle in list(self._cycles.values()):
+            cycle.give_back()
+        await self._until_empty(LAST_WRITES_SECONDS)
+
+    async def _until_empty(self, seconds: float) -> None:
+        ends_at = time.monotonic() + seconds
+        while self._cycles and time.monotonic() < ends_at:
+            if self._should_stop():
+                ends_at = min(ends_at, time.monotonic() + GRACE_SECONDS)
+            await asyncio.sleep(0.01)
+
+    async def _tick(self, heart: Heart) -> None:
+        """Show that the loop moves, and end the wait when the worker is to stop."""
+        while True:
+            heart.moved()
+            heart.holds = bool(self._cycles)
+            if self._should_stop():
+                self._woken.set()
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _on_wake(self, payload: str) -> None:
+        if payload == "reap":
+            self._sweep_at = 0.0
+        elif payload == str(self._seat.number):
+            self._signalled = True
+        elif payload != "":
+            return
+        self._woken.set()
+
+    def _on_written(self, cycles: list[Cycle]) -> None:
+        self._changes.add(cycle.claimed.key for cycle in cycles)
+
+    # The host of cycles
+
+    def now_us(self) -> int:
+        return self._clock.now_us()
+
+    def due_us(self) -> int:
+        return self._clock.due_us()
+
+    def poke(self, cycle: Cycle) -> None:
+        if cycle.claimed.key not in self._poked:
+            self._poked.add(cycle.claimed.key)
+            self._loop.call_soon(self._advance, cycle)
+
+    def _advance(self, cycle: Cycle) -> None:
+        self._poked.discard(cycle.claimed.key)
+        if cycle.phase is Phase.LEFT:
+            return
+        try:
+            cycle.advance()
+        except Exception as error:  # a defect of the engine must cost one instance, not the neighbours
+            log.exception("the cycle of instance %s failed", cycle.claimed.key)
+            cycle.recover(error)
+
+    def flush(self, cycle: Cycle) -> None:
+        self._journal.flush(cycle)
+
+    def call_at(self, cycle: Cycle, when_us: int) -> None:
+        self._forget_alarm(cycle)
+        seconds = self._clock.seconds_until(when_us)
+        self._alarms[cycle.claimed.key] = self._loop.call_later(seconds, self.poke, cycle)
+
+    def _forget_alarm(self, cycle: Cycle) -> None:
+        alarm = self._alarms.pop(cycle.claimed.key, None)
+        if alarm is not None:
+            alarm.cancel()
+
+    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+        self._bodies.run(cycle, operation, attempt)
+
+    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
+        self._bodies.cancel(cycle, attempt)
+
+    def ask_delay(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+        self._bodies.ask_delay(cycle, operation, attempt, error)
+
+    def read_events(self, cycle: Cycle) -> None:
+        self._loop.create_task(self._read_events(cycle, cycle.signals))
+
+    async def _read_events(self, cycle: Cycle, signals: int) -> None:
+        try:
+            events, as_of_us = await self._reader.events(cycle.claimed.key)
+        except psycopg.Error:
+            return  # the claims' connection is gone, and with it this shift
+        cycle.on_events(events, signals, as_of_us)
+
+    def drive(self, cycle: Cycle) -> None:
+        self._slices.drive(cycle)
+
+    def left(self, cycle: Cycle) -> None:
+        key = cycle.claimed.key
+        if self._cycles.get(key) is cycle:
+            del self._cycles[key]
+        self._forget_alarm(cycle)
+        self._slices.forget(cycle)
+        if self._isolating is cycle:
+            self._isolating = None
+            self._wants_isolated = True
+            self._woken.set()
+        elif self._has_backlog or not self._cycles:
+            self._woken.set()
+
+    def progressed(self, cycle: Cycle) -> None:
+        if self._isolating is cycle:
+            self._isolating = None
+            self._woken.set()

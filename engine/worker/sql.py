@@ -1,0 +1,204 @@
+"""The statements of a worker that the ORM cannot say.
+
+Times travel as whole microseconds since the epoch and become `timestamptz` here, so that they come back unchanged.
+Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list element by element, in Python.
+"""
+
+from __future__ import annotations
+
+
+def _us(column: str) -> str:
+    return f"(extract(epoch from {column}) * 1000000)::bigint"
+
+
+def _at(expression: str) -> str:
+    return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
+
+
+NOW = f"SELECT {_us('clock_timestamp()')}"
+
+# A seat is a session's advisory lock: it vanishes with the session, and with it the right to everything owned by it.
+SEAT_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
+TAKE_SEAT = f"SELECT pg_try_advisory_lock({SEAT_SPACE}, %s)"
+
+# The seats that are taken, for whoever asks whether an owner lives.
+LIVE_SEATS = f"""
+    SELECT objid::bigint::integer FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = {SEAT_SPACE} AND objsubid = 2 AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+# Take back what dead or expired owners held. The instances are due at once and run alone until they get on, because
+# one of them may have killed its worker; those that were to pause are paused. SKIP LOCKED: another reaper is at it,
+# or a sender, after whom the next sweep comes.
+REAP = f"""
+    WITH lost AS (
+        SELECT key FROM engine_instance
+        WHERE owner IS NOT NULL
+          AND (wake_at < (SELECT clock_timestamp()) OR owner <> ALL (ARRAY({LIVE_SEATS})))
+        ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE engine_instance i SET
+        owner = NULL, isolated = true, signals = signals + 1,
+        status = CASE WHEN status = 'waiting_for_pause' THEN 'paused' ELSE 'queued' END,
+        paused_at = CASE WHEN status = 'waiting_for_pause' THEN clock_timestamp() END,
+        wake_at = CASE WHEN status = 'waiting_for_pause' THEN NULL ELSE clock_timestamp() END
+    FROM lost WHERE i.key = lost.key
+    RETURNING i.key
+"""
+
+# Claim the oldest due instances of the workflows that this worker knows. One index range a workflow, so that the
+# index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
+# end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
+CLAIM = f"""
+    WITH due AS (
+        SELECT d.key FROM unnest(%(workflows)s::text[]) AS w(name)
+        CROSS JOIN LATERAL (
+            SELECT key, wake_at FROM engine_instance i
+            WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp())
+              AND i.owner IS NULL AND i.isolated = %(isolated)s
+            ORDER BY i.wake_at LIMIT %(limit)s
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) d
+        ORDER BY d.wake_at LIMIT %(limit)s
+    )
+    UPDATE engine_instance i SET
+        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
+        wake_at = clock_timestamp() + %(lease)s * interval '1 second',
+        started_at = coalesce(i.started_at, clock_timestamp())
+    FROM due WHERE i.key = due.key
+    RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.status, i.params::text,
+        {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated
+"""
+
+# When the next parked instance is due, for the wait between claims.
+NEXT_DUE = f"""
+    SELECT min(d.us) FROM unnest(%(workflows)s::text[]) AS w(name)
+    CROSS JOIN LATERAL (
+        SELECT {_us("wake_at")} AS us FROM engine_instance i
+        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL
+        ORDER BY i.wake_at LIMIT 1
+    ) d
+"""
+
+HISTORY_STEPS = f"""
+    SELECT s.instance_id, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery, s.options::text,
+        s.sensitive, s.attempts, s.lost, s.event_types, {_us("s.wake_at")}, s.wake_is_fixed, s.output::text,
+        s.error::text, {_us("s.started_at")}, {_us("s.finished_at")}
+    FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
+    JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
+    ORDER BY s.instance_id, s.seq
+"""
+
+# Attempts matter only while their step is open: they tell what is spent, and what a dead worker left behind.
+HISTORY_ATTEMPTS = f"""
+    SELECT a.instance_id, a.step_seq, a.number, a.worker, {_us("a.started_at")}, a.status, a.alone
+    FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
+    JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
+        AND s.status IN ('running', 'waiting') AND s.kind = 'do'
+    JOIN engine_attempt a ON a.instance_id = s.instance_id AND a.generation = s.generation
+        AND a.step_seq = s.seq AND a.phase = 'do'
+    ORDER BY a.instance_id, a.step_seq, a.number
+"""
+
+HISTORY_LOGS = """
+    SELECT l.instance_id, max(l.position)
+    FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
+    JOIN engine_log l ON l.instance_id = c.key AND l.generation = c.generation AND l.position IS NOT NULL
+    GROUP BY l.instance_id
+"""
+
+BUFFERED_EVENTS = f"""
+    SELECT instance_id, key, type, payload::text, sent_by, {_us("received_at")}
+    FROM engine_event WHERE instance_id = ANY (%(keys)s) AND state = 'buffered'
+    ORDER BY instance_id, key
+"""
+
+# What the rows say that this seat holds: whoever is not among them is lost.
+HELD = "SELECT key, fence, status, signals FROM engine_instance WHERE owner = %(seat)s"
+
+# A row that a sender holds in an open transaction is left for the next beat: nobody can claim it meanwhile.
+RENEW = """
+    WITH mine AS (
+        SELECT key FROM engine_instance WHERE owner = %(seat)s ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE engine_instance i SET wake_at = clock_timestamp() + %(lease)s * interval '1 second'
+    FROM mine WHERE i.key = mine.key
+"""
+
+# One flush of the journal: every checkpoint of many instances in one statement and one commit.
+#
+# held   locks the rows in key order (two workers cannot deadlock) and skips those that a sender holds: one open
+#        transaction must not stall the neighbours. FOR NO KEY UPDATE, and not a join: only the lock makes the fence
+#        that is read here the one that counts at the commit.
+# ours   drops the writes of cycles whose lease is gone.
+# steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for.
+# leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for.
+FLUSH = f"""
+    WITH held AS MATERIALIZED (
+        SELECT i.key, i.generation, i.status, i.signals,
+            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours
+        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint)
+        JOIN engine_instance i ON i.key = c.key
+        ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), ours AS (
+        SELECT key, generation, signals, status, status = 'waiting_for_pause' AS is_pausing FROM held WHERE is_ours
+    ), steps AS (
+        INSERT INTO engine_step AS t (instance_id, generation, seq, parent, kind, name, count, status, delivery,
+            options, sensitive, attempts, lost, event_types, wake_at, wake_is_fixed, output, error, started_at,
+            finished_at)
+        SELECT o.key, o.generation, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery,
+            s.options::json, s.sensitive, s.attempts, s.lost, s.event_types, {_at("s.wake_us")}, s.wake_is_fixed,
+            s.output::json, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}
+        FROM json_to_recordset(%(steps)s) AS s(key bigint, seq int, parent int, kind text, name text, count int,
+            status text, delivery int, options text, sensitive bool, attempts int, lost int, event_types text[],
+            wake_us bigint, wake_is_fixed bool, output text, error text, started_us bigint, finished_us bigint,
+            starts bool)
+        JOIN ours o ON o.key = s.key
+        WHERE NOT (s.starts AND o.is_pausing)
+        ON CONFLICT (instance_id, generation, seq) DO UPDATE SET
+            status = excluded.status, delivery = excluded.delivery, attempts = excluded.attempts,
+            lost = excluded.lost, wake_at = excluded.wake_at, output = excluded.output, error = excluded.error,
+            finished_at = excluded.finished_at
+    ), attempts AS (
+        INSERT INTO engine_attempt AS t (instance_id, generation, step_seq, phase, number, status, worker, alone,
+            error, started_at, finished_at)
+        SELECT o.key, o.generation, a.seq, 'do', a.number, a.status, a.worker, a.alone, a.error::json,
+            {_at("a.started_us")}, {_at("a.finished_us")}
+        FROM json_to_recordset(%(attempts)s) AS a(key bigint, seq int, number int, status text, worker text,
+            alone bool, error text, started_us bigint, finished_us bigint)
+        JOIN ours o ON o.key = a.key
+        WHERE NOT (a.status = 'running' AND o.is_pausing)
+        ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
+            status = excluded.status, error = excluded.error, finished_at = excluded.finished_at
+    ), events AS (
+        UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = o.generation
+        FROM json_to_recordset(%(consumed)s) AS c(key bigint, event bigint, seq int, starts bool)
+        JOIN ours o ON o.key = c.key
+        WHERE e.key = c.event AND e.instance_id = c.key AND NOT (c.starts AND o.is_pausing)
+    ), logs AS (
+        INSERT INTO engine_log (instance_id, generation, position, step_seq, attempt, level, message, fields, at)
+        SELECT o.key, o.generation, l.position, l.seq, l.attempt, l.level, l.message, l.fields::json, {_at("l.at_us")}
+        FROM json_to_recordset(%(logs)s) AS l(key bigint, position int, seq int, attempt int, level text,
+            message text, fields text, at_us bigint)
+        JOIN ours o ON o.key = l.key
+        ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
+    ), leaves AS (
+        UPDATE engine_instance i SET
+            owner = NULL, isolated = false, status = l.status, waiting_for = l.waiting_for,
+            wake_at = CASE WHEN l.status = 'queued' THEN clock_timestamp() ELSE {_at("l.wake_us")} END,
+            output = l.output::json, error = l.error::json,
+            paused_at = CASE WHEN l.status = 'paused' THEN clock_timestamp() END,
+            finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END
+        FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
+            signals bigint, output text, error text, insists bool)
+        JOIN ours o ON o.key = l.key
+        WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
+          AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
+        RETURNING i.key
+    )
+    SELECT h.key, h.is_ours, h.status, h.signals, l.key IS NOT NULL, {_us("clock_timestamp()")}
+    FROM held h LEFT JOIN leaves l ON l.key = h.key
+"""
+
+NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
