@@ -55,24 +55,12 @@ class Codec:
 
         Raises InvalidValueError or LimitError, which name `what`, also for what could not be read back.
         """
-        text = self.encode(value, what, limit=limit)
+        text = self._write(value, what, limit)
         return Stored(text, self.decode(text, what))
 
     def encode(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> str:
-        """Validate a value and write it. `store` also makes sure that it can be read back."""
-        if self._pair is None:
-            return encode(value, what=what, limit=limit, note=self.problem)
-        try:
-            valid = self._pair.validator.validate_python(value, by_alias=True, by_name=True)
-            plain = self._pair.serializer.to_python(
-                valid, mode="json", by_alias=False, round_trip=True, warnings=False
-            )
-        except ValidationError as problem:
-            raise _invalid(problem, what) from problem
-        except Exception as problem:  # serializers and validators of the annotated classes
-            message = f"It cannot be written as {_name(self.annotation)}: {str(problem)[:500]}"
-            raise InvalidValueError("$", "not_serializable", message, what=what) from problem
-        return encode(plain, what=what, limit=limit)
+        """Validate a value and write it, under the promises of `store`."""
+        return self.store(value, what, limit=limit).text
 
     def decode(self, text: str, what: str = "stored value") -> object:
         """Read what `encode` wrote. Raises InvalidValueError where the annotation no longer takes it."""
@@ -108,6 +96,21 @@ class Codec:
     def schema(self) -> JsonSchemaValue | None:
         """Return the JSON Schema of the type, or None where any JSON value is taken."""
         return None if self._adapter is None else self._adapter.json_schema()
+
+    def _write(self, value: object, what: str, limit: int) -> str:
+        if self._pair is None:
+            return encode(value, what=what, limit=limit, note=self.problem)
+        try:
+            valid = self._pair.validator.validate_python(value, by_alias=True, by_name=True)
+            plain = self._pair.serializer.to_python(
+                valid, mode="json", by_alias=False, round_trip=True, warnings=False
+            )
+        except ValidationError as problem:
+            raise _invalid(problem, what) from problem
+        except Exception as problem:  # serializers and validators of the annotated classes
+            message = f"It cannot be written as {_name(self.annotation)}: {str(problem)[:500]}"
+            raise InvalidValueError("$", "not_serializable", message, what=what) from problem
+        return encode(plain, what=what, limit=limit)
 
     def _plain(self, value: object, what: str) -> object:
         try:
