@@ -162,8 +162,10 @@ class NonDeterminismError(RepriseError):
         )
 
 
-class UnknownWorkflowError(RepriseError, LookupError):
-    """No workflow of this name is declared."""
+class UnknownWorkflowError(RepriseError, KeyError):
+    """No workflow of this name is declared. A KeyError, so that `in` and `get` of the registry work."""
+
+    __str__ = Exception.__str__  # KeyError's own shows the message as a quoted key
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         self.name = name
