@@ -1,0 +1,171 @@
+"""What django-q's processes need to survive the sudden death of any of them, and the task that runs a shift
+in one.
+
+`harden()` gives django-q other parts where its own keep locks that a killed process takes with it; the stock
+command `manage.py qcluster` then runs with them. What cannot be mended from here is told by the system
+checks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import django_q.cluster
+import django_q.conf
+from django.db import connections
+from django_q.signals import post_execute_in_worker, post_spawn
+
+from engine import notify
+from engine.worker import forks, guardian
+from engine.worker.broker import Broker, slots
+from engine.worker.latch import Latch
+from engine.worker.places import Places
+from engine.worker.queue import Queue, is_supported
+from engine.worker.timer import Timer
+
+logger = logging.getLogger("engine.cluster")
+
+# A shift with nothing to do ends, so that an idle cluster costs nothing.
+IDLE_SECONDS = 15.0
+# And it ends now and then in any case, so that django-q's `recycle` and `max_rss` can act.
+LONGEST_SECONDS = 900.0
+# Without a worker to spare it makes way for ordinary tasks.
+LONGEST_SECONDS_ALONE = 5.0
+
+# A stop leaves bodies 10 seconds; a shift that has not returned this long after it is stuck in code that
+# nobody can interrupt, and must not hold up the whole cluster until its supervisor kills it.
+STUCK_SECONDS = 13.0
+
+
+@dataclass(frozen=True)
+class Board:
+    """What the processes of one cluster share. Made in the sentinel, inherited by all it forks."""
+
+    start: Latch
+    stop: Latch
+    places: Places
+
+
+_board: Board | None = None
+
+
+class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
+    """django-q's sentinel; puts up the board before it forks anyone."""
+
+    def spawn_cluster(self) -> None:
+        global _board
+        _board = Board(self.start_event, self.stop_event, Places(_places()))
+        if isinstance(self.broker, Broker):
+            self.broker.open(stop=_board.stop, places=_board.places, room=self.task_queue)
+        super().spawn_cluster()
+
+
+def harden() -> None:
+    """Give django-q our parts. Called in every process that loads the engine, before it forks."""
+    forks.guard()
+    parts: dict[str, Any] = {
+        "Event": Latch,
+        "Value": Timer,
+        "Sentinel": Sentinel,
+        "get_mp_context": guardian.Context,
+    }
+    if is_supported():
+        parts["Queue"] = Queue
+    for name, part in parts.items():
+        setattr(django_q.cluster, name, part)
+    post_spawn.connect(_announce, dispatch_uid="engine.announce")
+    post_execute_in_worker.connect(_refuse_unpicklable, dispatch_uid="engine.refuse_unpicklable")
+
+
+def shift(place: int) -> None:
+    """Drive instances in this worker until there is nothing to do or the cluster stops. What django-q runs.
+
+    It returns None whatever happens: django-q would keep anything else, and run it again.
+    """
+    board = _board
+    if board is None:
+        logger.error("A shift was asked for outside a cluster. Start one with: manage.py qcluster")
+        return
+    if board.stop.is_set() or not board.places.take(place):
+        return
+    try:
+        with _no_longer_than(STUCK_SECONDS, after=board.stop):
+            _run(board)
+    except Exception:
+        # While whatever broke it lasts, it would break the next one as soon.
+        logger.exception("A shift broke off; its instances go on in the next one.")
+        board.stop.wait(1)
+    finally:
+        board.places.leave(place)
+
+
+def retire() -> None:
+    """Have this worker replaced by a fresh one after its present task."""
+    # What django-q compares the process's memory with between two tasks.
+    django_q.conf.Conf.MAX_RSS = 1
+
+
+def _run(board: Board) -> None:
+    from engine.worker.shift import run
+
+    has_spare_worker = board.places.count < django_q.conf.Conf.WORKERS
+    run(
+        slots=slots(),
+        name=f"{socket.gethostname()}:{os.getpid()}",
+        should_stop=board.stop,
+        idle_seconds=IDLE_SECONDS,
+        max_seconds=LONGEST_SECONDS if has_spare_worker else LONGEST_SECONDS_ALONE,
+    )
+
+
+def _places() -> int:
+    """Return how many shifts a cluster runs: of several workers one stays free for ordinary tasks."""
+    return max(1, int(django_q.conf.Conf.WORKERS) - 1)
+
+
+@contextmanager
+def _no_longer_than(seconds: float, *, after: Latch) -> Iterator[None]:
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(1):
+            if after.is_set() and not done.wait(seconds):
+                logger.critical("A shift did not stop within %d seconds; its worker is ended.", seconds)
+                os._exit(1)
+
+    threading.Thread(target=watch, name="reprise-stop-watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _announce(**_: Any) -> None:
+    """Have the instances of a worker that died taken over at once: a new worker took its place."""
+    if _board is None or not _board.start.is_set():
+        return
+    try:
+        notify.wake()
+        connections.close_all()
+    except Exception:
+        # An exception of a receiver would kill the worker. The sweep finds what the hint would have told.
+        logger.exception("A new worker could not say that it is there.")
+
+
+def _refuse_unpicklable(task: dict[str, Any], **_: Any) -> None:
+    """Turn a result that cannot be stored into a failure; django-q would run the task for ever."""
+    try:
+        pickle.dumps(task["result"], pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # noqa: BLE001 - whatever a foreign __reduce__ raises
+        task["success"] = False
+        task["result"] = (
+            f"The task returned a {type(task['result']).__name__} that cannot be pickled: {error}"
+        )

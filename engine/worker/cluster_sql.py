@@ -1,0 +1,74 @@
+"""The statements of the broker. They run on its own connection, next to LISTEN, and none takes long."""
+
+from engine.worker.sql import LIVE_SEATS
+
+# What a cluster needs to know to decide whether a shift is missing, in one round trip: how many rows are due
+# (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait. A probe
+# of the index for each workflow: `min(wake_at) WHERE workflow = ANY(…)` would read every parked row. A row
+# that a dead worker holds is as good as due: the first shift takes it back.
+LOOK = f"""
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() - %(patience)s * interval '1 second' AS late
+), first AS (
+    SELECT row.wake_at
+    FROM unnest(%(workflows)s::text[]) AS known (workflow)
+    CROSS JOIN LATERAL (
+        SELECT wake_at FROM engine_instance
+        WHERE workflow = known.workflow AND wake_at IS NOT NULL
+        ORDER BY wake_at LIMIT %(places)s + 1
+    ) AS row
+), orphan AS (
+    SELECT FROM engine_instance AS held
+    WHERE held.owner IS NOT NULL AND held.workflow = ANY(%(workflows)s::text[])
+      AND held.owner <> ALL (ARRAY({LIVE_SEATS}))
+    LIMIT 1
+)
+SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan),
+       extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
+       EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp())
+FROM clock LEFT JOIN first ON true
+GROUP BY late
+"""  # noqa: S608 - a constant of ours
+
+# Takes the oldest tasks of this queue that no other cluster has, until `retry` passes without their end. In
+# the order of the primary key, the only index there is: under a backlog it stops at the first rows.
+CLAIM_TASKS = """
+WITH free AS (
+    SELECT id FROM django_q_ormq
+    WHERE key = %(key)s AND lock <= clock_timestamp()
+    ORDER BY id LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE django_q_ormq AS task SET lock = clock_timestamp() + %(retry)s * interval '1 second'
+    FROM free WHERE task.id = free.id
+    RETURNING task.id, task.payload
+)
+SELECT id, payload FROM claimed ORDER BY id
+"""
+
+# Queues a task and tells its clusters, in the caller's transaction. By the database's clock: a host whose
+# clock runs ahead would hide its tasks from everybody else.
+ENQUEUE_TASK = """
+WITH task AS (
+    INSERT INTO django_q_ormq (key, payload, lock) VALUES (%(key)s, %(payload)s, clock_timestamp())
+    RETURNING id
+)
+SELECT id FROM task, pg_notify(%(channel)s, %(key)s)
+"""
+
+# Says that this cluster is there, and takes away those that have said nothing for long.
+BEAT = """
+WITH gone AS (
+    DELETE FROM engine_worker WHERE key IN (
+        SELECT key FROM engine_worker
+        WHERE seen_at < clock_timestamp() - interval '60 seconds' AND seat <> %(seat)s
+        FOR UPDATE SKIP LOCKED
+    )
+)
+INSERT INTO engine_worker (role, name, seat, workflows, slots, held, started_at, seen_at)
+VALUES ('cluster', %(name)s, %(seat)s, %(workflows)s, %(slots)s, 0, clock_timestamp(), clock_timestamp())
+ON CONFLICT (seat) DO UPDATE
+SET workflows = excluded.workflows, slots = excluded.slots, seen_at = excluded.seen_at
+"""
+
+LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s"

@@ -1,0 +1,64 @@
+"""The stopwatch between django-q's sentinel and one of its workers."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import tempfile
+from types import TracebackType
+
+NUMBER = struct.Struct("d")
+
+
+class Timer:
+    """What the worker is at: the seconds left of its task, 0 out of time, -1 idle, -2 recycled.
+
+    Takes the place of `multiprocessing.Value`, whose lock stays locked when a worker is killed while it hands
+    over a result; the sentinel then waits for it for ever and guards nobody. The kernel takes a record lock
+    back from the dead.
+    """
+
+    def __init__(self, typecode: str, value: float) -> None:
+        self._memory = mmap.mmap(-1, NUMBER.size)
+        self._lock = RecordLock()
+        self._maker = os.getpid()
+        NUMBER.pack_into(self._memory, 0, value)
+
+    @property
+    def value(self) -> float:
+        return float(NUMBER.unpack_from(self._memory)[0])
+
+    @value.setter
+    def value(self, value: float) -> None:
+        # The sentinel, which made this, only ever counts down, and looks for exactly 0: most steps would miss
+        # it and a worker that hangs would live for ever.
+        if os.getpid() == self._maker:
+            value = max(value, 0.0)
+        with self._lock:
+            NUMBER.pack_into(self._memory, 0, value)
+
+    def get_lock(self) -> RecordLock:
+        return self._lock
+
+
+class RecordLock:
+    """A lock between processes that ends with its holder. Re-entrant; for one thread of each process."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="reprise-timer-")  # noqa: SIM115
+        self._depth = 0
+
+    def __enter__(self) -> RecordLock:
+        if self._depth == 0:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
