@@ -1,0 +1,63 @@
+"""A shift in a thread of the test's process, for tests that need the engine to run and no process to die."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.db import connections
+
+from engine.models import Instance
+from engine.worker import shift
+
+
+@contextmanager
+def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
+    """Run a shift until the block ends; an error that ends it early fails the test."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            shift.run(slots=slots, name=name, should_stop=stop.is_set, idle_seconds=3600, max_seconds=3600)
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=work, name="shift")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "the shift did not stop"
+        assert failures == []
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float = 10, what: str = "the condition") -> None:
+    """Poll until the condition holds."""
+    ends_at = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends_at, f"{what} did not come true within {seconds} s"
+        time.sleep(0.01)
+
+
+def wait_for(instance: Instance, *statuses: str, seconds: float = 10) -> Instance:
+    """Wait until the instance has one of the statuses; by default, until it is finished."""
+    wanted = statuses or ("complete", "errored", "terminated")
+    wait_until(
+        lambda: instance.refresh().status in wanted,
+        seconds=seconds,
+        what=f"{instance} being {' or '.join(wanted)}",
+    )
+    return instance
+
+
+def run_to_end(instance: Instance, *, seconds: float = 10) -> Instance:
+    """Run a shift until the instance is finished."""
+    with running_shift():
+        return wait_for(instance, seconds=seconds)
