@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -11,3 +11,8 @@ class EngineConfig(AppConfig):
     def ready(self) -> None:
         # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
         autodiscover_modules("workflows")
+        # Without django-q the engine still starts and steers instances; it just runs none here.
+        if apps.is_installed("django_q"):
+            from engine.worker import cluster
+
+            cluster.harden()
