@@ -11,6 +11,7 @@ from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
 from engine.replay import outcomes
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.retry import backoff_delay, is_retryable
+from engine.serialization import Stored
 from engine.states import AttemptStatus, StepStatus
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_CONVICTIONS = 3  # losses of a step that was alone in its worker
 MICROSECOND = timedelta(microseconds=1)
-_rng = Random()
+_rng = Random()  # noqa: S311 - jitter, no secret
 
 
 def begin(cycle: Cycle, operation: DoOperation) -> None:
@@ -31,7 +32,9 @@ def begin(cycle: Cycle, operation: DoOperation) -> None:
     close_lost(cycle, record)
     if record.convicted >= MAX_CONVICTIONS:
         error = WorkerLostError(record.name, record.convicted)
-        cycle.conclude(operation, error=outcomes.error_json(error, step=record.name, attempts=record.attempts))
+        cycle.conclude(
+            operation, error=outcomes.error_json(error, step=record.name, attempts=record.attempts)
+        )
     elif record.status == StepStatus.WAITING:
         cycle.wait_until(operation, record.wake_us)
     else:
@@ -83,7 +86,7 @@ def settle(
     operation: DoOperation,
     attempt: AttemptRecord,
     *,
-    output: str | None = None,
+    stored: Stored | None = None,
     error: BaseException | None = None,
 ) -> None:
     """Take in how a body ended. A late result, of an attempt that is over, is refused here."""
@@ -97,7 +100,8 @@ def settle(
     elif error is None:
         finish(cycle, attempt, AttemptStatus.COMPLETE)
         cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
-        cycle.conclude(operation, output=output)
+        operation.live = stored
+        cycle.conclude(operation, output=stored.text if stored is not None else "null")
     else:
         _fail(cycle, operation, attempt, error)
     _start_deferred(cycle)
@@ -141,17 +145,15 @@ def back_off(
         text = outcomes.error_json(error, step=record.name, attempts=record.attempts)
         cycle.conclude(operation, error=text)
     else:
-        _wait(
-            cycle, operation, attempt, backoff_delay(operation.options, record.spent, base=base, rng=_rng)
-        )
+        _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, base=base, rng=_rng))
     cycle.host.poke(cycle)
 
 
 def _wait(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, delay: timedelta) -> None:
     """Back off, counted from the failure, so that a crash in between makes it neither longer nor shorter."""
-    assert attempt.finished_us is not None
+    failed_us = attempt.finished_us or cycle.host.now_us()
     operation.record.status = StepStatus.WAITING
-    cycle.wait_until(operation, attempt.finished_us + delay // MICROSECOND)
+    cycle.wait_until(operation, failed_us + delay // MICROSECOND)
 
 
 def cancel(cycle: Cycle, seq: int, attempt: AttemptRecord) -> None:

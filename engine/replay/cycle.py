@@ -14,7 +14,6 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,7 +92,9 @@ class Host(Protocol):
     def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
         """Cancel an async body; set `ctx.cancelled` of a sync one."""
 
-    def ask_delay(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    def ask_delay(
+        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+    ) -> None:
         """Call the delay function and then `attempts.back_off`."""
 
     def read_events(self, cycle: Cycle) -> None:
@@ -115,7 +116,7 @@ class Cycle:
         self.workflow = workflow
         self.claimed = claimed
         self.history = history
-        self.loop = HandlerLoop()
+        self.loop = HandlerLoop()  # type: ignore[abstract]  # the rest is refused by methods set afterwards
         self.phase = Phase.DRIVING
         self.writes = Writes()
         self.signals = claimed.signals
@@ -156,7 +157,7 @@ class Cycle:
         step = WorkflowStep(self)
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()
-        except Exception as error:  # the user's types: whatever their validators raise
+        except Exception as error:  # noqa: BLE001 - the types are the user's: whatever validators raise
             self.stick(outcomes.params_refused(error))
             return
         self._main = self.loop.create_task(self.workflow.handler(step, *args))
@@ -172,8 +173,8 @@ class Cycle:
             self._turn()
         if self.phase is Phase.FREEZING and not self.bodies and not self.delaying:
             self._leave(Leave(self.freezes_to))
-        elif self.phase is Phase.ENDING and not self.bodies:
-            self._write_end()
+        elif self.ending is not None and self.phase is Phase.ENDING and not self.bodies:
+            self._write_end(self.ending)
 
     def _turn(self) -> None:
         self._fire_timers()
@@ -219,8 +220,12 @@ class Cycle:
         record = operation.record
         if record.status == StepStatus.COMPLETE:
             try:
-                value = operation.decode(record.output)
-            except Exception as error:  # the user's types, at a recorded value
+                value = (
+                    operation.decode(record.output or "null")
+                    if operation.live is None
+                    else operation.live.value
+                )
+            except Exception as error:  # noqa: BLE001 - the types are the user's
                 self.stick(outcomes.output_refused(record, error))
                 return
             operation.set_result(value)
@@ -307,7 +312,7 @@ class Cycle:
         while self.timers and self.timers[0][0] <= now:
             when, seq = heapq.heappop(self.timers)
             if seq == 0:
-                self._end(outcomes.of_error(WorkflowTimeoutError("timeout", self.workflow.timeout or timedelta(0))))
+                self._end(outcomes.of_error(WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)))
                 return
             operation = self.open.get(seq)
             if operation is not None and operation.record.wake_us == when:
@@ -365,13 +370,12 @@ class Cycle:
                 advice="Split the work over child instances, or raise max_steps of the workflow.",
             )
 
-    def decide(self, flow: ControlFlow) -> None:
-        """End the instance so, whatever the handler does with the exception."""
+    def decide(self, flow: ControlFlow) -> ControlFlow:
+        """End the instance so, whatever the handler does with the exception; return what to raise."""
         if self.loop.is_closed():
-            raise flow
-        if self.decided is None:
-            self.decided = flow
-        raise self.decided
+            return flow
+        self.decided = self.decided or flow
+        return self.decided
 
     def decide_quietly(self, ending: Ending) -> None:
         """End the instance so, without asking the handler: it does not listen."""
@@ -474,7 +478,7 @@ class Cycle:
     # Leaving
 
     def freeze(self, to: InstanceStatus) -> None:
-        """Stop driving the handler; leave when the running bodies have ended. `to` is paused, or queued to give back."""
+        """Stop driving the handler; leave when the running bodies have ended: paused, or given back as queued."""
         if self.phase is Phase.DRIVING:
             self.phase = Phase.FREEZING
             self.freezes_to = to
@@ -522,14 +526,13 @@ class Cycle:
             self.host.cancel_body(self, attempt)
         self.host.poke(self)
 
-    def _write_end(self) -> None:
-        assert self.ending is not None
+    def _write_end(self, ending: Ending) -> None:
         for record in self.history.steps.values():
             if record.seq and not record.is_final:
                 attempts.close_lost(self, record)
                 self._cancel_record(record)
         self.open.clear()
-        self._leave(Leave(self.ending.status, output=self.ending.output, error=self.ending.error))
+        self._leave(Leave(ending.status, output=ending.output, error=ending.error))
 
     def _leave(self, leave: Leave) -> None:
         self.phase = Phase.LEAVING
@@ -568,4 +571,3 @@ def wakes(operation: Operation) -> WaitingFor:
             return WaitingFor.RETRY
         case _:
             return WaitingFor.EVENT
-

@@ -8,11 +8,12 @@ that names the durable twin, because a replay could not repeat it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn, TypeVarTuple, Unpack
+from typing import Any, NoReturn, TypeVarTuple
 
 from engine.errors import RepriseError
 
@@ -57,8 +58,8 @@ class HandlerLoop(asyncio.AbstractEventLoop):
             ready = self._ready
             while ready:
                 handle = ready.popleft()
-                if not handle._cancelled:  # type: ignore[attr-defined]
-                    handle._run()  # type: ignore[attr-defined]
+                if not handle._cancelled:
+                    handle._run()
         finally:
             self.driving = False
             events._set_running_loop(outer)
@@ -76,7 +77,7 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         self.driving = True
         try:
             for task in reversed(self._tasks):
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                task._log_destroy_pending = False
                 if not task.done():
                     _close(task.get_coro())
         finally:
@@ -89,8 +90,8 @@ class HandlerLoop(asyncio.AbstractEventLoop):
 
     def call_soon(
         self,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
@@ -125,16 +126,16 @@ class HandlerLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         raise ForeignAwaitError("The loop's clock", "Use step.now().")
 
-    def call_later(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def call_later(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise ForeignAwaitError("A timer (asyncio.sleep, asyncio.timeout, asyncio.wait_for)", SLEEP)
 
-    def call_at(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def call_at(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise ForeignAwaitError("A timer (asyncio.sleep, asyncio.timeout, asyncio.wait_for)", SLEEP)
 
-    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise ForeignAwaitError("A call from another thread", IN_A_STEP)
 
-    def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise ForeignAwaitError("A thread (asyncio.to_thread, run_in_executor, sync_to_async)", IN_A_STEP)
 
     def run_forever(self) -> NoReturn:
@@ -155,18 +156,18 @@ def _refuse(operation: str) -> Callable[..., NoReturn]:
 
 
 # Everything else that an event loop offers is I/O. AbstractEventLoop would raise a bare NotImplementedError.
-for _name in (
-    "add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler sock_recv "
-    "sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendto sock_connect sock_accept sock_sendfile "
-    "create_connection create_server create_unix_connection create_unix_server create_datagram_endpoint sendfile "
-    "start_tls connect_accepted_socket connect_read_pipe connect_write_pipe subprocess_shell subprocess_exec "
-    "getaddrinfo getnameinfo set_default_executor"
-).split():
+_IO = """
+    add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler sock_recv
+    sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendto sock_connect sock_accept sock_sendfile
+    create_connection create_server create_unix_connection create_unix_server create_datagram_endpoint sendfile
+    start_tls connect_accepted_socket connect_read_pipe connect_write_pipe subprocess_shell subprocess_exec
+    getaddrinfo getnameinfo set_default_executor
+"""
+for _name in _IO.split():
     setattr(HandlerLoop, _name, _refuse(f"I/O (loop.{_name})"))
 
 
 def _close(coro: Coroutine[Any, Any, Any] | Any) -> None:
-    try:
+    # User code, in a `finally:` of a handler that is being closed: what it raises has nowhere to go.
+    with contextlib.suppress(BaseException):
         coro.close()
-    except BaseException:  # noqa: S110 - user code in a `finally:` of a handler that is being closed: it is inert
-        pass

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any
 
 from engine.replay.history import StepRecord
-from engine.serialization import Codec
+from engine.serialization import Codec, Stored
 
 if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
@@ -21,11 +21,12 @@ class Operation(asyncio.Future[Any]):
     `TaskGroup.create_task` take it too. Cancelling it ends the step: its body is cancelled and it is recorded so.
     """
 
-    def __init__(self, cycle: Cycle, record: StepRecord, decode: Callable[[str | None], Any]) -> None:
+    def __init__(self, cycle: Cycle, record: StepRecord, decode: Callable[[str], Any]) -> None:
         super().__init__(loop=cycle.loop)
         self.cycle = cycle
         self.record = record
         self.decode = decode
+        self.live: Stored | None = None  # the value of an outcome that came in this cycle
         self.followers: list[Operation] = []  # later calls of the same identity
         self._waiter: Generator[Any, None, Any] | None = None
 
@@ -79,7 +80,9 @@ class DoOperation(Operation):
 class SleepOperation(Operation):
     """A call of `step.sleep` (`duration_us`) or `step.sleep_until` (`until_us`)."""
 
-    def __init__(self, cycle: Cycle, record: StepRecord, duration_us: int | None, until_us: int | None) -> None:
+    def __init__(
+        self, cycle: Cycle, record: StepRecord, duration_us: int | None, until_us: int | None
+    ) -> None:
         super().__init__(cycle, record, _nothing)
         self.duration_us = duration_us
         self.until_us = until_us
@@ -94,7 +97,7 @@ class WaitOperation(Operation):
         record: StepRecord,
         types: tuple[str, ...],
         timeout_us: int | None,
-        decode: Callable[[str | None], Any],
+        decode: Callable[[str], Any],
     ) -> None:
         super().__init__(cycle, record, decode)
         self.types = types
@@ -109,7 +112,7 @@ class ProgressOperation(Operation):
         self.output = output
 
 
-def _nothing(text: str | None) -> None:
+def _nothing(text: str) -> None:
     return None
 
 
@@ -131,3 +134,4 @@ class InertOperation:
 
 
 Coroutine.register(InertOperation)
+INERT: Coroutine[Any, Any, Any] = InertOperation()

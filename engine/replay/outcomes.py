@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from engine.error_record import cut
 from engine.errors import (
     AbortWorkflow,
     CompleteWorkflow,
@@ -19,7 +20,6 @@ from engine.errors import (
     RepriseError,
     StepError,
 )
-from engine.error_record import cut
 from engine.replay.history import EventRecord, StepRecord
 from engine.serialization import JSON, decode, encode
 from engine.states import InstanceStatus, StepKind

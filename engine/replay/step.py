@@ -10,24 +10,23 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from engine.durations import parse_duration
-from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
-from engine.error_record import cut
 from engine import identity
+from engine.durations import parse_duration
+from engine.error_record import cut
+from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
 from engine.identity import check_event_type, check_step_name, seeded_random
 from engine.registry import Event, ReceivedEvent
 from engine.replay import outcomes
 from engine.replay.context import StepLog
 from engine.replay.operation import (
+    INERT,
     DoOperation,
-    InertOperation,
-    Operation,
     ProgressOperation,
     SleepOperation,
     WaitOperation,
 )
 from engine.retry import StepOptions
-from engine.serialization import Codec, decode, encode, return_annotation
+from engine.serialization import Codec, encode, return_annotation
 from engine.states import StepKind
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Awaited = Coroutine[Any, Any, Any]
 Duration = timedelta | int | float | str
 MICROSECOND = timedelta(microseconds=1)
 
@@ -50,7 +50,7 @@ class WorkflowStep:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._facts = cycle.claimed
-        self._defaults = cycle.workflow.defaults
+        self._defaults = cycle.workflow.step_defaults
         seed = (self._facts.workflow, self._facts.id, self._facts.generation)
         self.random: Random = seeded_random(*seed)
         self._seed, self._uuids = identity.seed(*seed), 0
@@ -86,9 +86,13 @@ class WorkflowStep:
         self, name: str, fn: Callable[..., Awaitable[T]], /, *args: Any, **options: Any
     ) -> Coroutine[Any, Any, T]: ...
     @overload
-    def do(self, name: str, fn: Callable[..., T], /, *args: Any, **options: Any) -> Coroutine[Any, Any, T]: ...
+    def do(
+        self, name: str, fn: Callable[..., T], /, *args: Any, **options: Any
+    ) -> Coroutine[Any, Any, T]: ...
     @overload
-    def do(self, name: str, /, **options: Any) -> Callable[[Callable[P, Any]], Callable[P, Coroutine[Any, Any, Any]]]: ...
+    def do(
+        self, name: str, /, **options: Any
+    ) -> Callable[[Callable[P, Any]], Callable[P, Coroutine[Any, Any, Any]]]: ...
     def do(self, name: str, fn: Callable[..., Any] | None = None, /, *args: Any, **options: Any) -> Any:
         """Run `fn(*args)` once it has succeeded, ever; return its recorded result.
 
@@ -108,9 +112,9 @@ class WorkflowStep:
         check_step_name(name)
         made = self._options(name, options)
 
-        def decorate(fn: Callable[..., Any]) -> Callable[..., Operation]:
+        def decorate(fn: Callable[..., Any]) -> Callable[..., Awaited]:
             @functools.wraps(fn)
-            def call(*args: Any, **kwargs: Any) -> Operation:
+            def call(*args: Any, **kwargs: Any) -> Awaited:
                 return self._do(name, fn, args, kwargs, made)
 
             return call
@@ -118,21 +122,30 @@ class WorkflowStep:
         return decorate
 
     def _options(self, name: str, options: dict[str, Any]) -> StepOptions:
-        return self._defaults.override(f'Step "{cut(str(name), 300)}"', **options) if options else self._defaults
+        return (
+            self._defaults.override(f'Step "{cut(str(name), 300)}"', **options) if options else self._defaults
+        )
 
     def _do(
-        self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: StepOptions
-    ) -> Operation:
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: StepOptions,
+    ) -> Awaited:
         if not callable(fn):
-            raise StepConfigError("fn", fn, "It must be a function: await step.do(name, fn, *args).", what="argument of step.do")
+            raise StepConfigError(
+                "fn", fn, "It must be a function: await step.do(name, fn, *args).", what="argument of step.do"
+            )
         cycle = self._enter("do", name)
         if cycle is None:
-            return InertOperation()
+            return INERT
         check_step_name(name)
         cycle.count_step()
         record = cycle.record_of(StepKind.DO, name, once=options.once)
         if record.options is not None and not record.is_final:
-            options = StepOptions.from_json(decode(record.options), delay=options.delay)
+            options = StepOptions.from_json(json.loads(record.options), delay=options.delay)
         codec = _codec(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
 
@@ -147,10 +160,10 @@ class WorkflowStep:
         """Park until a moment (an aware datetime). A moment in the past returns at once."""
         return self._sleep("sleep_until", name, None, _check_moment(when))
 
-    def _sleep(self, operation: str, name: str, duration_us: int | None, until_us: int | None) -> Operation:
+    def _sleep(self, operation: str, name: str, duration_us: int | None, until_us: int | None) -> Awaited:
         cycle = self._enter(operation, name)
         if cycle is None:
-            return InertOperation()
+            return INERT
         record = cycle.record_of(StepKind.SLEEP, check_step_name(name))
         return cycle.enter(SleepOperation(cycle, record, duration_us, until_us))
 
@@ -169,22 +182,23 @@ class WorkflowStep:
         (None: wait for ever, within the workflow's own timeout).
         """
         limit = None if timeout is None else parse_duration(timeout, what="timeout") // MICROSECOND
-        return self._wait("wait_for_event", name, type, limit, lambda payload: payload)
+        return self._wait("wait_for_event", name, type, limit, is_kept=True)
 
     def listen(self, name: str) -> Coroutine[Any, Any, None]:
         """Park until an event named like the step comes, for as long as it takes; its payload is dropped."""
-        return self._wait("listen", name, None, None, None)
+        return self._wait("listen", name, None, None, is_kept=False)
 
     def _wait(
-        self, operation: str, name: str, type: Any, timeout_us: int | None, keep: Callable[[Any], Any] | None
-    ) -> Operation:
+        self, operation: str, name: str, type: Any, timeout_us: int | None, *, is_kept: bool
+    ) -> Awaited:
         cycle = self._enter(operation, name)
         if cycle is None:
-            return InertOperation()
+            return INERT
         check_step_name(name)
         types = _event_types(name if type is None else type)
         record = cycle.record_of(StepKind.EVENT, name)
-        decode_event = _nothing if keep is None else functools.partial(_received, type if isinstance(type, Event) else None)
+        declared = type if isinstance(type, Event) else None
+        decode_event = functools.partial(_received, declared) if is_kept else _nothing
         return cycle.enter(WaitOperation(cycle, record, types, timeout_us, decode_event))
 
     def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
@@ -193,7 +207,7 @@ class WorkflowStep:
         output = encode({"message": str(message), "percent": percent}, what="progress")
         cycle = self._enter("progress", name)
         if cycle is None:
-            return InertOperation()
+            return INERT
         record = cycle.record_of(StepKind.PROGRESS, "progress")
         return cycle.enter(ProgressOperation(cycle, record, output))
 
@@ -201,15 +215,15 @@ class WorkflowStep:
 
     async def fail(self, message: str) -> NoReturn:
         """End the instance as errored."""
-        self._cycle.decide(FailWorkflow(message))
+        raise self._cycle.decide(FailWorkflow(message))
 
     async def abort(self, reason: str = "") -> NoReturn:
         """End the instance as terminated: stopped on purpose, not failed."""
-        self._cycle.decide(AbortWorkflow(reason))
+        raise self._cycle.decide(AbortWorkflow(reason))
 
     async def complete(self, output: Any = None) -> NoReturn:
         """End the instance as complete with this output, from anywhere in the handler."""
-        self._cycle.decide(CompleteWorkflow(output))
+        raise self._cycle.decide(CompleteWorkflow(output))
 
     # Entrance
 
@@ -230,19 +244,21 @@ def _event_types(type: Any) -> tuple[str, ...]:
         return (type.name,)
     names = (type,) if isinstance(type, str) else tuple(type)
     if not names:
-        raise StepConfigError("type", type, "Name at least one event type.", what="argument of wait_for_event")
+        raise StepConfigError(
+            "type", type, "Name at least one event type.", what="argument of wait_for_event"
+        )
     return tuple(one.name if isinstance(one, Event) else check_event_type(one) for one in names)
 
 
-def _received(declared: Event[Any] | None, text: str | None) -> ReceivedEvent[Any]:
-    data: Any = decode(text or "{}")
+def _received(declared: Event[Any] | None, text: str) -> ReceivedEvent[Any]:
+    data = json.loads(text)
     payload = data["payload"]
     if declared is not None:
         payload = declared.decode(json.dumps(payload))
     return ReceivedEvent(data["type"], payload, data["sent_by"], outcomes.moment(data["received_us"]))
 
 
-def _nothing(text: str | None) -> None:
+def _nothing(text: str) -> None:
     return None
 
 
@@ -253,7 +269,7 @@ def _check_moment(when: object) -> int:
     if when.tzinfo is None:
         raise StepConfigError("when", when, "It must say its time zone: use an aware datetime.", what=what)
     us = outcomes.micros(when)
-    if not 0 <= us or when.year >= 9999:
+    if not us >= 0 or when.year >= 9999:
         raise StepConfigError("when", when, "It must lie between the years 1970 and 9998.", what=what)
     return us
 

@@ -7,7 +7,6 @@ import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
@@ -20,6 +19,7 @@ from engine.replay.context import StepContext, StepLog
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.operation import DoOperation
+from engine.serialization import Stored
 from engine.worker.threads import Threads
 
 SYNC_BODIES = 16  # threads a worker
@@ -81,7 +81,9 @@ class Bodies:
             if running.task is not None:
                 running.task.cancel()
 
-    def ask_delay(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    def ask_delay(
+        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+    ) -> None:
         """Call the step's delay function and let the cycle back off by its answer."""
         context = self._context(cycle, operation, attempt)
         self._loop.create_task(self._ask_delay(cycle, operation, attempt, context, error))
@@ -98,47 +100,51 @@ class Bodies:
         operation = running.operation
         try:
             value = await fn(*operation.args, **_arguments(running))
-            output = _encode(operation, value)
-        except BaseException as error:  # user code: SystemExit in a body is a failed attempt, not the worker's end
+            stored = _store(operation, value)
+        except (
+            BaseException
+        ) as error:  # user code: SystemExit in a body is a failed attempt, not the worker's end
             self._settle(running, error=error)
         else:
-            self._settle(running, output=output)
+            self._settle(running, stored=stored)
 
     # Sync bodies
 
     def _in_thread(self, running: Running) -> None:
         operation = running.operation
-        output, error = None, None
+        stored, error = None, None
         try:
             close_old_connections()
             value = operation.fn(*operation.args, **_arguments(running))
             if inspect.isawaitable(value):
                 self._from_thread(self._adopt, running, value)
                 return
-            output = _encode(operation, value)
-        except BaseException as raised:  # user code, which may even exit
+            stored = _store(operation, value)
+        except BaseException as raised:  # noqa: BLE001 - user code, which may even exit
             error = raised
         finally:
             close_old_connections()
-        self._from_thread(self._end_of_thread, running, output, error)
+        self._from_thread(self._end_of_thread, running, stored, error)
 
     def _adopt(self, running: Running, value: Awaitable[Any]) -> None:
         """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
         running.in_thread = False
         self._run_async(running, lambda *args, **kwargs: value)
 
-    def _end_of_thread(self, running: Running, output: str | None, error: BaseException | None) -> None:
+    def _end_of_thread(self, running: Running, stored: Stored | None, error: BaseException | None) -> None:
         if running.is_stuck:
             self.threads.stuck -= 1
         if error is None:
-            self._settle(running, output=output)
+            self._settle(running, stored=stored)
         else:
             self._settle(running, error=error)
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:  # the shift has ended without this thread: its attempt is closed as cancelled or lost
+        except (
+            RuntimeError
+        ):  # the shift has ended without this thread: its attempt is closed as cancelled or lost
             return
 
     # Settling
@@ -152,11 +158,13 @@ class Bodies:
         if running.task is not None:
             running.task.cancel()
 
-    def _settle(self, running: Running, *, output: str | None = None, error: BaseException | None = None) -> None:
+    def _settle(
+        self, running: Running, *, stored: Stored | None = None, error: BaseException | None = None
+    ) -> None:
         if running.timer is not None:
             running.timer.cancel()
         if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
-            attempts.settle(running.cycle, running.operation, running.attempt, output=output, error=error)
+            attempts.settle(running.cycle, running.operation, running.attempt, stored=stored, error=error)
 
     async def _ask_delay(
         self,
@@ -170,8 +178,10 @@ class Bodies:
             async with asyncio.timeout(DELAY_FUNCTION_LIMIT):
                 answer = await self._call_delay(operation.options.delay, context, error)
             base = parse_duration(answer, what="delay")
-        except Exception as raised:  # user code, or what it returned
-            message = f'The delay function of step "{operation.record.name}" failed, so it is not tried again: '
+        except Exception as raised:  # noqa: BLE001 - user code, or what it returned
+            message = (
+                f'The delay function of step "{operation.record.name}" failed, so it is not tried again: '
+            )
             problem = DelayFunctionError(message + (str(raised) or type(raised).__name__), cause=raised)
             attempts.back_off(cycle, operation, attempt, error=problem)
         else:
@@ -185,7 +195,7 @@ class Bodies:
         def call() -> None:
             try:
                 value = function(context, error)
-            except BaseException as raised:  # user code
+            except BaseException as raised:  # noqa: BLE001 - user code
                 problem = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
                 self._from_thread(_resolve, answer, None, problem)
             else:
@@ -199,9 +209,7 @@ class Bodies:
 
         def say(level: str, message: str, fields: dict[str, Any]) -> None:
             line = outcomes.log_line(level, message, fields, self._now_us())
-            self._from_thread(
-                cycle.add_log, LogLine(*line, step_seq=record.seq, attempt=attempt.number)
-            )
+            self._from_thread(cycle.add_log, LogLine(*line, step_seq=record.seq, attempt=attempt.number))
 
         return StepContext(
             attempt=attempt.number,
@@ -225,8 +233,8 @@ def _resolve(answer: asyncio.Future[Any], value: Any, error: Exception | None) -
         answer.set_exception(error)
 
 
-def _encode(operation: DoOperation, value: Any) -> str:
-    return operation.codec.encode(value, what=f'output of step "{operation.record.name}"')
+def _store(operation: DoOperation, value: Any) -> Stored:
+    return operation.codec.store(value, what=f'output of step "{operation.record.name}"')
 
 
 def _key(cycle: Cycle, attempt: AttemptRecord) -> tuple[int, int, int]:
@@ -252,6 +260,3 @@ def _takes_context(fn: Any) -> bool:
         return "ctx" in inspect.signature(fn).parameters
     except (TypeError, ValueError):  # a builtin without a signature
         return False
-
-
-Timeout = timedelta

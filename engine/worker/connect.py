@@ -13,7 +13,14 @@ SESSION = (
     "SET client_connection_check_interval = 500; SET enable_seqscan = off; SET enable_hashjoin = off; "
     "SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off"
 )
-NOT_FOR_PSYCOPG = ("context", "cursor_factory", "prepare_threshold", "server_side_binding", "pool", "assume_role")
+NOT_FOR_PSYCOPG = (
+    "context",
+    "cursor_factory",
+    "prepare_threshold",
+    "server_side_binding",
+    "pool",
+    "assume_role",
+)
 
 
 def parameters(alias: str = "default") -> dict[str, Any]:

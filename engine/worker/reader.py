@@ -38,7 +38,9 @@ class Reader:
         async with self._lock:
             return len(await self._fetch(sql.REAP))
 
-    async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> list[tuple[Claimed, History]]:
+    async def claim(
+        self, workflows: list[str], limit: int, *, isolated: bool
+    ) -> list[tuple[Claimed, History]]:
         """Claim up to `limit` due instances, with what is recorded of them."""
         async with self._lock:
             found = await self._fetch(
@@ -76,7 +78,7 @@ class Reader:
         """Return when the next parked instance is due, in microseconds."""
         async with self._lock:
             [(when_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
-        return when_us
+        return None if when_us is None else int(when_us)
 
     async def held(self) -> dict[int, tuple[int, str, int]]:
         """Return what the rows say that this seat holds: key → fence, status, signals."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from json.encoder import encode_basestring as quote  # type: ignore[attr-defined]
+from json.encoder import encode_basestring as quote
 from typing import Any
 
 from engine.replay.cycle import Claimed, Cycle
@@ -37,7 +37,11 @@ def event(row: Row) -> tuple[int, EventRecord]:
 
 
 def histories(
-    keys: Iterable[int], steps: Iterable[Row], attempts: Iterable[Row], logs: Iterable[Row], events: Iterable[Row]
+    keys: Iterable[int],
+    steps: Iterable[Row],
+    attempts: Iterable[Row],
+    logs: Iterable[Row],
+    events: Iterable[Row],
 ) -> dict[int, History]:
     """Sort the rows of several instances into their histories."""
     found = {key: History() for key in keys}
@@ -163,7 +167,7 @@ def _int(value: int | None) -> str:
     return "null" if value is None else str(value)
 
 
-def _bool(value: bool) -> str:  # noqa: FBT001
+def _bool(value: bool) -> str:
     return "true" if value else "false"
 
 

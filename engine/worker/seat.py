@@ -24,7 +24,9 @@ class Seat:
     connection breaks; `on_wake` gets the payload of every wake-up.
     """
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], number: int, on_wake: Callable[[str], None]) -> None:
+    def __init__(
+        self, connection: psycopg.AsyncConnection[Any], number: int, on_wake: Callable[[str], None]
+    ) -> None:
         self.number = number
         self._connection = connection
         self._on_wake = on_wake

@@ -109,7 +109,9 @@ class Shift:
             self._reader = Reader(await self._connect("claims"), self._seat.number, self._clock)
             await self._reader.set_clock()
             self._changes = Changes(self._reader)
-            self._journal = Journal(await self._connect("journal"), self._seat.number, self._clock, self._on_written)
+            self._journal = Journal(
+                await self._connect("journal"), self._seat.number, self._clock, self._on_written
+            )
             heart.start()
             helpers = (self._journal.run(), self._changes.run(), self._tick(heart))
             tasks = [self._loop.create_task(one) for one in (self._claim_and_wait(), *helpers)]
@@ -298,7 +300,9 @@ class Shift:
     def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
         self._bodies.cancel(cycle, attempt)
 
-    def ask_delay(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    def ask_delay(
+        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+    ) -> None:
         self._bodies.ask_delay(cycle, operation, attempt, error)
 
     def read_events(self, cycle: Cycle) -> None:

@@ -8,8 +8,8 @@ import time
 from types import FrameType
 
 from engine.errors import ControlFlow, WorkflowTimeoutError
-from engine.replay.cycle import Cycle
 from engine.replay import outcomes
+from engine.replay.cycle import Cycle
 
 AGAIN = 0.1  # seconds, for a handler that swallowed the interruption
 
