@@ -13,6 +13,7 @@ import os
 import pickle
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any
 
 import django_q.cluster
 import django_q.conf
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django_q.signals import post_execute_in_worker, post_spawn
 
 from engine import notify
@@ -30,6 +31,7 @@ from engine.worker.latch import Latch
 from engine.worker.places import Places
 from engine.worker.queue import Queue, is_supported
 from engine.worker.timer import Timer
+from engine.worker.watch import REAP
 
 logger = logging.getLogger("engine.cluster")
 
@@ -43,6 +45,9 @@ LONGEST_SECONDS_ALONE = 5.0
 # A stop leaves bodies 10 seconds; a shift that has not returned this long after it is stuck in code that
 # nobody can interrupt, and must not hold up the whole cluster until its supervisor kills it.
 STUCK_SECONDS = 13.0
+
+# How long the threads of a shift may take to end after it.
+LAST_JOIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -107,15 +112,10 @@ def shift(place: int) -> None:
         board.places.leave(place)
 
 
-def retire() -> None:
-    """Have this worker replaced by a fresh one after its present task."""
-    # What django-q compares the process's memory with between two tasks.
-    django_q.conf.Conf.MAX_RSS = 1
-
-
 def _run(board: Board) -> None:
     from engine.worker.shift import run
 
+    threads = set(threading.enumerate())
     has_spare_worker = board.places.count < django_q.conf.Conf.WORKERS
     run(
         slots=slots(),
@@ -124,6 +124,22 @@ def _run(board: Board) -> None:
         idle_seconds=IDLE_SECONDS,
         max_seconds=LONGEST_SECONDS if has_spare_worker else LONGEST_SECONDS_ALONE,
     )
+    if _are_left(set(threading.enumerate()) - threads):
+        _retire()
+
+
+def _are_left(threads: set[threading.Thread]) -> bool:
+    """Tell whether threads go on after their shift: bodies that outlived their timeout."""
+    give_up = time.monotonic() + LAST_JOIN_SECONDS
+    for thread in threads:
+        thread.join(max(give_up - time.monotonic(), 0))
+    return any(thread.is_alive() for thread in threads)
+
+
+def _retire() -> None:
+    """Have this worker replaced by a fresh one after its present task."""
+    # What django-q compares the process's memory with between two tasks.
+    django_q.conf.Conf.MAX_RSS = 1
 
 
 def _places() -> int:
@@ -153,7 +169,8 @@ def _announce(**_: Any) -> None:
     if _board is None or not _board.start.is_set():
         return
     try:
-        notify.wake()
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [notify.WAKE, REAP])
         connections.close_all()
     except Exception:
         # An exception of a receiver would kill the worker. The sweep finds what the hint would have told.

@@ -20,6 +20,9 @@ logger = logging.getLogger("engine.cluster")
 
 TASKS = "engine_tasks"
 
+# What `engine_wake` says when a worker has died: look for what it held.
+REAP = "reap"
+
 # Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
 SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
 
@@ -122,7 +125,7 @@ class Watch:
     def _read(self, connection: psycopg.Connection[Any]) -> Hints:
         notes = list(connection.notifies(timeout=0))
         return Hints(
-            # With a payload it is meant for one seat.
-            work=any(note.channel == WAKE and not note.payload for note in notes),
+            # A number is meant for the seat of that number alone.
+            work=any(note.channel == WAKE and note.payload in ("", REAP) for note in notes),
             tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
         )
