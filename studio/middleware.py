@@ -1,65 +1,71 @@
-"""An id for each request, on every line that it logs and in the answer."""
+"""What holds for every request: nobody unknown gets in, and the browser is told what it may do."""
 
-import logging
-import secrets
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from typing import Any, cast
+from __future__ import annotations
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
 
-NO_REQUEST = "-"
-request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
 
-GetResponse = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+from studio.permissions import PUBLIC, ROUTES, needed, role_of
+from studio.views.errors import forbidden
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+LONGEST_PATH = 2_000
 
 
-class RequestIdMiddleware:
-    """Give each request an id of its own; one sent by the client is not taken over, it could forge lines."""
+class AccessMiddleware:
+    """Refuse by default: a route is public, or it names the role that it needs, or nobody reaches it."""
 
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: GetResponse) -> None:
+    def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> Any:
-        if iscoroutinefunction(self):
-            return self._answer_async(request)
-        token = request_id.set(secrets.token_hex(6))
-        try:
-            response = cast(Callable[[HttpRequest], HttpResponse], self.get_response)(request)
-            response["X-Request-Id"] = request_id.get()
-            return response
-        finally:
-            request_id.reset(token)
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if len(request.path) > LONGEST_PATH:
+            return render(request, "errors/414.html", status=414)
+        return self.get_response(request)
 
-    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
-        token = request_id.set(secrets.token_hex(6))
-        try:
-            response = await cast(Callable[[HttpRequest], Awaitable[HttpResponse]], self.get_response)(request)
-            response["X-Request-Id"] = request_id.get()
-            return response
-        finally:
-            request_id.reset(token)
-
-
-class RequestIdFilter(logging.Filter):
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_id.get()
-        return True
+    def process_view(self, request: HttpRequest, view: Handler, args: Any, kwargs: Any) -> HttpResponse | None:
+        match = request.resolver_match
+        route = match.url_name if match else None
+        # Only the Studio's own routes: in a larger Django project the others answer for themselves.
+        if getattr(view, "__module__", "").split(".")[0] != "studio" or route in PUBLIC:
+            return None
+        user = request.user
+        if not user.is_authenticated:
+            return _sign_in_first(request)
+        role = needed(str(route), request.method or "")
+        if role is None and route in ROUTES:
+            return None  # the view answers 405
+        if role is None or role_of(user) < role:
+            return forbidden(request, role)
+        return None
 
 
-class OneLineFormatter(logging.Formatter):
-    """Escape control characters of a message, so that data cannot write a line of its own; tracebacks stay as they are."""
+class HeadersMiddleware:
+    """Set the headers that Django's own middleware does not; on errors and redirects too."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = "".join(
-            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-            for character in record.message
-        )
-        return super().formatMessage(record)
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        # Pages hold parameters and results: no copy of them stays in the browser or on the way.
+        if not request.path.startswith(settings.STATIC_URL):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def _sign_in_first(request: HttpRequest) -> HttpResponse:
+    where = reverse("sign-in")
+    if request.headers.get("HX-Request") == "true":
+        # A fragment must not be replaced by a sign-in page: htmx goes there with the whole window.
+        return HttpResponse(status=401, headers={"HX-Redirect": where})
+    target = f"{where}?next={quote(request.get_full_path())}" if request.method == "GET" else where
+    return HttpResponseRedirect(target)

@@ -66,6 +66,16 @@ def pretty(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def pretty_stored(value: object) -> str:
+    """Write a value that was read from a JSON column for people to edit."""
+    return value.text if isinstance(value, Unreadable) else pretty(value)
+
+
+def stored_text(value: object) -> str:
+    """Write a value that was read from a JSON column as text again; what could not be read stays as it was stored."""
+    return value.text if isinstance(value, Unreadable) else json.dumps(value, ensure_ascii=False)
+
+
 def preview(text: str, length: int = 80) -> str:
     """Give the beginning of a value on one line."""
     line = " ".join(text.split())

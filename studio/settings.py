@@ -75,6 +75,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "studio.context.frame",
             ],
         },
     }
@@ -159,6 +160,7 @@ SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}reprise-session"
 SESSION_COOKIE_SECURE = IS_SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "studio.views.errors.csrf_failure"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}reprise-csrf"
 CSRF_COOKIE_SECURE = IS_SECURE
 CSRF_COOKIE_HTTPONLY = True
@@ -171,8 +173,11 @@ CONTENT_SECURITY_POLICY = {
         "style-src": [csp.SELF],
         "img-src": [csp.SELF, "data:"],
         "font-src": [csp.SELF],
-        # Not every browser counts a socket of the same host as 'self'.
-        "connect-src": [csp.SELF, *(origin.replace("http", "ws", 1) for origin in ENVIRONMENT.origins)],
+        # Not every browser counts a socket of the same host as 'self'. The syntax has no IPv6 addresses.
+        "connect-src": [
+            csp.SELF,
+            *(origin.replace("http", "ws", 1) for origin in ENVIRONMENT.origins if "[" not in origin),
+        ],
         "form-action": [csp.SELF],
         "base-uri": [csp.NONE],
         "frame-ancestors": [csp.NONE],

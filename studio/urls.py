@@ -1,3 +1,35 @@
-from django.urls import URLPattern, URLResolver
+"""Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked."""
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from django.urls import URLPattern, URLResolver, path, register_converter
+
+from studio import converters
+from studio.views import actions, fragments, home, instance, instances, payload, session, start, workflows
+
+register_converter(converters.WorkflowName, "workflow")
+register_converter(converters.InstanceId, "id")
+
+_INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", home.home, name="home"),
+    path("workflows/", workflows.workflows, name="workflows"),
+    path("workflows/<workflow:name>/", workflows.workflow, name="workflow"),
+    path("workflows/<workflow:name>/start/", start.start, name="start"),
+    path("instances/", instances.instances, name="instances"),
+    path(_INSTANCE, instance.instance, name="instance"),
+    path(f"{_INSTANCE}pause/", actions.pause, name="pause"),
+    path(f"{_INSTANCE}resume/", actions.resume, name="resume"),
+    path(f"{_INSTANCE}terminate/", actions.terminate, name="terminate"),
+    path(f"{_INSTANCE}events/", actions.send_event, name="send-event"),
+    path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, name="payload"),
+    path("_f/workflows/<workflow:name>/check/", start.check, name="start-check"),
+    path("_f/live/", fragments.live_frame, name="live-frame"),
+    path("sign-in/", session.SignIn.as_view(), name="sign-in"),
+    path("sign-out/", session.sign_out, name="sign-out"),
+    path("theme/", session.theme, name="theme"),
+]
+
+handler400 = "studio.views.errors.bad_request"
+handler403 = "studio.views.errors.permission_denied"
+handler404 = "studio.views.errors.not_found"
+handler500 = "studio.views.errors.server_error"

@@ -1,0 +1,210 @@
+"""The socket of a tab: a snapshot when it opens, then only the pieces that changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from asgiref.sync import sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.db import close_old_connections
+from django.utils.module_loading import import_string
+
+from studio import live, topics
+from studio.permissions import Role, role_of
+
+SIGNED_OUT = 4401  # not a code at which htmx comes again
+FINISHED = 4000
+TOO_MANY = 4429
+TOO_BIG = 1009
+NOT_ALLOWED = 1008
+
+CHECK_EVERY_S = 30.0  # how long somebody signed out may still be shown pages
+REDRAW_EVERY_S = 5.0  # bars of what runs grow, also when nothing happens
+LINGER_S = 2.0  # what a finished instance still has to say
+SAY_EVERY_S = 10.0
+SOCKETS_A_PERSON = 50
+LONGEST_FRAME = 1_024
+FRAMES_A_MINUTE = 30
+
+# Drawing asks the database; it has threads of its own, so that a slow list delays neither pages nor sockets.
+_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="studio-draw")
+_open_sockets: Counter[object] = Counter()
+
+
+class DrawingCache:
+    """What was drawn at a version, for everybody of one role who watches the same."""
+
+    SIZE: ClassVar[int] = 200
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Any, ...], tuple[tuple[int, int], topics.Drawing]] = OrderedDict()
+
+    def get(self, key: tuple[Any, ...], version: tuple[int, int]) -> topics.Drawing | None:
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None and kept[0] == version else None
+
+    def keep(self, key: tuple[Any, ...], version: tuple[int, int], drawing: topics.Drawing) -> None:
+        self._kept[key] = version, drawing
+        self._kept.move_to_end(key)
+        if len(self._kept) > self.SIZE:
+            self._kept.popitem(last=False)
+
+
+cache = DrawingCache()
+
+
+class StudioConsumer(AsyncWebsocketConsumer):
+    """Watches one topic for one person."""
+
+    user: Any = None
+    topic: topics.Topic
+
+    async def connect(self) -> None:
+        self.sent: dict[str, int] = {}
+        self.order: tuple[str, ...] = ()
+        self.said, self.said_at = "", 0.0
+        self.checked_at = time.monotonic()
+        self.frames: list[float] = []
+        self.wake = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self.counted = False
+        # Accept first: a close before it reaches the browser as 1006, which it answers by coming again for ever.
+        await self.accept()
+        self.user = await self._signed_in()
+        if self.user is None:
+            return await self.close(SIGNED_OUT)
+        try:
+            self.topic = topics.Topic.of(self.scope["query_string"].decode("ascii", "replace"))
+        except topics.UnknownTopicError:
+            return await self.close(NOT_ALLOWED)
+        if _open_sockets[self.user.pk] >= SOCKETS_A_PERSON:
+            return await self.close(TOO_MANY)
+        _open_sockets[self.user.pk] += 1
+        self.counted = True
+        live.hub().subscribe(self._changed)
+        self.wake.set()
+        self.task = asyncio.create_task(self._push())
+
+    async def disconnect(self, code: int) -> None:
+        if self.counted:
+            self.counted = False
+            _open_sockets[self.user.pk] -= 1
+            await live.hub().unsubscribe(self._changed)
+        if self.task is not None and self.task is not asyncio.current_task():
+            self.task.cancel()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Pages say nothing; whoever does may not say much."""
+        if bytes_data is not None or len(text_data or "") > LONGEST_FRAME:
+            return await self.close(TOO_BIG)
+        now = time.monotonic()
+        self.frames = [at for at in self.frames if now - at < 60] + [now]
+        if len(self.frames) > FRAMES_A_MINUTE:
+            await self.close(NOT_ALLOWED)
+
+    def _changed(self, keys: frozenset[int] | None) -> None:
+        if self.topic.concerns(keys):
+            self.wake.set()
+
+    async def _push(self) -> None:
+        """Draw after each change, not more often than the topic allows, until the topic is done."""
+        while True:
+            try:
+                await asyncio.wait_for(self.wake.wait(), REDRAW_EVERY_S)
+                is_news = True
+            except TimeoutError:
+                is_news = False
+            self.wake.clear()
+            if time.monotonic() - self.checked_at > CHECK_EVERY_S and not await self._still_signed_in():
+                return await self.close(SIGNED_OUT)
+            if not is_news and self.topic.kind != "instance":
+                continue
+            drawing = await self._draw(is_news=is_news)
+            message = self._news(drawing)
+            if message:
+                await self.send(text_data=message)
+            if drawing.is_done:
+                if is_news and not self.wake.is_set():
+                    await self._linger()
+                if not self.wake.is_set():
+                    return await self.close(FINISHED)
+            await asyncio.sleep(self.topic.seconds_between)
+
+    async def _linger(self) -> None:
+        try:
+            await asyncio.wait_for(self.wake.wait(), LINGER_S)
+        except TimeoutError:
+            return
+
+    async def _draw(self, *, is_news: bool) -> topics.Drawing:
+        version = live.hub().version(self.topic.key)
+        role = await _in_thread(role_of, self.user)
+        key = (self.topic, role)
+        found = cache.get(key, version) if is_news else None
+        if found is None:
+            found = await _in_thread(topics.draw, self.topic, self.user)
+            cache.keep(key, version, found)
+        return found
+
+    def _news(self, drawing: topics.Drawing) -> str:
+        """Write what this tab has not seen. New steps go in at their place; all of them when the order changed."""
+        prints = {name: hash(piece.html) for name, piece in drawing.pieces.items()}
+        changed = {
+            name: piece for name, piece in drawing.pieces.items() if self.sent.get(name) != prints[name]
+        }
+        parts: list[str] = []
+        if drawing.order != self.order:
+            steps = "".join(drawing.pieces[name].html for name in drawing.order)
+            parts.append(topics.partial("steps", topics.Piece(steps, "innerMorph")))
+            changed = {name: piece for name, piece in changed.items() if name not in set(drawing.order)}
+        parts.append(topics.frame(changed))
+        self.sent, self.order = prints, drawing.order
+        parts.append(self._say(drawing.say))
+        return "".join(parts)
+
+    def _say(self, text: str) -> str:
+        """Tell a screen reader, seldom."""
+        now = time.monotonic()
+        if not text or text == self.said or now - self.said_at < SAY_EVERY_S:
+            return ""
+        first, self.said, self.said_at = not self.said, text, now
+        return "" if first else topics.partial("say", topics.Piece(topics.escape(text), "textContent"))
+
+    async def _still_signed_in(self) -> bool:
+        self.user = await self._signed_in()
+        self.checked_at = time.monotonic()
+        return self.user is not None
+
+    async def _signed_in(self) -> Any:
+        session = self.scope.get("session")
+        key = getattr(session, "session_key", None)
+        return await _in_thread(person_of_session, key) if key else None
+
+
+def person_of_session(key: str) -> Any:
+    """Give who is signed in by this session now, with a role; None after a sign-out, a new password, a lost role."""
+    store = import_string(f"{settings.SESSION_ENGINE}.SessionStore")
+    session = store(session_key=key)
+    if "_auth_user_id" not in session:
+        return None
+    user = get_user(SimpleNamespace(session=session))  # type: ignore[arg-type]
+    return user if role_of(user) >= Role.VIEWER else None
+
+
+async def _in_thread(function: Any, *args: Any) -> Any:
+    return await sync_to_async(_with_connection, thread_sensitive=False, executor=_threads)(function, *args)
+
+
+def _with_connection(function: Any, *args: Any) -> Any:
+    close_old_connections()
+    try:
+        return function(*args)
+    finally:
+        close_old_connections()

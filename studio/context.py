@@ -1,0 +1,21 @@
+"""What every page's frame needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from studio.permissions import Role, role_of
+from studio.views.session import THEMES
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """Give the colours from their cookie, the server's time, and the person's role. Asks no database by itself."""
+    theme = request.COOKIES.get("studio-theme", "system")
+    return {
+        "theme": theme if theme in THEMES else "system",
+        "server_time": timezone.now(),
+        "is_operator": lambda: role_of(getattr(request, "user", None)) >= Role.OPERATOR,
+    }

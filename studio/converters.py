@@ -1,0 +1,21 @@
+"""The names in addresses. What could not be a name is a 404 here, before any query is asked (RELIABILITY F18–F20)."""
+
+
+class WorkflowName:
+    regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+class InstanceId:
+    regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value

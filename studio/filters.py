@@ -1,0 +1,65 @@
+"""What a list shows: read from the address, clamped to what is allowed, written back into links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from studio.shown import GROUPS, LOOKS
+
+_SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_KEY = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Workflow, shown status (or group) and the beginning of an id. Empty means all."""
+
+    workflow: str = ""
+    status: str = ""
+    q: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Filter:
+        """Read it from a query string. What is not a name, a status or an id finds nothing and harms nothing."""
+        status = given.get("status", "")
+        return cls(
+            workflow=_fitting(_SLUG, given.get("workflow", "")),
+            status=status if status in LOOKS or status in GROUPS else "",
+            q=given.get("q", "").strip()[:100],
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.workflow or self.status or self.q)
+
+    @property
+    def is_impossible(self) -> bool:
+        """Tell that no id begins like this."""
+        return bool(self.q) and not _ID.fullmatch(self.q)
+
+    def query(self, **changes: str) -> str:
+        """Write it as a query string, with changes."""
+        fields = {name: getattr(self, name) for name in ("workflow", "status", "q")} | changes
+        text = urlencode({name: value for name, value in fields.items() if value})
+        return f"?{text}" if text else "?"
+
+    def without(self, name: str) -> Filter:
+        return replace(self, **{name: ""})
+
+
+def cursor(text: str) -> int | None:
+    """Read a position in a list; None for none and for nonsense."""
+    return int(text) if _KEY.fullmatch(text) else None
+
+
+def keys(text: str, limit: int) -> list[int]:
+    """Read the keys of the rows that a page shows."""
+    return [int(part) for part in text.split(",")[:limit] if _KEY.fullmatch(part)]
+
+
+def _fitting(pattern: re.Pattern[str], text: str) -> str:
+    return text if pattern.fullmatch(text) else ""

@@ -1,0 +1,69 @@
+"""Who may do what: roles are Django groups, every route names the role it needs, what is not named is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+
+class Role(IntEnum):
+    """Each role may do all that the ones before it may."""
+
+    NOBODY = 0
+    VIEWER = 1
+    OPERATOR = 2
+    ADMIN = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+GROUPS: Mapping[str, Role] = {
+    "viewer": Role.VIEWER,
+    "operator": Role.OPERATOR,
+    "admin": Role.ADMIN,
+}
+
+# Reached without signing in.
+PUBLIC = frozenset({"sign-in", "sign-out", "theme"})
+
+# Route → (role to read, role to send). A route that takes no GET or no POST has None there.
+ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
+    "home": (Role.VIEWER, None),
+    "workflows": (Role.VIEWER, None),
+    "workflow": (Role.VIEWER, None),
+    "start": (Role.VIEWER, Role.OPERATOR),
+    "start-check": (None, Role.OPERATOR),
+    "instances": (Role.VIEWER, None),
+    "instance": (Role.VIEWER, None),
+    "payload": (Role.VIEWER, None),
+    "pause": (None, Role.OPERATOR),
+    "resume": (None, Role.OPERATOR),
+    "terminate": (None, Role.OPERATOR),
+    "send-event": (None, Role.OPERATOR),
+    "live-frame": (Role.VIEWER, None),
+}
+
+
+def role_of(user: Any) -> Role:
+    """Give the highest role of a user; somebody signed in without a role is NOBODY: the users may be a shop's."""
+    if not getattr(user, "is_authenticated", False) or not user.is_active:
+        return Role.NOBODY
+    if user.is_superuser:
+        return Role.ADMIN
+    held: Role | None = getattr(user, "_studio_role", None)
+    if held is None:
+        names = user.groups.filter(name__in=GROUPS).values_list("name", flat=True)
+        held = max((GROUPS[name] for name in names), default=Role.NOBODY)
+        user._studio_role = held
+    return held
+
+
+def needed(route: str, method: str) -> Role | None:
+    """Give the role that a request needs; None where the route does not take the method or is not named here."""
+    if route not in ROUTES:
+        return None
+    read, send = ROUTES[route]
+    return send if method == "POST" else read

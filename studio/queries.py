@@ -1,0 +1,296 @@
+"""Every question that lists and overviews ask the database. None of them reads a payload or scans without bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import OperationalError, connection, transaction
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.functions import Cast, Left
+from psycopg.errors import QueryCanceled
+
+from engine.models import Attempt, Instance, Step, Worker
+from engine.registry import workflows as registry
+from studio.filters import Filter
+from studio.shown import shown, stored
+
+PAGE = 50
+COUNT_CAP = 10_001
+SEARCH_WINDOW = 100_000
+ALIVE_FOR = timedelta(seconds=20)
+
+
+class TooSlowError(Exception):
+    """A search took longer than a page may."""
+
+
+@contextmanager
+def patience(seconds: int) -> Iterator[None]:
+    """Let the database give up on what runs inside after so many seconds."""
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = '{seconds:d}s'")
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise TooSlowError from error
+        raise
+
+
+def database_now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+# --- workflows --------------------------------------------------------------------------------------------------------
+
+# The names in use, each found by one step down the index (workflow, …): DISTINCT would read every row.
+_RECORDED = """
+WITH RECURSIVE name AS (
+    (SELECT workflow FROM engine_instance ORDER BY workflow LIMIT 1)
+    UNION ALL
+    SELECT (SELECT workflow FROM engine_instance WHERE workflow > name.workflow ORDER BY workflow LIMIT 1)
+      FROM name WHERE name.workflow IS NOT NULL
+)
+SELECT workflow FROM name WHERE workflow IS NOT NULL
+"""
+
+# Each count stops at the cap: a page never counts a million rows to say "many".
+_COUNTS = """
+SELECT name.workflow, state.status, counted.waiting_for, counted.n
+  FROM unnest(%s::text[]) AS name(workflow)
+ CROSS JOIN unnest(%s::text[]) AS state(status)
+ CROSS JOIN LATERAL (
+       SELECT waiting_for, count(*) AS n
+         FROM (SELECT waiting_for FROM engine_instance i
+                WHERE i.workflow = name.workflow AND i.status = state.status LIMIT %s) AS capped
+        GROUP BY waiting_for) AS counted
+"""
+
+# The newest of each workflow: the newest of each of its statuses first, since the index is by status.
+_LAST = """
+SELECT DISTINCT ON (name.workflow) name.workflow, last.created_at
+  FROM unnest(%s::text[]) AS name(workflow)
+ CROSS JOIN unnest(%s::text[]) AS state(status)
+ CROSS JOIN LATERAL (
+       SELECT i.key, i.created_at FROM engine_instance i
+        WHERE i.workflow = name.workflow AND i.status = state.status ORDER BY i.key DESC LIMIT 1) AS last
+ ORDER BY name.workflow, last.key DESC
+"""
+
+_STATUSES = [
+    "queued",
+    "running",
+    "waiting",
+    "waiting_for_pause",
+    "paused",
+    "complete",
+    "errored",
+    "terminated",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The living workers of a workflow."""
+
+    count: int = 0
+    slots_free: int = 0
+    seen_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A workflow as the table of workflows shows it."""
+
+    name: str
+    description: str
+    is_known: bool
+    counts: Mapping[str, int]
+    last_at: datetime | None
+    servers: Servers
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the description, on one line."""
+        return " ".join(self.description.split("\n\n")[0].split())
+
+
+def workflow_names() -> list[str]:
+    """Give the names of the workflows in the code and of those that only the record still knows."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORDED)
+        recorded = {row[0] for row in cursor.fetchall()}
+    return sorted(recorded | set(registry))
+
+
+def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Count the instances of each workflow by shown status, each count up to the cap."""
+    found: dict[str, dict[str, int]] = {name: {} for name in names}
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [list(names), _STATUSES, COUNT_CAP])
+        for workflow, status, waiting_for, n in cursor.fetchall():
+            by_status = found[workflow]
+            look = shown(status, waiting_for)
+            by_status[look] = by_status.get(look, 0) + n
+    return found
+
+
+def overviews(names: Sequence[str] | None = None) -> list[Overview]:
+    """Read the table of workflows."""
+    names = workflow_names() if names is None else names
+    counts = counts_by_status(names)
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST, [list(names), _STATUSES])
+        last = dict(cursor.fetchall())
+    servers = servers_of(names)
+    return [
+        Overview(
+            name=name,
+            description=registry[name].description if name in registry else "",
+            is_known=name in registry,
+            counts=counts[name],
+            last_at=last.get(name),
+            servers=servers[name],
+        )
+        for name in names
+    ]
+
+
+def servers_of(names: Iterable[str]) -> dict[str, Servers]:
+    """Find the living workers of each workflow. For people only: nothing is decided by it."""
+    alive = list(_alive())
+    held = sum(worker.held for worker in alive if worker.role == "shift")
+    found: dict[str, Servers] = {}
+    for name in names:
+        serving = [worker for worker in alive if worker.role == "cluster" and name in worker.workflows]
+        slots = sum(worker.slots for worker in serving)
+        seen = max((worker.seen_at for worker in serving), default=None)
+        found[name] = Servers(len(serving), max(slots - held, 0), seen)
+    return found
+
+
+def workers_alive() -> int:
+    """Count the clusters that have been seen of late."""
+    return _alive().filter(role="cluster").count()
+
+
+def _alive() -> QuerySet[Worker]:
+    return Worker.objects.extra(where=["seen_at > clock_timestamp() - %s"], params=[ALIVE_FOR])
+
+
+# --- instances --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list, newest first; the cursors are keys, so that nothing shifts while rows come."""
+
+    instances: list[Instance]
+    newer: int | None
+    older: int | None
+
+    @property
+    def top(self) -> int:
+        return self.instances[0].key if self.instances else 0
+
+
+def row_query() -> QuerySet[Instance]:
+    """Read what a row shows: no payloads, and of an error its beginning only."""
+    return Instance.objects.defer("params", "output", "error", "tags").annotate(
+        error_text=Left(Cast("error", TextField()), 4_000)
+    )
+
+
+def matching(wanted: Filter) -> QuerySet[Instance]:
+    """Give the instances that a filter lets through."""
+    if wanted.is_impossible:
+        return Instance.objects.none()
+    rows = row_query()
+    if wanted.workflow:
+        rows = rows.filter(workflow=wanted.workflow)
+    if wanted.status:
+        fits = Q()
+        for status, waiting_for in stored(wanted.status):
+            fits |= Q(status=status) if waiting_for is None else Q(status=status, waiting_for=waiting_for)
+        rows = rows.filter(fits)
+    return rows.filter(_id_like(wanted.q)) if wanted.q else rows
+
+
+def _id_like(q: str) -> Q:
+    # The exact id is found through its unique index, however old; a beginning only among the newest.
+    newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
+    return Q(workflow__in=workflow_names(), id=q) | Q(key__gt=newest - SEARCH_WINDOW, id__startswith=q)
+
+
+def page_of(wanted: Filter, *, before: int | None = None, after: int | None = None) -> Page:
+    """Read one page: the newest, or those older than `before`, or those newer than `after`."""
+    rows = matching(wanted)
+    if after is not None:
+        nearest = list(rows.filter(key__gt=after).order_by("key")[: PAGE + 1])
+        more = len(nearest) > PAGE
+        found = nearest[:PAGE][::-1]
+        return Page(found, found[0].key if more and found else None, found[-1].key if found else None)
+    if before is not None:
+        rows = rows.filter(key__lt=before)
+    found = list(rows.order_by("-key")[: PAGE + 1])
+    more, found = len(found) > PAGE, found[:PAGE]
+    return Page(
+        found,
+        found[0].key if before is not None and found else None,
+        found[-1].key if more else None,
+    )
+
+
+def count_newer(wanted: Filter, key: int, cap: int = 99) -> int:
+    """Count what came since a page was made, up to the cap."""
+    return matching(wanted).filter(key__gt=key).order_by()[:cap].count()
+
+
+def open_steps(instances: Sequence[Instance]) -> dict[int, list[Step]]:
+    """Find the steps that have begun and not ended, of all instances of a page at once."""
+    found: dict[int, list[Step]] = {instance.key: [] for instance in instances}
+    live = [instance.key for instance in instances if not instance.is_finished]
+    steps = Step.objects.filter(
+        instance_id__in=live, generation=F("instance__generation"), status__in=["running", "waiting"]
+    ).defer("output", "error")
+    for step in steps.order_by("instance_id", "seq")[:2_000]:
+        found[step.instance_id].append(step)
+    return found
+
+
+def last_attempts(instances: Sequence[Instance]) -> dict[tuple[int, int], Attempt]:
+    """Find the latest attempt of each open step: who runs it, or why it failed."""
+    live = [instance.key for instance in instances if not instance.is_finished]
+    attempts = Attempt.objects.filter(
+        instance_id__in=live, generation=F("instance__generation"), phase="do"
+    ).extra(
+        where=[
+            "EXISTS (SELECT 1 FROM engine_step s WHERE s.instance_id = engine_attempt.instance_id"
+            " AND s.generation = engine_attempt.generation AND s.seq = engine_attempt.step_seq"
+            " AND s.status IN ('running', 'waiting') AND s.attempts = engine_attempt.number)"
+        ]
+    )
+    return {(attempt.instance_id, attempt.step_seq): attempt for attempt in attempts[:2_000]}
+
+
+def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
+    """Find what failed in the last day and what is being tried again, newest first."""
+    day = Q(status="errored", workflow__in=names, finished_at__gt=database_now() - timedelta(days=1))
+    again = Q(status="waiting", waiting_for="retry", workflow__in=names)
+    failed = list(row_query().filter(day).order_by("-key")[:limit])
+    retrying = list(row_query().filter(again).order_by("-key")[:limit])
+    return sorted(failed + retrying, key=lambda row: -row.key)[:limit]
+
+
+def rows_by_key(keys: Sequence[int]) -> list[Instance]:
+    """Read again the rows that a page shows, in its order."""
+    found: dict[int, Any] = {row.key: row for row in row_query().filter(key__in=keys)}
+    return [found[key] for key in keys if key in found]

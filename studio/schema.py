@@ -1,0 +1,143 @@
+"""A JSON Schema for people: as rows to read, and as an example to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DEEPEST = 6
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the parameters, as the page lists it."""
+
+    name: str
+    depth: int
+    type: str
+    is_required: bool
+    description: str
+    rules: tuple[str, ...]
+
+
+def fields(schema: Mapping[str, Any] | None) -> list[Field]:
+    """List the fields of a schema, nested ones under theirs."""
+    if not schema:
+        return []
+    rows = list(_properties(schema, schema, 0))
+    return (rows or [_field("", schema, schema, 0, is_required=True)])[:MOST_ROWS]
+
+
+def example(schema: Mapping[str, Any] | None) -> Any:
+    """Make a value from defaults, examples and types. It shows the shape; it need not be valid."""
+    return _example(schema, schema, 0) if schema else {}
+
+
+def _properties(root: Mapping[str, Any], node: Mapping[str, Any], depth: int) -> Iterator[Field]:
+    node = _resolve(root, node)
+    required = node.get("required") or []
+    for name, inner in (node.get("properties") or {}).items():
+        yield _field(name, root, inner, depth, is_required=name in required)
+        if depth < DEEPEST:
+            yield from _properties(root, _innermost(root, inner), depth + 1)
+
+
+def _field(name: str, root: Mapping[str, Any], node: Any, depth: int, *, is_required: bool) -> Field:
+    found = _resolve(root, node)
+    description = (node.get("description") if isinstance(node, Mapping) else "") or found.get("description") or ""
+    return Field(name, depth, _type(root, node), is_required, str(description), tuple(_rules(node, found)))
+
+
+def _type(root: Mapping[str, Any], node: Any) -> str:
+    node = _resolve(root, node)
+    for word in ("anyOf", "oneOf"):
+        if node.get(word):
+            return " or ".join(dict.fromkeys(_type(root, option) for option in node[word]))
+    if "const" in node:
+        return repr(node["const"])
+    if node.get("enum"):
+        return " | ".join(str(value) for value in node["enum"][:12])
+    kind = node.get("type", "any")
+    if kind == "array":
+        items = node.get("items")
+        return f"list of {_type(root, items)}" if isinstance(items, Mapping) else "list"
+    if isinstance(kind, list):
+        return " or ".join(map(str, kind))
+    return f"{kind} ({node['format']})" if node.get("format") else str(kind)
+
+
+_LIMITS = {
+    "minimum": "≥",
+    "exclusiveMinimum": ">",
+    "maximum": "≤",
+    "exclusiveMaximum": "<",
+    "minLength": "length ≥",
+    "maxLength": "length ≤",
+    "minItems": "items ≥",
+    "maxItems": "items ≤",
+    "pattern": "matches",
+}
+
+
+def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
+    both = {**found, **(node if isinstance(node, Mapping) else {})}
+    for option in [both, *(both.get("anyOf") or [])]:
+        for word, sign in _LIMITS.items():
+            if word in option:
+                yield f"{sign} {option[word]}"
+    if "default" in both and both["default"] is not None:
+        yield f"default {both['default']!r}" if not isinstance(both["default"], dict | list) else "has a default"
+
+
+def _innermost(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
+    """Step through lists and unions to the object that has fields, if there is one."""
+    node = _resolve(root, node)
+    if isinstance(node.get("items"), Mapping):
+        return _innermost(root, node["items"])
+    for option in [*(node.get("anyOf") or []), *(node.get("oneOf") or [])]:
+        inner = _innermost(root, option)
+        if inner.get("properties"):
+            return inner
+    return node
+
+
+def _resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
+    for _ in range(DEEPEST):
+        if not isinstance(node, Mapping) or "$ref" not in node:
+            break
+        target: Any = root
+        for part in str(node["$ref"]).removeprefix("#/").split("/"):
+            target = target.get(part, {}) if isinstance(target, Mapping) else {}
+        node = target
+    return node if isinstance(node, Mapping) else {}
+
+
+def _example(root: Mapping[str, Any] | None, node: Any, depth: int) -> Any:
+    root = root or {}
+    for given in (node, _resolve(root, node)):
+        if isinstance(given, Mapping):
+            if "default" in given:
+                return given["default"]
+            if given.get("examples"):
+                return given["examples"][0]
+            if "const" in given:
+                return given["const"]
+            if given.get("enum"):
+                return given["enum"][0]
+    found = _resolve(root, node)
+    if depth > DEEPEST:
+        return None
+    for word in ("anyOf", "oneOf", "allOf"):
+        if found.get(word):
+            return _example(root, found[word][0], depth + 1)
+    if found.get("properties") or found.get("type") == "object":
+        return {
+            name: _example(root, inner, depth + 1) for name, inner in (found.get("properties") or {}).items()
+        }
+    if found.get("type") == "array":
+        one = _example(root, found["items"], depth + 1) if isinstance(found.get("items"), Mapping) else None
+        return [one] if found.get("minItems", 0) > 0 and one is not None else []
+    least = found.get("minimum", found.get("exclusiveMinimum", -1) + 1)
+    return {"string": "", "integer": least, "number": least, "boolean": False}.get(str(found.get("type")))

@@ -1,0 +1,148 @@
+"""How times, statuses and values are written."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from engine.durations import format_duration
+from studio import payloads, why
+from studio.queries import COUNT_CAP
+from studio.shown import PARTS, Look
+
+register = template.Library()
+
+_UNKNOWN = Look("queued", "circle-dashed", "idle")
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """Draw an icon of the sprite; it only decorates, a word stands beside it."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("vendor/lucide.svg"), name
+    )
+
+
+@register.simple_tag
+def chip(status: str, word: str = "", size: str = "") -> SafeString:
+    """Draw a status: icon, word, colour and outline at once."""
+    look = PARTS.get(status, _UNKNOWN)
+    return format_html(
+        '<span class="chip s-{} {} {}">{}{}</span>',
+        status,
+        look.outline,
+        size,
+        icon(look.icon),
+        word or status.replace("_", " "),
+    )
+
+
+@register.simple_tag
+def status_icon(status: str) -> SafeString:
+    return icon(PARTS.get(status, _UNKNOWN).icon)
+
+
+@register.simple_tag
+def favicon(status: str) -> str:
+    return static(f"icons/{status}.svg" if status else "icons/reprise.svg")
+
+
+@register.simple_tag
+def at(moment: datetime | None, kind: str = "moment") -> SafeString:
+    """Write a time that the browser keeps true: `moment`, `clock`, `ago`, `since` or `until`."""
+    if moment is None:
+        return SafeString("")
+    # The script owns the text, so a patch leaves it alone (hx-morph-skip-children) and changes the attributes.
+    return format_html(
+        '<time class="{}" data-kind="{}" datetime="{}" hx-morph-skip-children>{}</time>',
+        "at" if kind in ("moment", "clock") else "tick",
+        kind,
+        moment.isoformat(),
+        _first_text(moment, kind),
+    )
+
+
+def _first_text(moment: datetime, kind: str) -> str:
+    now = timezone.now()
+    if kind == "clock":
+        return f"{moment:%H:%M:%S} UTC"
+    if kind == "moment":
+        return f"{moment:%Y-%m-%d %H:%M} UTC"
+    if kind == "until":
+        return f"in {format_duration(moment - now)}" if moment > now else "due"
+    passed = format_duration(max(now - moment, timedelta(0)))
+    return f"{passed} ago" if kind == "ago" else passed
+
+
+@register.filter
+def took(duration: timedelta | None) -> str:
+    return "" if duration is None else format_duration(max(duration, timedelta(0)))
+
+
+@register.simple_tag
+def sentence(parts: why.Sentence) -> SafeString:
+    """Write a why-line: text escaped, names as code, times ticking."""
+    return format_html_join("", "{}", ((_part(part),) for part in parts))
+
+
+def _part(part: why.Part) -> str | SafeString:
+    if isinstance(part, why.Moment):
+        return at(part.at, part.kind)
+    return format_html("<code>{}</code>", part.text) if isinstance(part, why.Code) else part
+
+
+@register.filter
+def count(n: int | None) -> str:
+    """Write a count; counting stops at the cap."""
+    if not n:
+        return "0"
+    return "10 k+" if n >= COUNT_CAP else f"{n:,}".replace(",", " ")
+
+
+@register.filter
+def get(mapping: dict[str, Any], key: str) -> Any:
+    return mapping.get(key, 0)
+
+
+@register.simple_tag
+def tree(payload: payloads.Payload) -> SafeString:
+    """Draw a JSON value with folding that needs no script."""
+    return _node(payload.tree) if payload.tree is not None else SafeString("")
+
+
+def _node(node: payloads.Node) -> SafeString:
+    key = format_html('<span class="k">{}</span>: ', node.key) if node.key is not None else SafeString("")
+    if node.kind not in ("object", "array"):
+        return format_html('{}<span class="{}">{}</span>', key, node.kind, node.text)
+    opening, closing = ("{", "}") if node.kind == "object" else ("[", "]")
+    if not node.children:
+        return format_html("{}{}{}", key, opening, closing)
+    items = format_html_join("", "<li>{}</li>", ((_node(child),) for child in node.children))
+    if node.key is None and not node.is_folded:
+        return format_html("{}<ul>{}</ul>{}", opening, items, closing)
+    return format_html(
+        "<details{}><summary>{}{} {}</summary><ul>{}</ul></details>",
+        SafeString("") if node.is_folded else mark_safe(" open"),  # noqa: S308 - a constant
+        key,
+        opening + closing,
+        node.text,
+        items,
+    )
+
+
+
+@register.filter
+def slug_with(seq: int, number: int) -> str:
+    """Make the id of something that belongs to an attempt."""
+    return f"{seq}-{number}"
+
+
+@register.simple_tag
+def sprite_of(name: str) -> str:
+    return f"{static('vendor/lucide.svg')}#{name}"

@@ -1,0 +1,219 @@
+"""What a page may watch, and how it is drawn piece by piece. The page, the socket and the slow reconcile share it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from django.http import QueryDict
+from django.template.loader import render_to_string
+
+from engine.models import Instance
+from studio import dossier, queries, rows
+from studio.converters import WorkflowName
+from studio.filters import Filter, cursor, keys
+from studio.permissions import Role, role_of
+from studio.shown import LOOKS
+
+_WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
+_INSTANCE = re.compile(r"instance:([0-9]{1,18})")
+
+
+class UnknownTopicError(Exception):
+    """A page asked for something that cannot be watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a page with an id of its own, so that it is patched in its place."""
+
+    html: str
+    swap: str = "outerMorph"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All pieces of a topic at one moment. `order` is that of the steps, which may grow; `is_done` ends the topic."""
+
+    pieces: Mapping[str, Piece]
+    order: tuple[str, ...] = ()
+    is_done: bool = False
+    say: str = ""
+
+    @property
+    def tag(self) -> str:
+        text = "\0".join(f"{name}\0{piece.html}" for name, piece in self.pieces.items())
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """`home`, `workflows`, `workflow:<name>`, `list` with its filter and rows, or `instance:<key>`."""
+
+    kind: str
+    name: str = ""
+    key: int | None = None
+    wanted: Filter = Filter()
+    shown: tuple[int, ...] = ()
+    top: int = 0
+
+    @classmethod
+    def of(cls, query: str | QueryDict) -> Topic:
+        """Read it from a query string."""
+        given = QueryDict(query[:4_000]) if isinstance(query, str) else query
+        text = given.get("topic", "")
+        if text in ("home", "workflows"):
+            return cls(text)
+        if found := _WORKFLOW.fullmatch(text):
+            return cls("workflow", name=found[1], shown=tuple(keys(given.get("keys", ""), 100)))
+        if found := _INSTANCE.fullmatch(text):
+            return cls("instance", key=int(found[1]))
+        if text == "list":
+            shown = tuple(keys(given.get("keys", ""), 100))
+            return cls("list", wanted=Filter.of(given.dict()), shown=shown, top=cursor(given.get("top", "")) or 0)
+        raise UnknownTopicError(text)
+
+    @property
+    def seconds_between(self) -> float:
+        """How long changes gather before they are drawn."""
+        return 0.25 if self.kind == "instance" else 1.0
+
+    def concerns(self, changed: frozenset[int] | None) -> bool:
+        return changed is None or self.kind != "instance" or self.key in changed
+
+
+def draw(topic: Topic, user: Any) -> Drawing:
+    """Draw every piece of a topic for a person. A topic whose subject is gone has no pieces."""
+    role = role_of(user)
+    return {
+        "home": _home,
+        "workflows": _workflows,
+        "workflow": _workflow,
+        "list": _list,
+        "instance": _instance,
+    }[topic.kind](topic, role)
+
+
+def frame(pieces: Mapping[str, Piece]) -> str:
+    """Write pieces as one message for htmx."""
+    return "".join(partial(name, piece) for name, piece in pieces.items())
+
+
+def partial(target: str, piece: Piece) -> str:
+    return f'<hx-partial hx-target="#{escape(target)}" hx-swap="{piece.swap}">{piece.html}</hx-partial>'
+
+
+def _home(topic: Topic, role: Role) -> Drawing:
+    overviews = queries.overviews()
+    attention = rows.rows_of(queries.needing_attention([one.name for one in overviews]))
+    context = {"overviews": overviews, "rows": attention, "may_start": role >= Role.OPERATOR, **_health(attention)}
+    return Drawing(
+        {
+            "health": Piece(render_to_string("partials/health.html", context)),
+            "attention": Piece(render_to_string("partials/attention.html", context)),
+            "workflow-table": Piece(render_to_string("partials/workflow-table.html", context)),
+        }
+    )
+
+
+def _health(attention: list[rows.Row]) -> dict[str, Any]:
+    """Say in one sentence how things are."""
+    failing = {row.instance.workflow for row in attention if row.status == "errored"}
+    retrying = sum(1 for row in attention if row.status == "retrying")
+    workers = queries.workers_alive()
+    parts = []
+    if failing:
+        parts.append(f"{_many(len(failing), 'workflow has', 'workflows have')} failed in the last day")
+    if retrying:
+        parts.append(f"{_many(retrying, 'instance is', 'instances are')} trying again")
+    well = _many(workers, "worker is", "workers are") + " well" if workers else "no worker is alive, so nothing runs"
+    sentence = " · ".join([*(parts or ["Nothing needs you"]), well])
+    return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": workers}
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
+
+
+def _workflows(topic: Topic, role: Role) -> Drawing:
+    context = {"overviews": queries.overviews(), "may_start": role >= Role.OPERATOR}
+    return Drawing({"workflow-table": Piece(render_to_string("partials/workflow-table.html", context))})
+
+
+def _workflow(topic: Topic, role: Role) -> Drawing:
+    (overview,) = queries.overviews([topic.name])
+    context = {"overview": overview, "wanted": Filter(workflow=topic.name)}
+    return Drawing(
+        {
+            "workflow-counts": Piece(render_to_string("partials/workflow-counts.html", context)),
+            **_row_pieces(queries.rows_by_key(topic.shown)),
+        }
+    )
+
+
+def _list(topic: Topic, role: Role) -> Drawing:
+    newer = queries.count_newer(topic.wanted, topic.top) if topic.top else 0
+    return Drawing({**above_list(topic.wanted, newer), **_row_pieces(queries.rows_by_key(topic.shown))})
+
+
+def above_list(wanted: Filter, newer: int) -> dict[str, Piece]:
+    """Draw what stands above the rows: the statuses with their counts, and what came since."""
+    counts = strip_counts(wanted)
+    strip = [
+        {"name": name, "n": counts.get(name, 0), "query": wanted.query(status=name), "is_chosen": name == wanted.status}
+        for name in LOOKS
+        if counts.get(name) or name == wanted.status
+    ]
+    context = {"wanted": wanted, "strip": strip, "all_query": wanted.query(status=""), "newer": newer}
+    return {
+        "strip": Piece(render_to_string("partials/strip.html", context)),
+        "more": Piece(render_to_string("partials/more.html", context)),
+    }
+
+
+def strip_counts(wanted: Filter) -> dict[str, int]:
+    """Count by status over the workflow of the filter, or over all."""
+    names = [wanted.workflow] if wanted.workflow else queries.workflow_names()
+    total: dict[str, int] = {}
+    for counts in queries.counts_by_status(names).values():
+        for status, n in counts.items():
+            total[status] = total.get(status, 0) + n
+    return total
+
+
+def _row_pieces(instances: list[Instance]) -> dict[str, Piece]:
+    return {
+        f"i-{row.instance.key}": Piece(render_to_string("partials/row.html", {"row": row}))
+        for row in rows.rows_of(instances)
+    }
+
+
+def _instance(topic: Topic, role: Role) -> Drawing:
+    try:
+        found = dossier.of_key(topic.key or 0)
+    except Instance.DoesNotExist:
+        return Drawing({}, is_done=True)
+    return draw_instance(found, role)
+
+
+def draw_instance(found: dossier.Dossier, role: Role) -> Drawing:
+    """Draw the page of an instance."""
+    context = {"d": found, "instance": found.instance, "may_act": role >= Role.OPERATOR}
+    pieces = {
+        name: Piece(render_to_string(f"partials/instance/{name}.html", context))
+        for name in ("head", "why", "actions", "timeline", "result", "events", "logs", "trail", "steps-note")
+    }
+    steps = {
+        line.anchor: Piece(render_to_string("partials/instance/step.html", {**context, "line": line}))
+        for line in found.lines
+    }
+    return Drawing(
+        {**pieces, **steps},
+        order=tuple(steps),
+        is_done=found.instance.is_finished,
+        say=f"{found.instance.id} is now {found.status}",
+    )

@@ -1,0 +1,121 @@
+"""Pause, resume, terminate, send an event. Each is one call of the engine, and an answer that says what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+
+from engine import events, lifecycle
+from engine.errors import DedupConflictError, InstanceFinishedError, LimitError, RepriseError
+from engine.models import Audit, Instance
+from engine.states import Action, allows
+from studio import forms, topics
+from studio.views.fragments import frame_of
+from studio.views.instance import instance_page
+from studio.views.methods import takes
+
+LONGEST_REASON = 2_000
+
+
+@takes("POST")
+def pause(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    return _steer(request, name, id, Action.PAUSE, lifecycle.pause)
+
+
+@takes("POST")
+def resume(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    return _steer(request, name, id, Action.RESUME, lifecycle.resume)
+
+
+@takes("POST")
+def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """End it; a reason is required, since nobody can ask the record later."""
+    if not request.POST.get("reason", "").strip():
+        return _refused(request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate")
+    return _steer(request, name, id, Action.TERMINATE, lifecycle.terminate)
+
+
+@takes("POST")
+def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """Buffer an event. The form's token is its dedup key: a double click sends one."""
+    instance = _instance(name, id)
+    kind = request.POST.get("type", "").strip()
+    text = request.POST.get("payload", "").replace("\r\n", "\n")
+    token = forms.token_of(request.POST.get("token", ""))
+    checked = forms.check_event(kind, text)
+    if not checked.is_good:
+        typed = {"event_type": kind, "event_text": text, "problems": checked.problems, "token": token}
+        return _refused(request, name, id, "Nothing was sent.", status=422, dialog="event", **typed)
+    try:
+        events.send_event(instance, kind, checked.value, f"studio:{token}", by=request.user)
+    except (InstanceFinishedError, DedupConflictError, LimitError) as error:
+        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+    except RepriseError as error:
+        return _refused(request, name, id, str(error), status=422, dialog="event", event_text=text)
+    return _done(request, instance, f"Event {kind} was sent.")
+
+
+def _steer(
+    request: HttpRequest, name: str, id: str, action: Action, act: Callable[..., Instance]
+) -> HttpResponse:
+    instance = _instance(name, id)
+    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON].replace("\0", "")
+    before = instance.status
+    try:
+        if not allows(action, before):
+            return _refused(request, name, id, _who_did(instance, f"It is {_words(before)} already."), status=409)
+        instance = act(instance, by=request.user, reason=reason)
+    except InstanceFinishedError as error:
+        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"{instance.id} is {_words(instance.status)}.")
+
+
+def _instance(name: str, id: str) -> Instance:
+    try:
+        return Instance.objects.get(workflow=name, id=id)
+    except Instance.DoesNotExist:
+        raise Http404 from None
+
+
+def _done(request: HttpRequest, instance: Instance, text: str) -> HttpResponse:
+    if request.headers.get("HX-Request") != "true":
+        messages.success(request, text)
+        return HttpResponseRedirect(instance.get_absolute_url())
+    return HttpResponse(_flash(text, "complete") + _now(request, instance), headers={"HX-Trigger": "studio:done"})
+
+
+def _refused(
+    request: HttpRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: object
+) -> HttpResponse:
+    """Say why it was not done: over the page as it is, with the dialog and what was typed where it was wrong."""
+    if request.headers.get("HX-Request") != "true" or dialog:
+        response = instance_page(request, name, id, status=status, refused=text, dialog=dialog, **typed)
+        if request.headers.get("HX-Request") == "true":
+            response.headers["HX-Retarget"] = "body"
+        return response
+    return HttpResponse(_flash(text, "errored") + _now(request, _instance(name, id)), status=status)
+
+
+def _flash(text: str, status: str) -> str:
+    html = render_to_string("partials/flash.html", {"text": text, "status": status})
+    return topics.partial("flash", topics.Piece(html, "innerHTML"))
+
+
+def _now(request: HttpRequest, instance: Instance) -> str:
+    return frame_of(topics.draw(topics.Topic("instance", key=instance.key), request.user))
+
+
+def _who_did(instance: Instance, text: str) -> str:
+    """Add who brought the instance where it is."""
+    last = Audit.objects.filter(instance_key=instance.key, outcome="done").order_by("-key").first()
+    if last is None:
+        return text
+    reason = f": “{last.reason}”" if last.reason else ""
+    return f"{text} Last: {last.verb.replace('_', ' ')} by {last.actor or 'a program'}{reason}."
+
+
+def _words(status: str) -> str:
+    return status.replace("_", " ")

@@ -1,0 +1,32 @@
+"""The slow reconcile: the same pieces as over the socket, asked for by a page that may have missed some."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from studio import topics
+from studio.views.errors import bad_request
+from studio.views.methods import takes
+
+
+@takes("GET")
+def live_frame(request: HttpRequest) -> HttpResponse:
+    """Answer with all pieces of a topic, or 304 when the page has them already (htmx's ptag)."""
+    try:
+        topic = topics.Topic.of(request.GET)
+    except topics.UnknownTopicError:
+        return bad_request(request)
+    drawing = topics.draw(topic, request.user)
+    if request.headers.get("HX-PTag") == drawing.tag:
+        return HttpResponse(status=304)
+    return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})
+
+
+def frame_of(drawing: topics.Drawing) -> str:
+    """Write a whole drawing as one answer of partials."""
+    loose = {name: piece for name, piece in drawing.pieces.items() if name not in set(drawing.order)}
+    text = topics.frame(loose)
+    if drawing.order:
+        steps = "".join(drawing.pieces[name].html for name in drawing.order)
+        text += topics.partial("steps", topics.Piece(steps, "innerMorph"))
+    return text

@@ -1,0 +1,38 @@
+"""The page of one instance."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from engine.models import Instance
+from studio import dossier
+from studio.forms import new_token
+from studio.permissions import role_of
+from studio.topics import draw_instance
+from studio.views.methods import takes
+from studio.views.pages import page
+
+TABS = ("", "logs", "raw")
+
+
+@takes("GET")
+def instance(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    return instance_page(request, name, id)
+
+
+def instance_page(
+    request: HttpRequest, name: str, id: str, *, status: int = 200, **context: object
+) -> HttpResponse:
+    """Draw it; also after a refused action, with what was refused."""
+    try:
+        found = dossier.of(name, id)
+    except Instance.DoesNotExist:
+        raise Http404 from None
+    return page(
+        request,
+        "pages/instance.html",
+        draw_instance(found, role_of(request.user)),
+        topic=f"topic=instance:{found.instance.key}",
+        status=status,
+        **{"d": found, "instance": found.instance, "token": new_token(), **context},
+    )

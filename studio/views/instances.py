@@ -1,0 +1,51 @@
+"""The list of instances: filters and position are in the address and only there."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import mark_safe
+
+from studio import queries, rows
+from studio.filters import Filter, cursor
+from studio.topics import above_list
+from studio.views.methods import takes
+from studio.views.pages import page
+
+PATIENCE_S = 3
+
+
+@takes("GET")
+def instances(request: HttpRequest) -> HttpResponse:
+    wanted = Filter.of(request.GET.dict())
+    before, after = cursor(request.GET.get("before", "")), cursor(request.GET.get("after", ""))
+    names = queries.workflow_names()
+    frame = {"wanted": wanted, "names": names, "without_q": wanted.query(q="")}
+    try:
+        with queries.patience(PATIENCE_S):
+            found = queries.page_of(wanted, before=before, after=after)
+            above = above_list(wanted, 0)
+    except queries.TooSlowError:
+        return page(request, "pages/instances.html", is_too_slow=True, **frame)
+    shown = ",".join(str(instance.key) for instance in found.instances)
+    is_newest = found.newer is None
+    topic = {"topic": "list", **_filled(wanted), "keys": shown, "top": str(found.top) if is_newest else ""}
+    return page(
+        request,
+        "pages/instances.html",
+        topic=urlencode(topic),
+        rows=rows.rows_of(found.instances),
+        found=found,
+        strip_html=mark_safe(above["strip"].html),  # noqa: S308 - the output of a template
+        more_html=mark_safe(above["more"].html),  # noqa: S308
+        newer_query=wanted.query(after=str(found.newer or "")),
+        older_query=wanted.query(before=str(found.older or "")),
+        removable=[(label, value, wanted.query(**{label: ""})) for label, value in _filled(wanted).items() if value],
+        window=queries.SEARCH_WINDOW if wanted.q else 0,
+        **frame,
+    )
+
+
+def _filled(wanted: Filter) -> dict[str, str]:
+    return {"workflow": wanted.workflow, "status": wanted.status, "q": wanted.q}

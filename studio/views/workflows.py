@@ -1,0 +1,40 @@
+"""The list of workflows, and the page of one."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from engine.registry import workflows as registry
+from studio import queries, rows, schema
+from studio.filters import Filter
+from studio.topics import Topic, draw
+from studio.views.methods import takes
+from studio.views.pages import page
+
+RECENT = 20
+
+
+@takes("GET")
+def workflows(request: HttpRequest) -> HttpResponse:
+    return page(request, "pages/workflows.html", draw(Topic("workflows"), request.user), topic="topic=workflows")
+
+
+@takes("GET")
+def workflow(request: HttpRequest, name: str) -> HttpResponse:
+    (overview,) = queries.overviews([name])
+    if not overview.is_known and not overview.counts:
+        raise Http404
+    wanted = Filter(workflow=name)
+    recent = queries.page_of(wanted).instances[:RECENT]
+    shown = ",".join(str(instance.key) for instance in recent)
+    return page(
+        request,
+        "pages/workflow.html",
+        draw(Topic("workflow", name=name), request.user),
+        topic=f"topic=workflow:{name}&keys={shown}",
+        overview=overview,
+        wanted=wanted,
+        rows=rows.rows_of(recent),
+        definition=registry.get(name),
+        fields=schema.fields(registry[name].params_schema()) if overview.is_known else [],
+    )
