@@ -55,6 +55,8 @@ def close_lost(cycle: Cycle, record: StepRecord) -> None:
 
 def start(cycle: Cycle, operation: DoOperation) -> None:
     """Record an attempt; its body runs once that is committed."""
+    if not cycle.is_driving:
+        return  # the cycle is leaving: whoever takes the instance next starts it
     if cycle.isolated and cycle.bodies:
         cycle.deferred.append(operation)
         return
@@ -76,6 +78,10 @@ def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_
     if left_out:
         del cycle.bodies[attempt.step_seq]
         operation.record.attempts -= 1
+        cycle.host.poke(cycle)
+    elif not cycle.is_driving:
+        cancel(cycle, attempt.step_seq, attempt)
+        cycle.record(operation.record)
         cycle.host.poke(cycle)
     else:
         cycle.host.run_body(cycle, operation, attempt)

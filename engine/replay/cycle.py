@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import (
     ControlFlow,
-    InvalidValueError,
     LimitError,
     NonDeterminismError,
     WorkflowTimeoutError,
@@ -143,6 +142,7 @@ class Cycle:
 
         self.decided: ControlFlow | None = None
         self.forced: Ending | None = None
+        self.is_recovering = False
         self.ending: Ending | None = None
         self.freezes_to = InstanceStatus.PAUSED
         self._main: asyncio.Task[Any] | None = None
@@ -243,10 +243,7 @@ class Cycle:
 
     def _start(self, operation: Operation) -> None:
         record = operation.record
-        if not record.is_recorded:
-            self.history.last_seq += 1
-            record.seq = self.history.last_seq
-            record.started_us = self.host.now_us()
+        self._number(record)
         self.open[record.seq] = operation
         match operation:
             case DoOperation():
@@ -257,6 +254,12 @@ class Cycle:
                 waits.begin(self, operation)
             case ProgressOperation():
                 self.conclude(operation, output=operation.output)
+
+    def _number(self, record: StepRecord) -> None:
+        if not record.seq:
+            self.history.last_seq += 1
+            record.seq = self.history.last_seq
+            record.started_us = self.host.now_us()
 
     def _start_sleep(self, operation: SleepOperation) -> None:
         record = operation.record
@@ -382,6 +385,10 @@ class Cycle:
         self.forced = self.forced or ending
 
     @property
+    def is_driving(self) -> bool:
+        return self.phase is Phase.DRIVING
+
+    @property
     def is_ending(self) -> bool:
         return self.phase is Phase.ENDING
 
@@ -487,9 +494,29 @@ class Cycle:
 
     def stick(self, error: NonDeterminismError) -> None:
         """Pause with a reason: nothing runs and nothing is overwritten until code or operator changes."""
-        self.loop.shut()
+        self._stop()
         self._cancel_bodies()
         self._leave(Leave(InstanceStatus.PAUSED, error=outcomes.error_json(error), insists=True))
+
+    def recover(self, error: Exception) -> None:
+        """The database refuses what this cycle writes, or the engine failed: end with that error, and only that."""
+        refused, self.writes = self.writes, Writes()
+        if self.is_recovering:
+            self.abandon()
+            return
+        self.is_recovering = True
+        self._stop()
+        self._cancel_bodies()
+        for record in [*self.history.steps.values(), *refused.steps.values()]:
+            if record.is_recorded and (not record.is_final or record.seq in refused.steps):
+                record.delivery = record.output = record.error = None
+                self._cancel_record(record)
+        self._leave(Leave(InstanceStatus.ERRORED, error=outcomes.error_json(error)))
+
+    def _stop(self) -> None:
+        """Drive the handler no more; its coroutines are closed."""
+        self.phase = Phase.LEAVING
+        self.loop.shut()
 
     def abandon(self) -> None:
         """The lease is lost: stop everything, write nothing."""
@@ -520,11 +547,18 @@ class Cycle:
         self.phase = Phase.ENDING
         self.ending = ending
         self.loop.shut()
-        self.fresh.clear()
+        self._number_fresh()
         self.deferred.clear()
         for attempt in self.bodies.values():
             self.host.cancel_body(self, attempt)
         self.host.poke(self)
+
+    def _number_fresh(self) -> None:
+        """Calls that were never awaited long enough to start are recorded too, as cancelled."""
+        for operation in self.fresh:
+            if not operation.done():
+                self._number(operation.record)
+        self.fresh.clear()
 
     def _write_end(self, ending: Ending) -> None:
         for record in self.history.steps.values():
@@ -551,16 +585,6 @@ class Cycle:
             self.phase = Phase.DRIVING
             self.on_signals(status, signals)
             self.host.poke(self)
-
-    def recover(self, error: InvalidValueError | Exception) -> None:
-        """The database refuses what this cycle writes: end it with that error, and nothing else of this flush."""
-        self.loop.shut()
-        for attempt in list(self.bodies.values()):
-            self.host.cancel_body(self, attempt)
-        self.bodies.clear()
-        self.writes = Writes()
-        self.phase = Phase.DRIVING
-        self._leave(Leave(InstanceStatus.ERRORED, error=outcomes.error_json(error)))
 
 
 def wakes(operation: Operation) -> WaitingFor:

@@ -101,9 +101,7 @@ class Bodies:
         try:
             value = await fn(*operation.args, **_arguments(running))
             stored = _store(operation, value)
-        except (
-            BaseException
-        ) as error:  # user code: SystemExit in a body is a failed attempt, not the worker's end
+        except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a failed attempt too
             self._settle(running, error=error)
         else:
             self._settle(running, stored=stored)

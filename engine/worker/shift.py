@@ -37,7 +37,7 @@ SWEEP_SECONDS = 5.0
 GRACE_SECONDS = 10.0
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
-HELD_UP_SECONDS = 0.02  # before looking again for a due row that a sender holds
+HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 
@@ -167,7 +167,7 @@ class Shift:
         if len(self._cycles) < self._slots and self._isolating is None:
             due_us = await self._reader.next_due(self._workflows)
             if due_us is not None:
-                seconds = min(seconds, max(self._clock.seconds_until(due_us), HELD_UP_SECONDS / 20))
+                seconds = min(seconds, self._clock.seconds_until(due_us) or HELD_UP_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()

@@ -76,7 +76,7 @@ NEXT_DUE = f"""
     SELECT min(d.us) FROM unnest(%(workflows)s::text[]) AS w(name)
     CROSS JOIN LATERAL (
         SELECT {_us("wake_at")} AS us FROM engine_instance i
-        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL
+        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
         ORDER BY i.wake_at LIMIT 1
     ) d
 """
@@ -175,7 +175,8 @@ FLUSH = f"""
         UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = o.generation
         FROM json_to_recordset(%(consumed)s) AS c(key bigint, event bigint, seq int, starts bool)
         JOIN ours o ON o.key = c.key
-        WHERE e.key = c.event AND e.instance_id = c.key AND NOT (c.starts AND o.is_pausing)
+        WHERE e.key = c.event AND e.instance_id = c.key AND e.state <> 'dropped'
+          AND NOT (c.starts AND o.is_pausing)
     ), logs AS (
         INSERT INTO engine_log (instance_id, generation, position, step_seq, attempt, level, message, fields, at)
         SELECT o.key, o.generation, l.position, l.seq, l.attempt, l.level, l.message, l.fields::json, {_at("l.at_us")}
