@@ -181,7 +181,7 @@ def _axis(scale: Scale) -> Iterable[Mark]:
         count += 1
         when = scale.start + timedelta(seconds=at)
         x = scale.x(when)
-        if x - last >= 9 and x <= 96 and not any(a < when < b for a, b in scale.folds):
+        if x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < 9 for a, _ in scale.folds):
             yield Mark(x, "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}")
             last = x
         at += step

@@ -110,7 +110,7 @@ def partial(target: str, piece: Piece) -> str:
 def _home(topic: Topic, role: Role) -> Drawing:
     overviews = queries.overviews()
     attention = rows.rows_of(queries.needing_attention([one.name for one in overviews]))
-    context = {"overviews": overviews, "rows": attention, "may_start": role >= Role.OPERATOR, **_health(attention)}
+    context = {"overviews": overviews, "rows": attention, "heading": "Workflows", "may_start": role >= Role.OPERATOR, **_health(attention)}
     return Drawing(
         {
             "health": Piece(render_to_string("partials/health.html", context)),

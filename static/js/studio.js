@@ -17,12 +17,17 @@
     if (h) return `${h} h ${two(m % 60)} m`;
     return m ? `${m} m ${two(s % 60)} s` : `${s} s`;
   }
+  function ago(s) {
+    if (s < 60) return s < 2 ? "just now" : `${s} s ago`;
+    if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+    return s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
+  }
   const clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
   const day = (t) => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
   const TEXT = {
     until: (t) => (t - now() > 0 ? `in ${span(t - now() + 999)}` : "due"),
     since: (t) => span(now() - t),
-    ago: (t) => (now() - t < 1000 ? "just now" : `${span(now() - t)} ago`),
+    ago: (t) => ago(Math.max(0, Math.floor((now() - t) / 1000))),
     clock: (t) => clock(t),
     moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
   };

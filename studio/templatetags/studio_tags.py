@@ -76,8 +76,17 @@ def _first_text(moment: datetime, kind: str) -> str:
         return f"{moment:%Y-%m-%d %H:%M} UTC"
     if kind == "until":
         return f"in {format_duration(moment - now)}" if moment > now else "due"
-    passed = format_duration(max(now - moment, timedelta(0)))
-    return f"{passed} ago" if kind == "ago" else passed
+    passed = max(now - moment, timedelta(0))
+    return _ago(int(passed.total_seconds())) if kind == "ago" else format_duration(passed)
+
+
+def _ago(seconds: int) -> str:
+    """Say it roughly: what is past need not tick."""
+    if seconds < 60:
+        return "just now" if seconds < 2 else f"{seconds} s ago"
+    if seconds < 3600:
+        return f"{seconds // 60} min ago"
+    return f"{seconds // 3600} h ago" if seconds < 86_400 else f"{seconds // 86_400} d ago"
 
 
 @register.filter

@@ -93,6 +93,7 @@ def _form(
         "pages/start.html",
         status=422 if is_refused else 200,
         is_refused=is_refused,
+        is_fresh=not is_refused,
         overview=overview,
         fields=schema.fields(workflow.params_schema()),
         recent=queries.row_query().filter(workflow=workflow.name).order_by("-key")[:5],
