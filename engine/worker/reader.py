@@ -12,7 +12,7 @@ from engine.replay.cycle import Claimed
 from engine.replay.history import EventRecord, History
 from engine.worker import rows, sql
 from engine.worker.clock import DatabaseClock
-from engine.worker.heart import LEASE_SECONDS
+from engine.worker.heart import lease_seconds
 
 
 class Reader:
@@ -22,6 +22,7 @@ class Reader:
         self._connection = connection
         self._seat = seat
         self._clock = clock
+        self._lease = lease_seconds()
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: dict[str, object] | None = None) -> list[rows.Row]:
@@ -50,7 +51,7 @@ class Reader:
                     "limit": limit,
                     "isolated": isolated,
                     "seat": self._seat,
-                    "lease": LEASE_SECONDS,
+                    "lease": self._lease,
                 },
             )
             claims = [rows.claimed(row) for row in found]
