@@ -177,7 +177,10 @@ def _trace_one(exc: BaseException) -> Iterator[str]:
     if isinstance(notes, list):
         yield from (cut(str(note)) for note in notes[:_MAX_CHAIN])
     if isinstance(exc, BaseExceptionGroup):
-        for number, (inner, depth) in enumerate(itertools.islice(_inner(exc), _MAX_CHAIN), start=1):
+        for number, (inner, depth) in enumerate(_inner(exc), start=1):
+            if number > _MAX_CHAIN:
+                yield "  … (further ones are left out)"
+                break
             yield f"{'  ' * depth}+ {number}: {_type_name(inner)}: {_message(inner)}"
             if inner.__traceback__ is not None and not isinstance(inner, BaseExceptionGroup):
                 yield from _frames(inner.__traceback__)

@@ -1,6 +1,7 @@
 """Read JSON texts: strictly from outside, and without surprises from the database."""
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import NoReturn
@@ -8,12 +9,19 @@ from typing import NoReturn
 from engine.errors import InvalidValueError
 from engine.serialization import rules
 from engine.serialization.parser import Fault, locate
-from engine.serialization.rules import JSON, MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS
-
-# Anything that may break a rule although `json.loads` takes it; most texts have none of it.
-_SUSPICIOUS = re.compile(
-    r"\\u0000|\\u[dD][89a-fA-F]|[\ud800-\udfff]|[0-9]{19}|[0-9][eE]|NaN|Infinity|[0-9]{300}"
+from engine.serialization.rules import (
+    JSON,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_INTEGER,
+    MAX_KEY,
+    MAX_TOKENS,
+    MIN_INTEGER,
 )
+
+# What may break a rule although `json.loads` takes it; most texts have none of it.
+_SUSPICIOUS = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity")
+_LARGE_NUMBER = re.compile(r"[0-9]{19}|[0-9][eE]")
 # Possessive, and happy with an unterminated string: each character is looked at once, whatever the text.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]|[,:]|[^\s"\[\]{},:]++', re.DOTALL)
 
@@ -46,7 +54,9 @@ def read_json(data: bytes | str, *, limit: int = MAX_BYTES, what: str = "value")
     if _is_deep(text) or _SUSPICIOUS.search(text):
         return _slowly(text, what)
     try:
-        return _load(text)
+        decoder = _checking if _LARGE_NUMBER.search(text) else _strict
+        value: JSON = decoder.decode(text)
+        return value
     except (ValueError, RecursionError):
         return _slowly(text, what)
 
@@ -125,11 +135,6 @@ def _refuse(text: str, position: int, code: str, message: str, what: str, path: 
     raise InvalidJSON(path, code, message, line=line, column=column, what=what)
 
 
-def _load(text: str) -> JSON:
-    value: JSON = _strict.decode(text)
-    return value
-
-
 def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     value = dict(pairs)
     if len(value) != len(pairs) or (value and max(map(len, value)) > MAX_KEY):
@@ -141,5 +146,19 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(rules.OVERFLOW)
+    return number
+
+
+def _small(digits: str) -> int:
+    if len(digits) > 20 or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
+        raise ValueError(rules.INTEGER)
+    return int(digits)
+
+
 _strict = json.JSONDecoder(object_pairs_hook=_unique)
+_checking = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_int=_small)
 _stored = json.JSONDecoder(parse_constant=_no_constant)

@@ -1,0 +1,189 @@
+"""Errors say what to do, and carry their data."""
+
+from datetime import timedelta
+
+import pytest
+
+from engine import errors
+from engine.errors import (
+    AbortWorkflow,
+    CompleteWorkflow,
+    ControlFlow,
+    DedupConflictError,
+    EventTimeoutError,
+    FailWorkflow,
+    InstanceExistsError,
+    InstanceFinishedError,
+    InstanceNotFoundError,
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LeaseLostError,
+    LimitError,
+    NonDeterminismError,
+    NonRetryableError,
+    ParkingError,
+    RepriseError,
+    StepConfigError,
+    StepError,
+    StepTimeoutError,
+    UnknownWorkflowError,
+    WorkerLostError,
+    WorkflowTimeoutError,
+)
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            StepError("charge", "Declined", "no funds", 3, {}),
+            'Step "charge" failed after 3 attempts: Declined: no funds',
+        ),
+        (StepError("charge", "Declined", "", 1), 'Step "charge" failed after 1 attempt: Declined'),
+        (StepTimeoutError(timedelta(milliseconds=200)), "Execution timed out after 200 ms."),
+        (
+            EventTimeoutError("approval", "approved", MINUTE),
+            'Step "approval" got no event of type "approved" within 1 m 00 s.',
+        ),
+        (
+            EventTimeoutError("approval", ["yes", "no"], MINUTE),
+            'Step "approval" got no event of type "yes" or "no" within 1 m 00 s.',
+        ),
+        (
+            WorkflowTimeoutError("timeout", MINUTE),
+            "The instance took longer, from its start and with all waits, than the workflow's timeout of 1 m 00 s.",
+        ),
+        (
+            WorkflowTimeoutError("handler_timeout", MINUTE),
+            "The handler's code between steps ran longer than its handler_timeout of 1 m 00 s.",
+        ),
+        (
+            WorkerLostError("crop", 3),
+            'Step "crop" ran alone in its worker 3 times, and each time the worker died. '
+            "Look for a crash or for memory running out in its body, then restart the instance.",
+        ),
+        (
+            StepConfigError("timeout", 0, "It must be longer than 0.", what='Step "a"'),
+            'Step "a": "timeout" is 0. It must be longer than 0.',
+        ),
+        (
+            ParkingError("sleep", "nap", "parent"),
+            'step.sleep("nap") was called inside the body of step "parent", where the instance cannot be parked. '
+            "Call it from the workflow's handler, before or after that step.",
+        ),
+        (
+            NonDeterminismError("The output has another type.", recorded="int", current="str"),
+            "The output has another type. Recorded: int. Now: str. Deploy code that fits the record and resume, "
+            "or restart the instance.",
+        ),
+        (
+            UnknownWorkflowError("rolling-reease", ["rolling-release", "backup"]),
+            'There is no workflow "rolling-reease". Did you mean "rolling-release"? '
+            "A workflow is found in the workflows.py of an installed app.",
+        ),
+        (
+            UnknownWorkflowError("x"),
+            'There is no workflow "x". A workflow is found in the workflows.py of an installed app.',
+        ),
+        (
+            InstanceExistsError("w", "i"),
+            'Workflow "w" already has an instance "i". Choose another id, or use get_or_start().',
+        ),
+        (InstanceNotFoundError("w", "i"), 'Workflow "w" has no instance "i". Ids are unique per workflow.'),
+        (
+            InstanceFinishedError("w", "i", "complete", "sending an event"),
+            'Instance "i" of workflow "w" is complete, so sending an event is not possible any more. '
+            "Only a restart leaves a final status.",
+        ),
+        (
+            DedupConflictError("w", "i", "k"),
+            'Instance "i" of workflow "w" has another event under the dedup key "k". '
+            "The first one stands; send this one under a key of its own.",
+        ),
+        (
+            LeaseLostError(7, 3),
+            "This worker no longer holds the lease of instance 7 (fence 3); nothing was written.",
+        ),
+        (LeaseLostError(7), "This worker no longer holds the lease of instance 7; nothing was written."),
+        (
+            InvalidNameError("a step's name", "a\nb", "No control characters."),
+            r"'a\nb' cannot be a step's name. No control characters.",
+        ),
+        (
+            InvalidValueError("$.a", "cyclic", "It contains itself.", what='output of step "x"'),
+            'The output of step "x" cannot be stored. At $.a: It contains itself.',
+        ),
+        (
+            LimitError("number of steps", 10_001, 10_000),
+            "The number of steps is 10,001; the limit is 10,000.",
+        ),
+    ],
+)
+def test_a_message_is_a_sentence_that_says_what_to_do(error, message):
+    assert str(error) == message
+
+
+def test_every_error_is_a_reprise_error_and_control_flow_is_none():
+    public = [getattr(errors, name) for name in errors.__all__]
+    raised = {cls for cls in public if isinstance(cls, type) and issubclass(cls, BaseException)}
+    flow = {ControlFlow, FailWorkflow, AbortWorkflow, CompleteWorkflow}
+    assert {cls for cls in raised if not issubclass(cls, RepriseError)} == flow
+    assert not [cls for cls in flow if issubclass(cls, Exception)]
+
+
+def test_control_flow_passes_by_except_exception():
+    """KC-20."""
+    with pytest.raises(FailWorkflow) as failed:
+        try:
+            raise FailWorkflow("reason")
+        except Exception:
+            pytest.fail("a handler swallowed it")
+    assert failed.value.message == "reason"
+    assert (AbortWorkflow("r").reason, CompleteWorkflow({"a": 1}).output) == ("r", {"a": 1})
+
+
+def test_errors_carry_their_data():
+    error = StepError("charge", "Declined", "no funds", 3, {"code": 51})
+    assert vars(error) == {
+        "step": "charge",
+        "type": "Declined",
+        "message": "no funds",
+        "attempts": 3,
+        "details": {"code": 51},
+    }
+    assert vars(EventTimeoutError("s", "t", MINUTE)) == {"step": "s", "type": "t", "timeout": 60.0}
+
+
+def test_a_non_retryable_error_may_have_a_cause_and_no_message():
+    cause = ValueError("x")
+    assert NonRetryableError("m", cause=cause).__cause__ is cause
+    assert str(NonRetryableError()) == ""
+
+
+def test_wrong_params_are_listed_each_with_its_path():
+    wrong = [
+        {"path": f"items/{n}/qty", "message": "Input should be an integer", "code": "int_type"}
+        for n in range(12)
+    ]
+    error = InvalidParamsError(wrong)
+    assert error.errors == wrong
+    assert str(error).startswith(
+        "The params do not fit the declared type: items/0/qty: Input should be an integer; "
+    )
+    assert str(error).endswith("items/9/qty: Input should be an integer; and 2 more")
+    whole = InvalidParamsError([{"path": "", "message": "Input should be an object", "code": "model_type"}])
+    assert str(whole) == "The params do not fit the declared type: as a whole: Input should be an object"
+
+
+class Rude:
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+def test_a_message_survives_any_value():
+    assert StepConfigError("delay", Rude(), "r").value == "(a value of type Rude)"
+    assert StepConfigError("delay", 10**5000, "r").value == "(a value of type int)"
+    assert len(str(InvalidNameError("a step's name", "x" * 10_000, "Too long."))) < 200

@@ -1,0 +1,71 @@
+"""The transitions of an instance, as data."""
+
+import pytest
+
+from engine.states import ACTIONS, FINAL, TRANSITIONS, Action, InstanceStatus, allows, can, is_final
+
+S = InstanceStatus
+
+
+def test_every_status_has_its_transitions():
+    assert set(TRANSITIONS) == set(S)
+    assert {S.COMPLETE, S.ERRORED, S.TERMINATED} == FINAL
+    assert [status for status in S if is_final(status)] == [S.COMPLETE, S.ERRORED, S.TERMINATED]
+
+
+@pytest.mark.parametrize("status", sorted(FINAL))
+def test_only_a_restart_leaves_a_final_status(status):
+    assert TRANSITIONS[status] == {S.QUEUED}
+
+
+def test_no_status_leads_to_itself():
+    assert [status for status in S if can(status, status)] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "answer"),
+    [
+        ("queued", "running", True),
+        ("queued", "waiting", False),
+        ("running", "waiting", True),
+        ("running", "waiting_for_pause", True),
+        ("waiting", "paused", True),
+        ("waiting", "waiting_for_pause", False),
+        ("waiting", "complete", False),
+        ("waiting_for_pause", "running", True),
+        ("waiting_for_pause", "waiting", False),
+        ("paused", "queued", True),
+        ("paused", "running", False),
+        ("paused", "terminated", True),
+        ("complete", "errored", False),
+    ],
+)
+def test_transition(before, after, answer):
+    assert can(before, after) is answer
+
+
+@pytest.mark.parametrize(
+    ("action", "statuses"),
+    [
+        ("pause", {"queued", "running", "waiting"}),
+        ("resume", {"paused", "waiting_for_pause"}),
+        ("terminate", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
+        ("send_event", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
+    ],
+)
+def test_an_action_has_an_effect_in_these_statuses(action, statuses):
+    """CF-61, CF-67: a pause of what waits is possible; of what is final, nothing is."""
+    assert {str(status) for status in S if allows(action, status)} == statuses
+
+
+def test_an_action_always_has_a_transition_to_take():
+    targets = {Action.PAUSE: {S.PAUSED, S.WAITING_FOR_PAUSE}, Action.TERMINATE: {S.TERMINATED}}
+    targets[Action.RESUME] = {S.QUEUED, S.RUNNING}
+    for action, reached in targets.items():
+        for status in ACTIONS[action]:
+            assert TRANSITIONS[status] & reached, (action, status)
+
+
+def test_an_unknown_status_is_refused():
+    with pytest.raises(ValueError, match="'done' is not a valid InstanceStatus"):
+        can("done", "queued")
