@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
 
-from engine import audit, notify, sql
+from engine import audit, messages, notify, sql
 from engine.clock import ClockTimestamp
 from engine.errors import DedupConflictError, InstanceFinishedError, LimitError
 from engine.identity import check_dedup_key, check_event_type
 from engine.lifecycle import lock
-from engine.messages import declared_events
 from engine.models import Event, Instance
 from engine.serialization import decode, encode
 from engine.states import Action, InstanceStatus, allows
-
-if TYPE_CHECKING:
-    from engine import messages
 
 MAX_BUFFERED = 10_000
 
@@ -65,8 +61,8 @@ def send_event(
 def _checked(
     instance: Instance, type: str | messages.Event[Any], payload: Any, dedup_key: str | None
 ) -> tuple[Event, str]:
-    name = check_event_type(type if isinstance(type, str) else type.name)
-    declared = declared_events.get(name) if isinstance(type, str) else type
+    name = check_event_type(type.name if isinstance(type, messages.Event) else type)
+    declared = type if isinstance(type, messages.Event) else messages.declared_events.get(name)
     text = encode(payload, what="payload") if declared is None else declared.encode(payload)
     key = None if dedup_key is None else check_dedup_key(dedup_key)
     return Event(instance_id=instance.key, type=name, payload=decode(text), dedup_key=key), text

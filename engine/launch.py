@@ -234,7 +234,7 @@ def _instance(
 
 _CODES: Sequence[tuple[type[RepriseError], str]] = (
     (InstanceExistsError, "id_in_use"),
-    (InvalidNameError, "invalid_id"),
+    (InvalidNameError, "invalid_name"),
     (InvalidParamsError, "invalid_params"),
     (LimitError, "limit"),
     (InvalidValueError, "invalid_value"),

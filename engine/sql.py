@@ -13,9 +13,12 @@ INSERT INTO engine_instance
     (workflow, id, status, params, tags, started_by, code, wake_at, deadline_at, created_at)
 SELECT %(workflow)s, item.id, 'queued', item.params::json,
        ARRAY(SELECT json_array_elements_text(item.tags::json)), %(started_by)s, %(code)s,
-       clock_timestamp(), clock_timestamp() + %(timeout)s::interval, clock_timestamp()
-FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[]) AS item (id, params, tags)
-ORDER BY item.id
+       item.now, item.now + %(timeout)s::interval, item.now
+FROM (
+    SELECT *, clock_timestamp() AS now
+    FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[]) AS given (id, params, tags)
+    ORDER BY id
+) AS item
 ON CONFLICT (workflow, id) DO NOTHING
 RETURNING id, key, wake_at, deadline_at, created_at
 """
