@@ -8,6 +8,7 @@ checks.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import pickle
@@ -67,6 +68,8 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
 
     def spawn_cluster(self) -> None:
         global _board
+        # Loaded once, here, and not by each worker when there is work.
+        importlib.import_module("engine.worker.shift")
         _board = Board(self.start_event, self.stop_event, Places(_places()))
         if isinstance(self.broker, Broker):
             self.broker.open(stop=_board.stop, places=_board.places, room=self.task_queue)

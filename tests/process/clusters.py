@@ -1,0 +1,159 @@
+"""A cluster as people start it, `manage.py qcluster`, in processes that a test may kill."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django_q.signing import SignedPackage
+
+from engine.worker import cluster_sql as sql
+from engine.worker.watch import TASKS
+from studio.supervisor.mortal import dies_with_parent
+from tests.live import PROJECT
+from tests.processes import MARK, marked, wait_until_none
+
+WORKERS = 3
+
+
+def wait_until(condition: Callable[[], bool], *, within: float) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within} s"
+        time.sleep(0.01)
+
+
+class Cluster:
+    """One qcluster with its processes by their part in it, and the means to give it tasks."""
+
+    def __init__(self, dsn: str, home: Path) -> None:
+        self.dsn = dsn
+        self.run = secrets.token_hex(8)
+        self.notes = home / f"notes-{self.run}"
+        self.log = home / f"log-{self.run}"
+        self.variables = {
+            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
+            "DATABASE_URL": dsn,
+            "REPRISE_HOME": str(settings.REPRISE_HOME),
+            "REPRISE_APPS": "tests.sample",
+            "REPRISE_ROLE": "cluster",
+            "PYTHONPATH": str(PROJECT),
+            MARK: self.run,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Cluster:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(PROJECT / "manage.py"), "qcluster"],
+                cwd=PROJECT,
+                env=self.variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=dies_with_parent(signal.SIGTERM),
+            )
+        wait_until(lambda: len(self.children()) == WORKERS + 2, within=20)
+        # The cluster serves its queue: tests may count on it from here.
+        self.note("ready")
+        self.wait_for("ready", within=20)
+        # And nothing is on its way any more, say in the hands of a monitor that the test kills.
+        wait_until(lambda: self.queued() == 0, within=5)
+        return self
+
+    @property
+    def main(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def sentinel(self) -> int:
+        (pid,) = _children_of(self.main)
+        return pid
+
+    def children(self) -> list[int]:
+        """Return the processes that the sentinel forked, oldest first: workers, monitor, pusher."""
+        guards = _children_of(self.main)
+        return _children_of(guards[0]) if guards else []
+
+    @property
+    def workers(self) -> list[int]:
+        return self.children()[:WORKERS]
+
+    @property
+    def monitor(self) -> int:
+        return self.children()[WORKERS]
+
+    @property
+    def pusher(self) -> int:
+        return self.children()[WORKERS + 1]
+
+    def send(self, function: str, *args: Any, **options: Any) -> int:
+        """Queue a task as `async_task` does; return its row's id."""
+        key = uuid.uuid4().hex
+        task = {"id": key, "name": key, "func": function, "args": args, "kwargs": {}, **options}
+        task |= {"started": datetime.now(UTC), "ack_failure": True}
+        values = {"key": "reprise", "payload": SignedPackage.dumps(task), "channel": TASKS}
+        (row,) = self.query(sql.ENQUEUE_TASK, values)
+        return int(row[0])
+
+    def note(self, text: str) -> int:
+        return self.send("tests.process.tasks.note", str(self.notes), text)
+
+    def noted(self) -> list[str]:
+        return self.notes.read_text().splitlines() if self.notes.exists() else []
+
+    def wait_for(self, text: str, *, within: float) -> None:
+        try:
+            wait_until(lambda: text in self.noted(), within=within)
+        except AssertionError as error:
+            raise AssertionError(f"no note {text!r} in {self.noted()}:\n{self.log.read_text()}") from error
+
+    def query(self, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            cursor = connection.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def queued(self) -> int:
+        ((count,),) = self.query("SELECT count(*) FROM django_q_ormq")
+        return int(count)
+
+    def left(self, *, within: float) -> dict[int, str]:
+        """Return the processes that are still there so long after."""
+        return wait_until_none(self.run, timeout=within)
+
+    def stop(self, sign: signal.Signals = signal.SIGTERM, *, within: float = 20) -> float:
+        """Stop it as a supervisor does; return how long that took."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(sign)
+        self.process.wait(within)
+        return time.monotonic() - began
+
+    def end(self) -> None:
+        """Leave nothing behind, whatever the test has done."""
+        for pid in marked(self.run):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if self.process is not None:
+            self.process.wait(10)
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return sorted(int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,58 @@
+"""What bodies really did, whatever the database says: a file that every process appends to."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "REPRISE_TEST_LEDGER"
+
+
+@dataclass(frozen=True)
+class Line:
+    """`what` is start or end for a body; `at` is on the clock that all processes of this machine share."""
+
+    what: str
+    at: float
+    pid: int
+    instance: str
+    step: str
+    attempt: int
+    key: str
+
+
+def write(what: str, *, instance: str, step: str = "", attempt: int = 0, key: str = "") -> None:
+    """Append one line; short lines are appended whole, also by processes that are killed."""
+    line = Line(what, time.monotonic(), os.getpid(), instance, step, attempt, key)
+    descriptor = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, json.dumps(vars(line)).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+class Ledger:
+    """Reads the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def clear(self) -> None:
+        self.path.write_bytes(b"")
+
+    def lines(self, **wanted: Any) -> list[Line]:
+        """Return the lines whose fields have these values, in the order of writing."""
+        lines = [Line(**json.loads(text)) for text in self.path.read_text().splitlines()]
+        return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
+
+    def wait_for(self, seconds: float = 10, **wanted: Any) -> Line:
+        """Wait for such a line and return it."""
+        ends_at = time.monotonic() + seconds
+        while not (found := self.lines(**wanted)):
+            assert time.monotonic() < ends_at, f"no line {wanted} within {seconds} s in {self.lines()}"
+            time.sleep(0.005)
+        return found[0]

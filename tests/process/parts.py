@@ -1,0 +1,108 @@
+"""What the processes of these tests do."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import Error, connection, transaction
+
+from engine.models import Instance
+from engine.worker import shift
+from tests.process import ledger
+from tests.process.workflows import program
+
+
+def migrate() -> None:
+    call_command("migrate", verbosity=0)
+
+
+def worker(*, name: str, slots: int, lease: float) -> None:
+    """A shift in a process of its own, until SIGTERM."""
+    settings.REPRISE_LEASE = lease
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    shift.run(slots=slots, name=name, should_stop=lambda: bool(asked), idle_seconds=3600, max_seconds=3600)
+
+
+def sender(*, part: int, of: int, announced_by: str, type: str, latest: float) -> None:
+    """Follow the ledger; send an event to each instance of this part a moment after its body announced it."""
+    rng = random.Random(part)
+    due: list[tuple[float, str]] = []
+    place = 0
+    log = ledger.Ledger(ledger.path())
+    while True:
+        lines = log.lines(what="end", step=announced_by)
+        for number, line in enumerate(lines[place:], place):
+            if number % of == part:
+                due.append((line.at + rng.uniform(0, latest), line.instance))
+        place = len(lines)
+        due.sort()
+        while due and due[0][0] <= time.monotonic():
+            _, instance = due.pop(0)
+            Instance.objects.get(workflow=program.name, id=instance).send_event(type, instance)
+            ledger.write("sent", instance=instance)
+        time.sleep(0.001)
+
+
+def holder(*, instance: str, type: str, seconds: float) -> None:
+    """Send an event in a transaction that is held open."""
+    with transaction.atomic():
+        Instance.objects.get(workflow=program.name, id=instance).send_event(type, "held")
+        ledger.write("held", instance=instance)
+        time.sleep(seconds)
+    ledger.write("released", instance=instance)
+
+
+def starter(*, prefix: str, count: int, params: list[dict[str, Any]], pause: float) -> None:
+    """Start instances through whatever happens; the ledger gets those that were accepted."""
+    for number in range(count):
+        name = f"{prefix}-{number}"
+        _until_accepted(lambda name=name: program.get_or_start(name, params))
+        ledger.write("accepted", instance=name)
+        time.sleep(pause)
+
+
+def events(*, instances: list[str], type: str, pause: float) -> None:
+    """Send an event to each instance through whatever happens, once by its dedup key."""
+    for name in instances:
+        _until_accepted(lambda name=name: program.get(name).send_event(type, name, dedup_key="once"))
+        ledger.write("sent", instance=name)
+        time.sleep(pause)
+
+
+def operator(*, seed: int, instances: list[str], seconds: float) -> None:
+    """Pause, resume and, seldom, terminate instances at random."""
+    rng = random.Random(seed)
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        instance = program.get(rng.choice(instances))
+        verb = rng.choices(["pause", "resume", "terminate"], [10, 10, 1])[0]
+        _steer(instance, verb)
+        time.sleep(rng.uniform(0, 0.02))
+
+
+def _steer(instance: Instance, verb: str) -> None:
+    from engine.errors import InstanceFinishedError
+
+    try:
+        after = getattr(instance, verb)(by="operator").status
+    except InstanceFinishedError:
+        after = "refused"
+    ledger.write(verb, instance=instance.id, step=after)
+
+
+def _until_accepted(act: Callable[[], Any]) -> None:
+    while True:
+        try:
+            act()
+        except Error:
+            connection.close()
+            time.sleep(0.05)
+        else:
+            return

@@ -1,0 +1,8 @@
+"""The shipped settings, for the processes that tests start and kill."""
+
+import os
+
+from studio.settings import *  # noqa: F403
+
+# Nobody waits half a minute for a zombie.
+REPRISE_LEASE = float(os.environ.get("REPRISE_TEST_LEASE", "30"))

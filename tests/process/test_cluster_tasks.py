@@ -1,0 +1,85 @@
+"""People's ordinary tasks in a cluster that also runs workflows."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.process.clusters import Cluster, wait_until
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+def test_tasks_of_megabytes_travel_there_and_back(cluster: Cluster) -> None:
+    parcel = "x" * 3_000_000
+    cluster.send("tests.process.tasks.weigh", str(cluster.notes), parcel, save=True)
+    cluster.wait_for("3000000", within=10)
+    wait_until(lambda: cluster.queued() == 0, within=10)
+    ((saved,),) = cluster.query("SELECT length(result) FROM django_q_task WHERE success")
+    assert saved > 3_000_000
+
+
+def test_a_result_that_cannot_be_pickled_is_a_failure_and_runs_once(cluster: Cluster) -> None:
+    cluster.send("tests.process.tasks.unpicklable")
+    wait_until(lambda: cluster.queued() == 0, within=5)
+    ((attempts,),) = cluster.query("SELECT attempt_count FROM django_q_task WHERE NOT success")
+    assert attempts == 1
+
+
+def test_each_of_many_tasks_runs_once(cluster: Cluster) -> None:
+    for number in range(200):
+        cluster.note(str(number))
+    wait_until(lambda: cluster.queued() == 0, within=20)
+    assert sorted(map(int, cluster.noted()[1:])) == list(range(200))
+
+
+def test_tasks_run_soon_after_every_connection_was_cut(cluster: Cluster) -> None:
+    for turn in range(3):
+        cluster.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        cluster.note(f"after cut {turn}")
+        cluster.wait_for(f"after cut {turn}", within=3)
+    assert "Traceback" not in cluster.log.read_text()
+
+
+def test_a_hung_worker_is_replaced_although_the_count_never_meets_zero(cluster: Cluster) -> None:
+    # 1 s and django-q's 3 s of grace; SIGALRM cannot end a stopped process.
+    cluster.send("tests.process.tasks.note_and_wait", str(cluster.notes), 60, timeout=1)
+    wait_until(lambda: any(line.startswith("begun") for line in cluster.noted()), within=5)
+    (begun,) = [line for line in cluster.noted() if line.startswith("begun")]
+    hung = int(begun.split()[1])
+    os.kill(hung, signal.SIGSTOP)
+    try:
+        wait_until(lambda: len(set(cluster.children()) - {hung}) == 5, within=10)
+        cluster.note("after the hung one")
+        cluster.wait_for("after the hung one", within=5)
+    finally:
+        os.kill(hung, signal.SIGKILL)
+
+
+def test_a_new_cluster_says_that_it_is_there(cluster: Cluster) -> None:
+    ((name, workflows, slots),) = cluster.query(
+        "SELECT name, workflows, slots FROM engine_worker WHERE role = 'cluster'"
+    )
+    assert name.endswith(f":{cluster.main}")
+    assert "tick" in workflows
+    assert slots == 128
+
+
+def test_an_idle_cluster_asks_less_than_one_statement_a_second(cluster: Cluster) -> None:
+    def statements() -> int:
+        # Every statement of an autocommit connection is a transaction; the counters are written with a delay.
+        ((count,),) = cluster.query(
+            "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+        )
+        return int(count)
+
+    time.sleep(2)
+    before, began = statements(), time.monotonic()
+    time.sleep(10)
+    # Each look at the counters is up to two of them.
+    asked = statements() - before - 2
+    assert asked / (time.monotonic() - began) < 1
