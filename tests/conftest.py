@@ -1,6 +1,7 @@
 """What every test may use: a real PostgreSQL and the whole stack, each started once and only when asked for."""
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,15 +50,29 @@ def live_stack() -> Iterator[LiveStack]:
             stack.stop()
 
 
+@pytest.fixture(scope="session")
+def migrated_home() -> Iterator[Path]:
+    """The home of a stack that was started and stopped once, to copy from: a first start takes its seconds."""
+    with home_directory() as home:
+        LiveStack(home).start().stop()
+        yield home
+
+
 @pytest.fixture
-def make_stack() -> Iterator[Callable[..., LiveStack]]:
-    """Make a stack of the test's own, not started yet; keyword arguments are environment variables."""
+def make_stack(migrated_home: Path) -> Iterator[Callable[..., LiveStack]]:
+    """Make a stack of the test's own, not started yet; keyword arguments are environment variables.
+
+    Its database is migrated and has its first account; `is_new=True` makes one that never ran.
+    """
     made: list[LiveStack] = []
     with home_directory() as directory:
 
-        def make(**variables: str) -> LiveStack:
+        def make(*, is_new: bool = False, **variables: str) -> LiveStack:
             home = directory / str(len(made))
             home.mkdir()
+            if not is_new:
+                # Not shutil: the database's files keep their owner.
+                subprocess.run(["cp", "-a", str(migrated_home / "pg"), str(home / "pg")], check=True)
             made.append(LiveStack(home, **variables))
             return made[-1]
 
@@ -90,3 +105,16 @@ def _place(item: pytest.Item) -> int:
     elif item.get_closest_marker("process"):
         folder = "process"
     return ORDER.index(folder) if folder in ORDER else ORDER.index("integration")
+
+
+@pytest.fixture
+def own_registry() -> Iterator[None]:
+    """Let a test declare workflows and events of its own, which are gone after it."""
+    from engine import workflows
+    from engine.messages import declared_events
+
+    known = [(one, dict(one)) for one in (workflows._workflows, declared_events)]
+    yield
+    for mapping, before in known:
+        mapping.clear()
+        mapping.update(before)  # type: ignore[arg-type]
