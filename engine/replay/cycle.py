@@ -137,6 +137,7 @@ class Cycle:
         self.delaying: set[int] = set()  # steps whose delay function runs
         self.waits: dict[int, WaitOperation] = {}  # by seq, oldest first
         self.events: list[EventRecord] = history.events
+        self.consumed: set[int] = set()  # keys of events; a read may still find them buffered
         self.events_as_of_us = history.as_of_us
         self.reading_events = False
 
@@ -445,9 +446,13 @@ class Cycle:
         record.finished_us = self.host.now_us()
         self.record(record)
 
-    def written(self, status: str, signals: int, *, has_left: bool) -> None:
-        """Take in the answer to a flush: what the row said when the writes were made."""
-        if self.phase is Phase.LEAVING:
+    def written(self, status: str, signals: int, *, leave: Leave | None, has_left: bool) -> None:
+        """Take in the answer to a flush: what the row said when the writes, with this `leave`, were made.
+
+        An answer that comes while the cycle leaves may belong to an earlier flush: the one that leaves is still on
+        its way then, and finds out by itself what the row says.
+        """
+        if leave is not None:
             self._answer_to_leaving(status, signals, has_left=has_left)
         else:
             self.on_signals(status, signals)
@@ -476,7 +481,7 @@ class Cycle:
         if self.phase is not Phase.DRIVING:
             return
         self.signals = max(self.signals, signals)
-        known = {event.key for event in self.events} | self.writes.consumed.keys()
+        known = {event.key for event in self.events} | self.consumed
         self.events += [event for event in events if event.key not in known]
         waits.match(self)
         waits.expire_overdue(self)

@@ -54,6 +54,7 @@ def _taker(cycle: Cycle, event: EventRecord) -> WaitOperation | None:
 
 def _consume(cycle: Cycle, operation: WaitOperation, event: EventRecord) -> None:
     del cycle.waits[operation.record.seq]
+    cycle.consumed.add(event.key)
     cycle.writes.consumed[event.key] = operation.record.seq
     cycle.conclude(operation, output=outcomes.event_json(event))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from engine.replay.cycle import Cycle
+from engine.replay.cycle import Cycle, Phase
 from engine.replay.writes import Writes
 from engine.states import InstanceStatus
 from engine.worker import sql
@@ -54,7 +54,9 @@ class Journal:
         self.idle = True
 
     def flush(self, cycle: Cycle) -> None:
-        """Write the cycle's records with the next flush."""
+        """Write the cycle's records with the next flush; one that has left has nothing to say any more."""
+        if cycle.phase is Phase.LEFT:
+            return  # and must not take the place of the next cycle of its instance
         self._waiting[cycle.claimed.key] = cycle
         self._wanted.set()
 
@@ -137,4 +139,4 @@ def _tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: 
             record.is_recorded = True
     for then in writes.then:
         then(left_out)
-    cycle.written(status, signals, has_left=has_left)
+    cycle.written(status, signals, leave=writes.leave, has_left=has_left)

@@ -1,0 +1,172 @@
+"""Answers of the database that overtake a cycle: driven by hand, flush by flush, in an order that chance seldom brings."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from engine import WorkflowStep, workflow
+from engine.registry import Workflow
+from engine.replay import attempts
+from engine.replay.cycle import Claimed, Cycle, Phase
+from engine.replay.history import AttemptRecord, EventRecord, History
+from engine.replay.operation import DoOperation
+from engine.replay.writes import Writes
+from engine.serialization import Stored
+
+pytestmark = pytest.mark.usefixtures("own_registry")
+
+NOW_US = 1_800_000_000_000_000
+
+
+@dataclass
+class Desk:
+    """A worker that does nothing by itself: the test lets bodies end, time pass, and flushes be answered."""
+
+    name: str = "desk"
+    time_us: int = NOW_US
+    bodies: dict[str, tuple[DoOperation, AttemptRecord]] = field(default_factory=dict)
+    asked_events: int = 0
+    has_left: bool = False
+
+    def now_us(self) -> int:
+        return self.time_us
+
+    def due_us(self) -> int:
+        return self.time_us
+
+    def poke(self, cycle: Cycle) -> None:
+        """The test calls `advance` itself."""
+
+    def flush(self, cycle: Cycle) -> None:
+        """The test takes `cycle.writes` itself."""
+
+    def call_at(self, cycle: Cycle, when_us: int) -> None:
+        """The test moves the time itself."""
+
+    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+        self.bodies[operation.record.name] = (operation, attempt)
+
+    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
+        """Bodies are what the test says."""
+
+    def ask_delay(self, *args: Any) -> None:
+        raise AssertionError("no delay function here")
+
+    def read_events(self, cycle: Cycle) -> None:
+        self.asked_events += 1
+
+    def drive(self, cycle: Cycle) -> None:
+        cycle.loop.drain()
+
+    def left(self, cycle: Cycle) -> None:
+        self.has_left = True
+
+    def progressed(self, cycle: Cycle) -> None:
+        """Nothing is isolated."""
+
+
+def cycle_of(declared: Workflow[Any, Any], desk: Desk) -> Cycle:
+    claimed = Claimed(1, declared.name, "one", 1, 1, 0, "running", "null", NOW_US, None, False)
+    cycle = Cycle(desk, declared, claimed, History(as_of_us=NOW_US))
+    cycle.begin()
+    cycle.advance()
+    return cycle
+
+
+def take(cycle: Cycle) -> Writes:
+    """Put what is gathered on its way to the database."""
+    taken, cycle.writes = cycle.writes, Writes()
+    return taken
+
+
+def answer(cycle: Cycle, writes: Writes, *, signals: int = 0) -> None:
+    """The database has committed these writes; nobody paused."""
+    for record in writes.steps.values():
+        record.is_recorded = True
+    for then in writes.then:
+        then(False)
+    cycle.written("running", signals, leave=writes.leave, has_left=writes.leave is not None)
+    cycle.advance()
+
+
+def end_body(cycle: Cycle, desk: Desk, name: str) -> None:
+    operation, attempt = desk.bodies.pop(name)
+    attempts.settle(cycle, operation, attempt, stored=Stored("null", None))
+    cycle.advance()
+
+
+def event(key: int, type: str) -> EventRecord:
+    return EventRecord(key, type, f'"{key}"', "", NOW_US)
+
+
+def test_an_answer_that_comes_while_the_cycle_parks_does_not_wake_it() -> None:
+    """It belongs to an earlier flush; taking it for the answer to the parking would run the handler on unleased."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await asyncio.gather(step.do("a", str), step.do("b", str))
+        await step.sleep("nap", 1)
+        await step.do("c", str)
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    answer(cycle, take(cycle))
+    end_body(cycle, desk, "a")
+    on_its_way = take(cycle)
+    end_body(cycle, desk, "b")
+    assert cycle.phase is Phase.LEAVING
+    desk.time_us += 2_000_000
+    answer(cycle, on_its_way)
+    answer(cycle, take(cycle))
+    assert (desk.has_left, desk.bodies) == (True, {})
+
+
+def test_a_refused_parking_leaves_nothing_behind_in_what_is_written_next() -> None:
+    """A signal came: the cycle goes on, and its next flush must not park it after all."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await step.wait_for_event("a")
+        await step.do("b", str)
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    parking = take(cycle)
+    cycle.written("running", 1, leave=parking.leave, has_left=False)
+    cycle.on_events([event(1, "a")], 1, desk.time_us)
+    cycle.advance()
+    assert cycle.writes.leave is None
+    answer(cycle, take(cycle), signals=1)
+    assert (cycle.phase, list(desk.bodies)) == (Phase.DRIVING, ["b"])
+
+
+def test_an_event_whose_consumption_is_on_its_way_is_not_taken_twice() -> None:
+    """Reading goes over another connection and still finds it buffered."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> list[Any]:
+        body = asyncio.ensure_future(step.do("body", str))
+        got = [(await step.wait_for_event("a", timeout=None)).payload for _ in range(2)]
+        await body
+        return got
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    answer(cycle, take(cycle))
+    cycle.on_signals("running", 1)
+    cycle.on_events([event(1, "a")], 1, desk.time_us)
+    cycle.advance()
+    consuming = take(cycle)
+    assert consuming.consumed.keys() == {1}
+    cycle.on_signals("running", 2)
+    cycle.on_events([event(1, "a"), event(2, "a")], 2, desk.time_us)
+    cycle.advance()
+    assert cycle.writes.consumed.keys() == {2}
+    answer(cycle, consuming, signals=2)
+    end_body(cycle, desk, "body")
+    assert cycle.writes.leave is not None
+    assert cycle.writes.leave.output == '["1","2"]'
