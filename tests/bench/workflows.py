@@ -1,0 +1,83 @@
+"""The flows of the benchmark, as anybody would write them with Reprise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+from engine import WorkflowStep, workflow
+
+Mark = Callable[..., None]
+
+
+class Chain(TypedDict):
+    inst: str
+    n: int
+    size: int
+    ms: int
+    marks: str
+
+
+class Nap(TypedDict):
+    inst: str
+    secs: float
+
+
+class Inst(TypedDict):
+    inst: str
+
+
+# The harness puts its probe in here: where marks go, and what a step returns.
+probe: dict[str, Any] = {}
+
+
+async def link(inst: str, i: int, size: int, ms: int, marked: bool) -> Any:  # noqa: FBT001 - positional through step.do
+    if marked:
+        probe["mark"]("s", inst, i)
+    if ms:
+        await asyncio.sleep(ms / 1000)
+    return probe["result"](i, size)
+
+
+async def mark(kind: str, inst: str) -> None:
+    probe["mark"](kind, inst)
+
+
+async def wait(secs: float) -> dict[str, bool]:
+    await asyncio.sleep(secs)
+    return {"ok": True}
+
+
+@workflow(name="chain", max_steps=100_000)
+async def chain(step: WorkflowStep, params: Chain) -> dict[str, int]:
+    """Run n steps, one after the other."""
+    inst = params["inst"]
+    for i in range(params["n"]):
+        marked = i == 0 or params["marks"] == "all"
+        await step.do(f"s{i}", link, inst, i, params["size"], params["ms"], marked)
+    probe["mark"]("e", inst)
+    return {"n": params["n"]}
+
+
+@workflow(name="event")
+async def event(step: WorkflowStep, params: Inst) -> None:
+    """Mark, wait for an event, mark."""
+    await step.do("p", mark, "p", params["inst"])
+    await step.wait_for_event("go")
+    await step.do("r", mark, "r", params["inst"])
+
+
+@workflow(name="io")
+async def io(step: WorkflowStep, params: Nap) -> None:
+    """One step that waits inside its body."""
+    await step.do("io", wait, params["secs"])
+    probe["mark"]("e", params["inst"])
+
+
+@workflow(name="nap")
+async def nap(step: WorkflowStep, params: Nap) -> None:
+    """Sleep durably."""
+    await step.do("n", mark, "n", params["inst"])
+    await step.sleep("nap", params["secs"])
+    await step.do("w", mark, "w", params["inst"])
