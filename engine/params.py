@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.errors import DeclarationError, InvalidValueError
+from engine.errors import (
+    DeclarationError,
+    InvalidParamsError,
+    InvalidValueError,
+    ParamError,
+    RepriseError,
+)
 from engine.serialization import Codec, encode
 
 
@@ -26,8 +32,17 @@ def validate(codec: Codec, value: object, *, what: str = "params") -> object:
     try:
         text = encode(value, what=what)
     except InvalidValueError:
-        return codec.validate(value, what)
-    return codec.validate_json(text, what)
+        text = None
+    try:
+        return codec.validate(value, what) if text is None else codec.validate_json(text, what)
+    except RepriseError:
+        raise
+    except Exception as problem:  # a validator of the declared type: the user's code
+        kind = type(problem).__qualname__
+        error = ParamError(
+            path="", message=f"Its validator raised {kind}: {problem}", code="validator_failed"
+        )
+        raise InvalidParamsError([error], what=what) from problem
 
 
 def encode_valid(codec: Codec, value: object, *, what: str = "params") -> str:

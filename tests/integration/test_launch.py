@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from pydantic import BaseModel, field_validator
 
 from engine import (
     InstanceExistsError,
@@ -19,8 +21,10 @@ from engine import (
     InvalidValueError,
     LimitError,
     launch,
+    params,
 )
 from engine.models import Audit, Instance
+from engine.serialization import Codec
 from tests.integration.sessions import Hints, together
 from tests.sample.workflows import Item, Order, listen_for, nap, process_order, tick
 
@@ -92,6 +96,38 @@ def test_params_that_cannot_be_stored_start_nothing(params: Any, error: Any) -> 
     with pytest.raises(error):
         (listen_for if isinstance(params, list) else nap).start(params)
     assert Instance.objects.count() == 0
+
+
+class Moody(BaseModel):
+    mood: str
+
+    @field_validator("mood")
+    @classmethod
+    def _fails(cls, value: str) -> str:
+        raise KeyError(value)
+
+
+def test_a_validator_that_breaks_is_a_refusal_and_no_crash() -> None:
+    with pytest.raises(InvalidParamsError, match="Its validator raised KeyError: 'good'"):
+        params.encode_valid(Codec.of(Moody), {"mood": "good"})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (bytes, "AAE=", '"AAE="'),
+        (bytes, b"\0\1", '"AAE="'),
+        (set[int], [2, 2], "[2]"),
+        (tuple[int, str], (1, "a"), '[1,"a"]'),
+        (datetime, datetime(2026, 1, 1, tzinfo=UTC), '"2026-01-01T00:00:00Z"'),
+        (datetime, "2026-01-01T00:00:00Z", '"2026-01-01T00:00:00Z"'),
+        (dict[str, UUID], {"a": UUID(int=1)}, '{"a":"00000000-0000-0000-0000-000000000001"}'),
+        (Any, {"b": 1e16, "a": -0.0}, '{"b":1e+16,"a":-0.0}'),
+    ],
+)
+def test_json_and_python_values_of_a_type_mean_the_same(annotation: Any, value: object, text: str) -> None:
+    """A dict in Python is read like the same text in a form."""
+    assert params.encode_valid(Codec.of(annotation), value) == text
 
 
 @pytest.mark.django_db
