@@ -22,6 +22,9 @@ _PLAIN = frozenset({type(None), bool, int, float, str, list, tuple, dict})
 _CONTAINERS = frozenset({list, tuple, dict})
 _CHECKED = _CONTAINERS | {int, str}
 
+# Up to here a value that is too large is written, to name its size to the byte; past it nothing is.
+_FAR_OVER = 8
+
 # No check for circles: the depth is known before anything is written.
 _writer = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 
@@ -93,7 +96,7 @@ def _is_plain(root: object, limit: int) -> bool:
                 if tokens > MAX_TOKENS:
                     return False
                 deeper.extend(item)  # type: ignore[arg-type]
-            if size > limit:
+            if size > _FAR_OVER * limit:
                 return False
         level = deeper
     return True
@@ -136,7 +139,7 @@ class _Copier:
 
     def text(self, value: str) -> str:
         self.size += len(value)
-        if self.size > self.limit:
+        if self.size > _FAR_OVER * self.limit:
             raise too_large(self.what, self.size, self.limit)
         broken = rules.text_fault(value)
         if broken:

@@ -92,7 +92,7 @@ def test_a_duration_means(value, expected):
 )
 def test_anything_else_is_refused_with_its_text(value, quoted, reason):
     """CF-38: "soon" is a clear error, neither NaN nor a millisecond."""
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=r"^The timeout ") as refused:
         parse_duration(value, what="timeout")
     assert str(refused.value).startswith(f"The timeout {quoted} {reason}. ")
 

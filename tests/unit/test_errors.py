@@ -1,5 +1,6 @@
 """Errors say what to do, and carry their data."""
 
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -62,8 +63,10 @@ MINUTE = timedelta(minutes=1)
         ),
         (
             WorkerLostError("crop", 3),
-            'Step "crop" ran alone in its worker 3 times, and each time the worker died. '
-            "Look for a crash or for memory running out in its body, then restart the instance.",
+            (
+                'Step "crop" ran alone in its worker 3 times, and each time the worker died. '
+                "Look for a crash or for memory running out in its body, then restart the instance."
+            ),
         ),
         (
             StepConfigError("timeout", 0, "It must be longer than 0.", what='Step "a"'),
@@ -71,18 +74,24 @@ MINUTE = timedelta(minutes=1)
         ),
         (
             ParkingError("sleep", "nap", "parent"),
-            'step.sleep("nap") was called inside the body of step "parent", where the instance cannot be parked. '
-            "Call it from the workflow's handler, before or after that step.",
+            (
+                'step.sleep("nap") was called inside the body of step "parent", where the instance cannot be parked. '
+                "Call it from the workflow's handler, before or after that step."
+            ),
         ),
         (
             NonDeterminismError("The output has another type.", recorded="int", current="str"),
-            "The output has another type. Recorded: int. Now: str. Deploy code that fits the record and resume, "
-            "or restart the instance.",
+            (
+                "The output has another type. Recorded: int. Now: str. Deploy code that fits the record and resume, "
+                "or restart the instance."
+            ),
         ),
         (
             UnknownWorkflowError("rolling-reease", ["rolling-release", "backup"]),
-            'There is no workflow "rolling-reease". Did you mean "rolling-release"? '
-            "A workflow is found in the workflows.py of an installed app.",
+            (
+                'There is no workflow "rolling-reease". Did you mean "rolling-release"? '
+                "A workflow is found in the workflows.py of an installed app."
+            ),
         ),
         (
             UnknownWorkflowError("x"),
@@ -95,13 +104,17 @@ MINUTE = timedelta(minutes=1)
         (InstanceNotFoundError("w", "i"), 'Workflow "w" has no instance "i". Ids are unique per workflow.'),
         (
             InstanceFinishedError("w", "i", "complete", "sending an event"),
-            'Instance "i" of workflow "w" is complete, so sending an event is not possible any more. '
-            "Only a restart leaves a final status.",
+            (
+                'Instance "i" of workflow "w" is complete, so sending an event is not possible any more. '
+                "Only a restart leaves a final status."
+            ),
         ),
         (
             DedupConflictError("w", "i", "k"),
-            'Instance "i" of workflow "w" has another event under the dedup key "k". '
-            "The first one stands; send this one under a key of its own.",
+            (
+                'Instance "i" of workflow "w" has another event under the dedup key "k". '
+                "The first one stands; send this one under a key of its own."
+            ),
         ),
         (
             LeaseLostError(7, 3),
@@ -136,11 +149,8 @@ def test_every_error_is_a_reprise_error_and_control_flow_is_none():
 
 def test_control_flow_passes_by_except_exception():
     """KC-20."""
-    with pytest.raises(FailWorkflow) as failed:
-        try:
-            raise FailWorkflow("reason")
-        except Exception:
-            pytest.fail("a handler swallowed it")
+    with pytest.raises(FailWorkflow) as failed, contextlib.suppress(Exception):
+        raise FailWorkflow("reason")
     assert failed.value.message == "reason"
     assert (AbortWorkflow("r").reason, CompleteWorkflow({"a": 1}).output) == ("r", {"a": 1})
 

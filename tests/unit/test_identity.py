@@ -39,7 +39,7 @@ def test_a_good_instance_id(good):
 )  # fmt: skip
 def test_a_bad_instance_id(bad):
     """CF-79, LC-44."""
-    with pytest.raises(InvalidNameError, match="cannot be an instance's id. It needs 1 to 100 characters"):
+    with pytest.raises(InvalidNameError, match=r"cannot be an instance's id\. It needs 1 to 100 characters"):
         check_instance_id(bad)
 
 
@@ -47,7 +47,7 @@ def test_a_workflows_name_has_64_characters_at_most():
     assert check_workflow_name("w" * 64) == "w" * 64
     for bad in ["w" * 65, "", "a.b", "-a", "größe", "a\n", None]:
         with pytest.raises(
-            InvalidNameError, match="cannot be a workflow's name. It needs 1 to 64 characters"
+            InvalidNameError, match=r"cannot be a workflow's name\. It needs 1 to 64 characters"
         ):
             check_workflow_name(bad)
 
@@ -113,7 +113,10 @@ def test_once_is_always_the_first_occurrence():
     assert counter.take("do", "a").count == 3
 
 
-def key(workflow="w", id="i", generation=1, path=(StepIdentity(0, "do", "a", 1),), phase="do"):
+FIRST = StepIdentity(0, "do", "a", 1)
+
+
+def key(workflow="w", id="i", generation=1, path=(FIRST,), phase="do"):
     return idempotency_key(workflow, id, generation, path, phase)
 
 
