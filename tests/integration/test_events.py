@@ -143,9 +143,9 @@ def test_a_dedup_key_belongs_to_its_instance() -> None:
 def test_a_declared_event_is_validated_whoever_names_it() -> None:
     """LC-38: the sender's error, and nothing is delivered."""
     instance = row_of()
-    for type in (order_approved, "order-approved"):
+    for event_type in (order_approved, "order-approved"):
         with pytest.raises(InvalidParamsError) as caught:
-            instance.send_event(type, {"approved": "perhaps"})
+            instance.send_event(event_type, {"approved": "perhaps"})
         assert caught.value.errors[0]["path"] == "approved"
     instance.send_event(order_approved, Approval(approved=True))
     instance.send_event("order-approved", {"approved": False})

@@ -169,8 +169,8 @@ def test_a_wrong_id_starts_nothing(wrong: Any) -> None:
 
 @pytest.mark.django_db
 def test_ids_differ_by_case_and_by_workflow() -> None:
-    for id in ("a", "A", "0", "_ok", "9ok", "x" * 100):
-        assert tick.start(id=id).id == id
+    for good in ("a", "A", "0", "_ok", "9ok", "x" * 100):
+        assert tick.start(id=good).id == good
     assert nap.start({"seconds": 1}, id="a").id == "a"
     assert tick.get("a").key != tick.get("A").key
 
@@ -331,7 +331,7 @@ def test_batches_with_ids_in_common_do_not_deadlock() -> None:
 
     def start(number: int) -> int:
         order = ids if number % 2 else ids[::-1]
-        return len(tick.start_many([{"id": id} for id in order]).created)
+        return len(tick.start_many([{"id": one} for one in order]).created)
 
     results = together(8, start)
     assert [result for result in results if isinstance(result, Exception)] == []

@@ -60,7 +60,7 @@ async def nap(step: WorkflowStep, params: dict[str, int]) -> None:
 @workflow
 async def listen_for(step: WorkflowStep, params: list[str]) -> list[object]:
     """Wait for one event of each type, in order."""
-    return [(await step.wait_for_event(type)).payload for type in params]
+    return [(await step.wait_for_event(event_type)).payload for event_type in params]
 
 
 def reserve(items: list[Item]) -> int:
