@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import timedelta
 from random import Random
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
 from engine.replay import outcomes
 from engine.replay.history import AttemptRecord, StepRecord
-from engine.retry import backoff_delay, is_retryable
+from engine.retry import StepOptions, backoff_delay, is_retryable
 from engine.serialization import Stored
 from engine.states import AttemptStatus, StepStatus
 
@@ -27,7 +28,7 @@ def begin(cycle: Cycle, operation: DoOperation) -> None:
     """Go on from what is recorded: a first attempt, the next one after a loss, or the rest of a back-off."""
     record = operation.record
     if not record.is_recorded:
-        record.options = json.dumps(operation.options.to_json())
+        record.options = _options_json(operation.options)
         record.sensitive = operation.options.sensitive
     close_lost(cycle, record)
     if record.convicted >= MAX_CONVICTIONS:
@@ -181,6 +182,11 @@ def drop(cycle: Cycle, record: StepRecord) -> None:
 def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:
     attempt.status = status
     attempt.finished_us = cycle.host.now_us()
+
+
+@functools.lru_cache(maxsize=1024)
+def _options_json(options: StepOptions) -> str:
+    return json.dumps(options.to_json())
 
 
 def _progress(cycle: Cycle) -> None:

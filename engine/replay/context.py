@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,13 +49,25 @@ class StepContext:
     workflow: str
     generation: int
     log: StepLog
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    identity: StepIdentity | None = None
+    identity: StepIdentity
+    _event: threading.Event | None = field(default=None, repr=False)
+    _is_cancelled: bool = field(default=False, repr=False)
+
+    @property
+    def cancelled(self) -> threading.Event:
+        # Made when asked for: few bodies ask, and an Event costs more than the rest of a context.
+        if self._event is None:
+            self._event = threading.Event()
+        if self._is_cancelled:
+            self._event.set()
+        return self._event
+
+    def cancel(self) -> None:
+        """Set `cancelled`. Called by the engine, maybe while the body's thread first asks for the event."""
+        self._is_cancelled = True
+        if self._event is not None:
+            self._event.set()
 
     @property
     def idempotency_key(self) -> str:
-        identity = self.identity or StepIdentity(0, "do", self.name, self.count)
-        return idempotency_key(self.workflow, self.instance_id, self.generation, (identity,))
-
-
-Callback = Callable[[], None]
+        return idempotency_key(self.workflow, self.instance_id, self.generation, (self.identity,))

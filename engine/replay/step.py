@@ -14,7 +14,7 @@ from engine import identity
 from engine.durations import parse_duration
 from engine.error_record import cut
 from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
-from engine.identity import check_event_type, check_step_name, seeded_random
+from engine.identity import check_event_type, check_step_name
 from engine.registry import Event, ReceivedEvent
 from engine.replay import outcomes
 from engine.replay.context import StepLog
@@ -51,9 +51,7 @@ class WorkflowStep:
         self._cycle = cycle
         self._facts = cycle.claimed
         self._defaults = cycle.workflow.step_defaults
-        seed = (self._facts.workflow, self._facts.id, self._facts.generation)
-        self.random: Random = seeded_random(*seed)
-        self._seed, self._uuids = identity.seed(*seed), 0
+        self._uuids = 0
         self.log = StepLog(cycle.say)
 
     # Facts
@@ -78,6 +76,19 @@ class WorkflowStep:
         """Return a UUID that is the same on every replay."""
         self._uuids += 1
         return identity.seeded_uuid4(self._seed, self._uuids)
+
+    @functools.cached_property
+    def random(self) -> Random:
+        """A random number generator that says the same on every replay."""
+        return identity.seeded_random(*self._origin)
+
+    @functools.cached_property
+    def _seed(self) -> str:
+        return identity.seed(*self._origin)
+
+    @property
+    def _origin(self) -> tuple[str, str, int]:
+        return self._facts.workflow, self._facts.id, self._facts.generation
 
     # Work
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,7 @@ class Bodies:
     def __init__(self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int]) -> None:
         self._loop = loop
         self._now_us = now_us
+        self._thread = threading.get_ident()
         self.threads = Threads(SYNC_BODIES)
         self._contexts = [ThreadSensitiveContext() for _ in range(ORM_CONTEXTS)]
         self._turn = 0
@@ -77,7 +79,7 @@ class Bodies:
         """Cancel an async body; tell a sync one by `ctx.cancelled`."""
         running = self._running.get(_key(cycle, attempt))
         if running is not None:
-            running.context.cancelled.set()
+            running.context.cancel()
             if running.task is not None:
                 running.task.cancel()
 
@@ -148,7 +150,7 @@ class Bodies:
     # Settling
 
     def _time_out(self, running: Running) -> None:
-        running.context.cancelled.set()
+        running.context.cancel()
         if running.in_thread:
             running.is_stuck = True
             self.threads.stuck += 1
@@ -206,8 +208,14 @@ class Bodies:
         record, claimed = operation.record, cycle.claimed
 
         def say(level: str, message: str, fields: dict[str, Any]) -> None:
-            line = outcomes.log_line(level, message, fields, self._now_us())
-            self._from_thread(cycle.add_log, LogLine(*line, step_seq=record.seq, attempt=attempt.number))
+            text = outcomes.log_line(level, message, fields, self._now_us())
+            line = LogLine(*text, step_seq=record.seq, attempt=attempt.number)
+            if threading.get_ident() == self._thread:
+                cycle.add_log(
+                    line
+                )  # at once: the body may end, and its instance leave, before the loop turns
+            else:
+                self._from_thread(cycle.add_log, line)
 
         return StepContext(
             attempt=attempt.number,

@@ -74,7 +74,7 @@ class Peer(common.Adapter):
 def _environment() -> dict[str, str]:
     return {
         "DATABASE_URL": pg.url(DATABASE),
-        "REPRISE_HOME": os.path.join(common.STATE, "reprise-home"),
+        "REPRISE_HOME": str(Path(common.STATE) / "reprise-home"),
         "REPRISE_APPS": "tests.bench",
         "REPRISE_ROLE": "cluster",
         "DJANGO_SETTINGS_MODULE": "studio.settings",

@@ -32,7 +32,7 @@ class Inst(TypedDict):
 probe: dict[str, Any] = {}
 
 
-async def link(inst: str, i: int, size: int, ms: int, marked: bool) -> Any:  # noqa: FBT001 - positional through step.do
+async def link(inst: str, i: int, size: int, ms: int, marked: bool) -> Any:
     if marked:
         probe["mark"]("s", inst, i)
     if ms:
