@@ -140,7 +140,8 @@ def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tu
 
 def _origin(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+    is_whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
+    if not is_whole or "*" in text or "@" in text:
         raise SettingError(
             f'REPRISE_ORIGIN holds "{text}": it takes a scheme, a host and maybe a port, as https://studio.example.'
         )

@@ -1,0 +1,164 @@
+"""What the server takes in: real bytes to a real daphne."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from studio.supervisor.address import answers
+from tests.live import LiveStack, free_port
+from tests.processes import marked
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+LIMIT = settings.REPRISE_MAX_BODY_BYTES
+MEBIBYTE = 1024 * 1024
+
+
+def _talk(stack: LiveStack, head: str, body: bytes = b"", *, repeat: int = 1, timeout: float = 20) -> bytes:
+    """Send a request, its body `repeat` times, and read to the end of the answer or the connection."""
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=timeout) as connection:
+        connection.sendall(f"{head}\r\nHost: 127.0.0.1:{stack.port}\r\nConnection: close\r\n\r\n".encode())
+        try:
+            for _ in range(repeat if body else 0):
+                connection.sendall(body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        answer = b""
+        try:
+            while chunk := connection.recv(65536):
+                answer += chunk
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def _status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def _web_memory(stack: LiveStack) -> int:
+    (pid,) = [pid for pid, command in marked(stack.run).items() if "daphne" in command]
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(live_stack: LiveStack) -> None:
+    answer = _talk(live_stack, f"POST /sign-in/ HTTP/1.1\r\nContent-Length: {LIMIT + 1}")
+    assert _status(answer) == 413
+    assert b"frame-ancestors 'none'" in answer
+
+
+def test_four_hundred_mebibytes_cost_next_to_no_memory(live_stack: LiveStack) -> None:
+    _talk(live_stack, "GET /sign-in/ HTTP/1.1")
+    before = _web_memory(live_stack)
+    said = f"POST /sign-in/ HTTP/1.1\r\nContent-Length: {400 * MEBIBYTE}"
+    chunked = "POST /sign-in/ HTTP/1.1\r\nTransfer-Encoding: chunked"
+    chunk = b"%x\r\n%s\r\n" % (MEBIBYTE, b"x" * MEBIBYTE)
+
+    assert _status(_talk(live_stack, said, b"x" * MEBIBYTE, repeat=400)) == 413
+    assert _status(_talk(live_stack, chunked, chunk, repeat=400)) == 413
+    assert _web_memory(live_stack) - before < 50 * MEBIBYTE
+
+
+def test_a_length_that_is_too_short_starts_no_second_request(live_stack: LiveStack) -> None:
+    answer = _talk(live_stack, "POST /sign-in/ HTTP/1.1\r\nContent-Length: 1", b"x" * (2 * LIMIT))
+    assert answer.count(b"HTTP/1.1") == 1
+    assert _status(answer) == 403
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity"])
+def test_an_encoded_body_is_refused(live_stack: LiveStack, encoding: str) -> None:
+    head = f"POST /sign-in/ HTTP/1.1\r\nContent-Encoding: {encoding}\r\nContent-Length: 3"
+    assert _status(_talk(live_stack, head, b"abc")) == 415
+
+
+def test_no_continue_is_promised_for_a_body_that_is_refused(live_stack: LiveStack) -> None:
+    head = f"POST /sign-in/ HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: {LIMIT + 1}"
+    answer = _talk(live_stack, head)
+    assert _status(answer) == 413
+    assert b"100 Continue" not in answer
+
+
+@pytest.fixture
+def hasty_port() -> Iterator[int]:
+    """The port of a server that waits one second for a request."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "tests.platform.tiny_server", str(port)])
+    try:
+        deadline = time.monotonic() + 20
+        while not answers("127.0.0.1", port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    ],
+    ids=["body", "chunks", "headers"],
+)
+def test_a_slow_request_runs_out_of_time_and_hinders_nobody(hasty_port: int, start: bytes) -> None:
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=10) as slow:
+        slow.sendall(start)
+        with socket.create_connection(("127.0.0.1", hasty_port), timeout=10) as quick:
+            quick.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert _status(quick.recv(4096)) == 200
+        slow.settimeout(0.1)
+        answer = b""
+        while not answer:
+            slow.sendall(b"0")
+            try:
+                answer = slow.recv(4096)
+            except TimeoutError:
+                assert time.monotonic() - began < 10
+        assert _status(answer) == 408
+    assert time.monotonic() - began >= 1
+
+
+def _open_socket(stack: LiveStack, origin: str | None) -> int:
+    head = (
+        "GET /no-such-socket/ HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+    )
+    if origin is not None:
+        head += f"\r\nOrigin: {origin}"
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as connection:
+        connection.sendall(f"{head}\r\nHost: 127.0.0.1:{stack.port}\r\nConnection: Upgrade\r\n\r\n".encode())
+        return _status(connection.recv(4096))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        None,
+        "null",
+        "http://evil.example",
+        "http://127.0.0.1.evil.example",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+        "https://127.0.0.1:{port}",
+        "javascript://127.0.0.1:{port}",
+    ],
+)
+def test_a_socket_from_another_origin_is_refused(live_stack: LiveStack, origin: str | None) -> None:
+    text = origin.format(port=live_stack.port) if origin else None
+    assert _open_socket(live_stack, text) == 403
+
+
+def test_no_refusal_was_a_failure(live_stack: LiveStack) -> None:
+    assert _open_socket(live_stack, f"http://127.0.0.1:{live_stack.port}") == 403
+    assert "Traceback" not in live_stack.output()
