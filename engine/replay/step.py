@@ -265,7 +265,7 @@ def _received(declared: Event[Any] | None, text: str) -> ReceivedEvent[Any]:
     data = json.loads(text)
     payload = data["payload"]
     if declared is not None:
-        payload = declared.decode(json.dumps(payload))
+        payload = declared.decode(payload)
     return ReceivedEvent(data["type"], payload, data["sent_by"], outcomes.moment(data["received_us"]))
 
 
