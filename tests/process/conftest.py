@@ -7,9 +7,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from studio.embedded import EmbeddedServer
+from tests.conftest import home_directory
 from tests.live import PROJECT
+from tests.process.arena import Arena
 from tests.process.clusters import Cluster
 
 
@@ -55,3 +58,22 @@ def make_cluster(process_database: str, tmp_path: Path) -> Iterator[Callable[[],
 @pytest.fixture
 def cluster(make_cluster: Callable[[], Cluster]) -> Cluster:
     return make_cluster()
+
+
+@pytest.fixture(scope="session")
+def ground() -> Iterator[Arena]:
+    """The arena, opened once for the run."""
+    with home_directory() as home:
+        arena = Arena(home)
+        arena.open()
+        try:
+            yield arena
+        finally:
+            arena.close()
+
+
+@pytest.fixture
+def arena(ground: Arena, django_db_blocker: DjangoDbBlocker) -> Iterator[Arena]:
+    """The arena for one test: empty before, checked after."""
+    with django_db_blocker.unblock(), ground.round():
+        yield ground

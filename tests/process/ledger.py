@@ -25,10 +25,15 @@ class Line:
     key: str
 
 
+def path() -> Path:
+    """Return where this process's ledger is."""
+    return Path(os.environ[VARIABLE])
+
+
 def write(what: str, *, instance: str, step: str = "", attempt: int = 0, key: str = "") -> None:
     """Append one line; short lines are appended whole, also by processes that are killed."""
     line = Line(what, time.monotonic(), os.getpid(), instance, step, attempt, key)
-    descriptor = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    descriptor = os.open(path(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, json.dumps(vars(line)).encode() + b"\n")
     finally:
@@ -40,6 +45,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._read = 0
 
     def clear(self) -> None:
         self.path.write_bytes(b"")
@@ -48,6 +54,15 @@ class Ledger:
         """Return the lines whose fields have these values, in the order of writing."""
         lines = [Line(**json.loads(text)) for text in self.path.read_text().splitlines()]
         return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
+
+    def new_lines(self) -> list[Line]:
+        """Return the whole lines that were written since the last call."""
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read += len(whole)
+        return [Line(**json.loads(line)) for line in whole.splitlines()]
 
     def wait_for(self, seconds: float = 10, **wanted: Any) -> Line:
         """Wait for such a line and return it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.core.management import call_command
 from django.db import Error, connection, transaction
 
 from engine.models import Instance
-from engine.worker import shift
+from engine.worker import heart, shift
 from tests.process import ledger
 from tests.process.workflows import program
 
@@ -22,9 +23,10 @@ def migrate() -> None:
     call_command("migrate", verbosity=0)
 
 
-def worker(*, name: str, slots: int, lease: float) -> None:
+def worker(*, name: str, slots: int, lease: float, stall: float = heart.STALL_SECONDS) -> None:
     """A shift in a process of its own, until SIGTERM."""
     settings.REPRISE_LEASE = lease
+    heart.STALL_SECONDS = stall
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     shift.run(slots=slots, name=name, should_stop=lambda: bool(asked), idle_seconds=3600, max_seconds=3600)
@@ -34,14 +36,12 @@ def sender(*, part: int, of: int, announced_by: str, type: str, latest: float) -
     """Follow the ledger; send an event to each instance of this part a moment after its body announced it."""
     rng = random.Random(part)
     due: list[tuple[float, str]] = []
-    place = 0
     log = ledger.Ledger(ledger.path())
     while True:
-        lines = log.lines(what="end", step=announced_by)
-        for number, line in enumerate(lines[place:], place):
-            if number % of == part:
+        for line in log.new_lines():
+            is_mine = zlib.crc32(line.instance.encode()) % of == part
+            if is_mine and (line.what, line.step) == ("end", announced_by):
                 due.append((line.at + rng.uniform(0, latest), line.instance))
-        place = len(lines)
         due.sort()
         while due and due[0][0] <= time.monotonic():
             _, instance = due.pop(0)

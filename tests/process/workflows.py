@@ -90,9 +90,7 @@ def run_into_death(seconds: list[float], ctx: StepContext) -> None:
 
 
 def note(what: str, ctx: StepContext) -> None:
-    ledger.write(
-        what, instance=ctx.instance_id, step=ctx.name, attempt=ctx.attempt, key=ctx.idempotency_key
-    )
+    ledger.write(what, instance=ctx.instance_id, step=ctx.name, attempt=ctx.attempt, key=ctx.idempotency_key)
 
 
 def _of_attempt(seconds: list[float], ctx: StepContext) -> float:

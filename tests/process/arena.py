@@ -1,0 +1,220 @@
+"""A database of their own for tests that kill, and the processes that work on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+from engine.models import Attempt, Instance, Step
+from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
+from studio.supervisor.mortal import dies_with_parent
+from tests.live import PROJECT
+from tests.process import invariants, ledger
+from tests.processes import MARK, marked
+
+TABLES = (
+    "engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log, engine_worker"
+)
+
+
+def wait_until(condition: Callable[[], Any], *, seconds: float = 10, what: str = "it") -> None:
+    ends_at = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends_at, f"{what} did not come true within {seconds} s"
+        time.sleep(0.01)
+
+
+class Arena:
+    """One PostgreSQL that may be crashed, one ledger, and forked parts that may be killed."""
+
+    def __init__(self, home: Path) -> None:
+        self.run = secrets.token_hex(8)
+        self.home = home
+        self.log = home / "output.log"
+        self.ledger = ledger.Ledger(home / "ledger")
+        self.server = EmbeddedServer(home)
+        kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
+        self.variables = {name: os.environ[name] for name in kept if name in os.environ} | {
+            "DJANGO_SETTINGS_MODULE": "tests.process.settings",
+            "REPRISE_HOME": str(home),
+            "REPRISE_APPS": "tests.process",
+            "REPRISE_ROLE": "cluster",
+            "PYTHONPATH": str(PROJECT),
+            ledger.VARIABLE: str(self.ledger.path),
+            MARK: self.run,
+        }
+
+    # Its life
+
+    def open(self) -> None:
+        self.server.start()
+        self.nursery = self.launch(
+            "-m", "tests.process.nursery", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._answer() == "ready"
+        migration = self.start("migrate")
+        wait_until(lambda: not is_alive(migration), seconds=60, what="the migration")
+
+    def close(self) -> None:
+        self.nursery.stdin.close()
+        self.nursery.wait(5)
+        self.nursery.stdout.close()
+        self.server.stop()
+
+    @contextmanager
+    def round(self) -> Iterator[None]:
+        """One test: it begins with nothing, may leave no process, and nothing wrong in the tables."""
+        self.ledger.clear()
+        self.log.write_bytes(b"")
+        with self.connect() as connection:
+            connection.execute(f"TRUNCATE {TABLES} CASCADE")
+        assert self.strays() == {}
+        with self._as_default_database():
+            try:
+                yield
+                assert self.violations() == {}
+            finally:
+                left = self.end_all()
+        assert left == {}, f"{left}\n{self.output()}"
+
+    @contextmanager
+    def _as_default_database(self) -> Iterator[None]:
+        """Let this process's own calls of the engine go to the arena."""
+        default = connections["default"]
+        default.close()
+        before = dict(default.settings_dict)
+        place = {
+            "NAME": DATABASE,
+            "USER": USER,
+            "HOST": str(socket_dir(self.home)),
+            "PORT": "",
+            "PASSWORD": "",
+        }
+        default.settings_dict.update(place)
+        try:
+            yield
+        finally:
+            default.close()
+            default.settings_dict.update(before)
+
+    # Processes
+
+    def launch(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Run Python with these arguments in the arena's environment; its output goes to the arena's log."""
+        variables = options.pop("variables", {})
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=PROJECT,
+                env=self.variables | variables,
+                stdin=options.pop("stdin", subprocess.DEVNULL),
+                stdout=options.pop("stdout", log),
+                stderr=log,
+                preexec_fn=dies_with_parent(signal.SIGTERM),
+            )
+
+    def start(self, part: str, **options: Any) -> int:
+        """Fork a process that does what the function of that name in `parts` does; return its id."""
+        order = json.dumps({"part": part, "options": options})
+        self.nursery.stdin.write(order.encode() + b"\n")
+        self.nursery.stdin.flush()
+        return int(self._answer())
+
+    def worker(self, name: str = "one", *, slots: int = 64, lease: float = 30) -> int:
+        return self.start("worker", name=name, slots=slots, lease=lease)
+
+    def _answer(self) -> str:
+        answer: bytes = self.nursery.stdout.readline()
+        assert answer, f"the nursery is gone:\n{self.output()}"
+        return answer.decode().strip()
+
+    def strays(self) -> dict[int, str]:
+        """Return the processes that belong to nobody any more."""
+        return {pid: command for pid, command in marked(self.run).items() if pid != self.nursery.pid}
+
+    def end_all(self) -> dict[int, str]:
+        """End the parts; return those that do not end when they are told to."""
+        for sign, patience in ((signal.SIGCONT, 0.0), (signal.SIGTERM, 15.0)):
+            for pid in self.strays():
+                send(pid, sign)
+            ends_at = time.monotonic() + patience
+            while self.strays() and time.monotonic() < ends_at:
+                time.sleep(0.02)
+        left = self.strays()
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        return left
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    # The database
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(self.server.dsn(), autocommit=True)
+
+    def violations(self) -> dict[str, list[tuple[object, ...]]]:
+        with self.connect() as connection:
+            return invariants.violations(connection)
+
+    def crash_database(self, sign: signal.Signals) -> float:
+        """Stop the server at once (SIGQUIT, as a crash does) or fast (SIGINT); return when it answered again."""
+        assert self.server.process is not None
+        self.server.process.send_signal(sign)
+        self.server.process.wait(20)
+        self.server.start()
+        connections["default"].close()
+        return time.monotonic()
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def send(pid: int, sign: signal.Signals) -> None:
+    try:
+        os.kill(pid, sign)
+    except ProcessLookupError:
+        return
+
+
+def kill(pid: int) -> None:
+    """Kill a process and wait until it is gone."""
+    send(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), seconds=5, what="the end of a killed process")
+
+
+def attempts(instance: Instance, step: str) -> list[tuple[int, str]]:
+    """Return the attempts at a step, as (number, status)."""
+    (seq,) = Step.objects.filter(instance=instance, name=step).values_list("seq", flat=True)
+    rows = Attempt.objects.filter(instance=instance, step_seq=seq).order_by("number")
+    return list(rows.values_list("number", "status"))
+
+
+def wait_for(instances: list[Instance], *statuses: str, seconds: float = 10) -> None:
+    """Wait until all have one of the statuses; by default, until all are complete."""
+    wanted = statuses or ("complete",)
+    keys = [instance.key for instance in instances]
+
+    def others() -> dict[str, str]:
+        rows = Instance.objects.filter(key__in=keys).exclude(status__in=wanted)
+        return {row.id: f"{row.status} {row.waiting_for} {row.error or ''}" for row in rows}
+
+    ends_at = time.monotonic() + seconds
+    while left := others():
+        assert time.monotonic() < ends_at, (
+            f"{len(left)} not {wanted} after {seconds} s: {list(left.items())[:5]}"
+        )
+        time.sleep(0.01)

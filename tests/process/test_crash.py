@@ -1,0 +1,94 @@
+"""SIGKILL of a worker in the middle of bodies: the instance goes on elsewhere, and what was done stays done."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+
+import pytest
+
+from engine.models import Attempt, Instance, Step
+from tests.process.arena import Arena, attempts, kill, wait_for, wait_until
+from tests.process.workflows import Op, block, program, sleep, together, work
+
+pytestmark = [pytest.mark.process]
+
+RECOVERY_SECONDS = 2.0
+LONG = 60.0
+
+
+def ends(arena: Arena, instance: Instance) -> Counter[str]:
+    return Counter(line.step for line in arena.ledger.lines(what="end", instance=instance.id))
+
+
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("body", [work, block], ids=["async", "sync"])
+def test_killed_body_runs_again_elsewhere_and_completed_steps_do_not(
+    arena: Arena, body: object, turn: int
+) -> None:
+    first = arena.worker("first")
+    instance = program.start([work("before"), body("long", LONG, 0), work("after")])
+    begun = arena.ledger.wait_for(what="start", step="long")
+    time.sleep(random.Random(turn).uniform(0, 0.2))
+
+    killed_at = time.monotonic()
+    kill(first)
+    arena.worker("second")  # as a cluster's sentinel does
+
+    again = arena.ledger.wait_for(what="start", step="long", attempt=2)
+    assert again.at - killed_at < RECOVERY_SECONDS
+    assert again.pid != begun.pid == first
+    assert again.key == begun.key
+    wait_for([instance])
+    assert instance.refresh().output == [1, 2, 1]
+    assert ends(arena, instance) == {"before": 1, "long": 1, "after": 1}
+    assert attempts(instance, "long") == [(1, "lost"), (2, "complete")]
+    assert attempts(instance, "before") == attempts(instance, "after") == [(1, "complete")]
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_worker_killed_amid_a_gather_repeats_only_the_open_branches(arena: Arena, turn: int) -> None:
+    first = arena.worker("first")
+    branches = [work("done"), block("done too"), work("open", LONG, 0.05), block("open too", LONG, 0.05)]
+    instance = program.start([together(*branches, sleep("nap", 0.2)), work("after")])
+    arena.ledger.wait_for(what="start", step="open")
+    arena.ledger.wait_for(what="start", step="open too")
+    wait_until(lambda: Step.objects.filter(instance=instance, status="complete").count() >= 2)
+    time.sleep(random.Random(turn).uniform(0, 0.3))
+
+    kill(first)
+    arena.worker("second")
+
+    wait_for([instance])
+    assert instance.refresh().output == [[1, 1, 2, 2, None], 1]
+    assert ends(arena, instance) == {"done": 1, "done too": 1, "open": 1, "open too": 1, "after": 1}
+    assert attempts(instance, "open") == attempts(instance, "open too") == [(1, "lost"), (2, "complete")]
+
+
+def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena: Arena) -> None:
+    """Twenty short steps, and a new worker for every one killed on the way."""
+    steps: list[Op] = [(work if number % 2 else block)(f"step {number}", 0.01) for number in range(20)]
+    instances = program.start_many([{"params": steps}] * 10).created
+    rng = random.Random(7)
+    recorded: dict[tuple[int, str], str] = {}
+    worker = arena.worker("w0")
+    for number in range(1, 9):
+        time.sleep(rng.uniform(0.1, 0.3))
+        kill(worker)
+        now = finished_steps()
+        assert recorded.items() <= now.items()
+        recorded = now
+        worker = arena.worker(f"w{number}")
+
+    wait_for(instances, seconds=20)
+    assert recorded.items() <= finished_steps().items()
+    started = Counter((line.instance, line.step, line.attempt) for line in arena.ledger.lines(what="start"))
+    assert set(started.values()) == {1}
+    assert Attempt.objects.filter(status="lost").count() > 8
+    assert not Instance.objects.filter(isolated=True).exists()
+
+
+def finished_steps() -> dict[tuple[int, str], str]:
+    rows = Step.objects.filter(status="complete")
+    return {(key, name): str(at) for key, name, at in rows.values_list("instance_id", "name", "finished_at")}

@@ -1,0 +1,90 @@
+"""A worker that is stopped past its lease and wakes up: it can change nothing, and goes on living usefully."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.process.arena import Arena, is_alive, kill, send, wait_for, wait_until
+from tests.process.workflows import block, program, together, work
+
+pytestmark = [pytest.mark.process]
+
+LEASE = 1.2
+BODY = 0.8  # ends while its worker is stopped, so that the zombie wakes up with results in its hands
+
+EVERYTHING = ("engine_instance", "engine_step", "engine_attempt", "engine_event", "engine_log")
+
+
+def tables(arena: Arena) -> dict[str, list[tuple[object, ...]]]:
+    with arena.connect() as connection:
+        return {
+            table: connection.execute(f"SELECT t::text FROM {table} t ORDER BY 1").fetchall()
+            for table in EVERYTHING
+        }
+
+
+def test_late_writes_of_a_stopped_worker_are_refused_and_it_works_on(arena: Arena) -> None:
+    zombie = arena.worker("zombie", lease=LEASE)
+    programs = [[body("first", BODY, 0), work("second")] for body in (work, block) for _ in range(5)]
+    programs += [[together(work("left", BODY, 0), block("right", BODY, 0)), work("second")]]
+    instances = program.start_many([{"params": one} for one in programs]).created
+    wait_until(lambda: len(arena.ledger.lines(what="start")) == 12)
+
+    send(zombie, signal.SIGSTOP)
+    time.sleep(LEASE)  # the only way to let a lease of the database's clock pass
+    other = arena.worker("other", lease=LEASE)
+    wait_for(instances)
+    before = tables(arena)
+    ended_before = len(arena.ledger.lines(what="end", pid=zombie))
+    send(zombie, signal.SIGCONT)
+    wait_until(lambda: "fenced" in arena.output(), what="a refused write")
+    # Its threads cannot be killed: what they still do must not count.
+    wait_until(lambda: len(arena.ledger.lines(what="end", pid=zombie)) >= ended_before + 6)
+
+    kill(other)
+    late = program.start([work("late"), block("too")])
+    wait_for([late])
+    assert {line.pid for line in arena.ledger.lines(instance=late.id)} == {zombie}
+    late.delete()
+    assert tables(arena) == before
+    assert {line.attempt for line in arena.ledger.lines(what="start", pid=other, step="first")} == {2}
+
+
+def test_worker_whose_process_was_stopped_for_long_is_not_taken_for_one_that_hangs(arena: Arena) -> None:
+    """Stopped, or a machine asleep, for longer than a loop may stand still."""
+    worker = arena.start("worker", name="sleeper", slots=4, lease=30, stall=1.5)
+    instance = program.start([work("long", 4)])
+    arena.ledger.wait_for(what="start", step="long")
+
+    send(worker, signal.SIGSTOP)
+    time.sleep(4)
+    send(worker, signal.SIGCONT)
+
+    wait_for([instance])
+    assert is_alive(worker)
+    assert {line.attempt for line in arena.ledger.lines(step="long")} == {1}
+
+
+def test_survivor_takes_over_what_a_worker_left_without_a_word(arena: Arena) -> None:
+    """As after the loss of a machine: nobody tells, nobody comes in its place."""
+    survivor = arena.worker("survivor")
+    wait_until(lambda: "survivor" in _sessions(arena))
+    first = arena.worker("first")
+    send(survivor, signal.SIGSTOP)
+    instance = program.start([work("long", 60, 0)])
+    arena.ledger.wait_for(what="start", step="long")
+    send(survivor, signal.SIGCONT)
+
+    kill(first)
+
+    wait_for([instance], seconds=7)
+    assert arena.ledger.lines(what="start", attempt=2)[0].pid == survivor
+
+
+def _sessions(arena: Arena) -> str:
+    with arena.connect() as connection:
+        rows = connection.execute("SELECT application_name FROM pg_stat_activity").fetchall()
+    return " ".join(name for (name,) in rows)
