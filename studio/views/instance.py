@@ -34,5 +34,5 @@ def instance_page(
         draw_instance(found, role_of(request.user)),
         topic=f"topic=instance:{found.instance.key}",
         status=status,
-        **{"d": found, "instance": found.instance, "token": new_token(), **context},
+        **{"event_type": next(iter(found.wanted_events), ""), "d": found, "instance": found.instance, "token": new_token(), **context},
     )

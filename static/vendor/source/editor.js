@@ -32,6 +32,17 @@ const colours = HighlightStyle.define([
   { tag: tags.invalid, color: "var(--errored-fg)" },
 ]);
 
+// Chromium itself would keep the colour of text that is typed over, in a style attribute that a strict CSP reports.
+const typeOver = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== "insertText" || event.data == null || view.state.readOnly) return false;
+    if (view.state.selection.ranges.every((range) => range.empty)) return false;
+    event.preventDefault();
+    view.dispatch(view.state.update(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true }));
+    return true;
+  },
+});
+
 // A shadow root makes CodeMirror use adopted style sheets, which a strict CSP allows; in the document it would write <style>.
 function mount(host, { doc = "", label = "JSON", readOnly = false, onChange = () => {}, onSubmit = () => {} } = {}) {
   const root = host.shadowRoot || host.attachShadow({ mode: "open" });
@@ -44,6 +55,7 @@ function mount(host, { doc = "", label = "JSON", readOnly = false, onChange = ()
         lineNumbers(), foldGutter(), lintGutter(), highlightSpecialChars(), history(), drawSelection(), indentOnInput(),
         bracketMatching(), highlightActiveLine(), json(), indentUnit.of("  "), theme, syntaxHighlighting(colours),
         EditorView.lineWrapping, EditorState.readOnly.of(readOnly),
+        typeOver,
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", autocapitalize: "off" }),
         keymap.of([{ key: "Mod-Enter", run: () => { onSubmit(); return true; } }, ...defaultKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
         EditorView.updateListener.of((update) => { if (update.docChanged) onChange(update.state.doc.toString()); }),
