@@ -118,3 +118,26 @@ def own_registry() -> Iterator[None]:
     for mapping, before in known:
         mapping.clear()
         mapping.update(before)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def engine_db(_quick_flush: None, transactional_db: None) -> None:
+    """The test's database, with commits that a shift sees; the engine's tables are empty again after it."""
+
+
+@pytest.fixture
+def _quick_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty the engine's tables only.
+
+    Django empties every table there is and fills in permissions anew, for each of a few hundred short stories.
+    """
+    from django.apps import apps
+    from django.db import connection
+    from django.test import TransactionTestCase
+
+    def truncate(case: object) -> None:
+        tables = ", ".join(model._meta.db_table for model in apps.get_app_config("engine").get_models())
+        with connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {tables} CASCADE")
+
+    monkeypatch.setattr(TransactionTestCase, "_fixture_teardown", truncate)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from django.db import connections
 
+from engine import notify
 from engine.models import Instance
 from engine.worker import shift
 
@@ -33,6 +34,7 @@ def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
         yield
     finally:
         stop.set()
+        notify.wake()  # or it would see it at its next tick
         thread.join(timeout=30)
         assert not thread.is_alive(), "the shift did not stop"
         assert failures == []

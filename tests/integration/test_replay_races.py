@@ -1,4 +1,4 @@
-"""Answers of the database that overtake a cycle: driven by hand, flush by flush, in an order that chance seldom brings."""
+"""Answers of the database that overtake a cycle: driven by hand, flush by flush, in orders that chance seldom brings."""
 
 from __future__ import annotations
 
