@@ -22,7 +22,7 @@ check: env-test ## Format, lint, types, imports, templates, settings, migrations
 fmt: env-test ## Format code and templates
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix-only --quiet .
-	@find templates studio -name '*.html' -exec $(PY) -m djade {} + || true
+	@find templates studio -name '*.html' -exec .venv/bin/djade {} + || true
 
 env: env-test ## Make .venv with everything, without running anything
 

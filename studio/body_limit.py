@@ -1,15 +1,15 @@
 """The largest body that the application takes, under any ASGI server; daphne's own intake is in `studio.intake`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-Message = dict[str, Any]
+Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+Application = Callable[..., Awaitable[None]]
 
 
-class _TooLarge(Exception):  # noqa: N818
+class _TooLarge(Exception):
     pass
 
 

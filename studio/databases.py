@@ -51,7 +51,9 @@ def _from_url(url: str) -> dict[str, Any]:
             "DATABASE_URL cannot be read. It looks like postgresql://user:password@host:5432/name."
         ) from error
     if database["ENGINE"] != POSTGRESQL:
-        raise SettingError("DATABASE_URL has to name a PostgreSQL (15 or newer), as postgresql://user:password@host:5432/name.")
+        raise SettingError(
+            "DATABASE_URL has to name a PostgreSQL (15 or newer), as postgresql://user:password@host:5432/name."
+        )
     return database
 
 

@@ -110,7 +110,7 @@ def _make_secret(home: Path, path: Path) -> None:
     home.mkdir(parents=True, exist_ok=True)
     draft = home / f".secret_key.{os.getpid()}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(64))
     try:
         # link, not rename: of two first starts at once, both must end up with the same key.
@@ -140,7 +140,9 @@ def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tu
 
 def _origin(text: str) -> str:
     parts = urlsplit(text)
-    is_whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
+    is_whole = (
+        parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
+    )
     if not is_whole or "*" in text or "@" in text:
         raise SettingError(
             f'REPRISE_ORIGIN holds "{text}": it takes a scheme, a host and maybe a port, as https://studio.example.'

@@ -6,6 +6,7 @@ the server starts.
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -35,7 +36,7 @@ def limit_daphne(limits: Limits) -> None:
 
     LimitedRequest.limits = limits
 
-    class LimitedFactory(HTTPFactory):  # type: ignore[misc]
+    class LimitedFactory(HTTPFactory):
         def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  Twisted's name
             protocol = super().buildProtocol(addr)
             protocol.requestFactory = LimitedRequest
@@ -45,7 +46,7 @@ def limit_daphne(limits: Limits) -> None:
     daphne.server.HTTPFactory = LimitedFactory
 
 
-class _LimitedRequest(WebRequest):  # type: ignore[misc]
+class _LimitedRequest(WebRequest):
     """Answers 413, 415 or 408 by itself, throws the rest of the body away and closes the connection."""
 
     limits: Limits
@@ -84,7 +85,8 @@ class _LimitedRequest(WebRequest):  # type: ignore[misc]
 
     def _refuse_large(self) -> None:
         self._refuse(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body may have {self.limits.max_body_bytes} bytes at most."
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The body may have {self.limits.max_body_bytes} bytes at most.",
         )
 
     def _refuse_slow(self) -> None:
@@ -115,7 +117,5 @@ class _LimitedRequest(WebRequest):  # type: ignore[misc]
         self.deadline = reactor.callLater(LINGER_SECONDS, self.channel.loseConnection)
 
     def _stop_clock(self) -> None:
-        try:
+        with suppress(AlreadyCalled, AlreadyCancelled):
             self.deadline.cancel()
-        except (AlreadyCalled, AlreadyCancelled):
-            pass

@@ -41,7 +41,9 @@ class RequestIdMiddleware:
     async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
         token = request_id.set(secrets.token_hex(6))
         try:
-            response = await cast(Callable[[HttpRequest], Awaitable[HttpResponse]], self.get_response)(request)
+            response = await cast(Callable[[HttpRequest], Awaitable[HttpResponse]], self.get_response)(
+                request
+            )
             response["X-Request-Id"] = request_id.get()
             return response
         finally:
@@ -55,9 +57,12 @@ class RequestIdFilter(logging.Filter):
 
 
 class OneLineFormatter(logging.Formatter):
-    """Escape control characters of a message, so that data cannot write a line of its own; tracebacks stay as they are."""
+    """Escape control characters of a message, so that data cannot write a line of its own.
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
+    Tracebacks stay as they are.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
         record.message = "".join(
             character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
             for character in record.message

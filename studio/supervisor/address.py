@@ -44,7 +44,9 @@ def _resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[obj
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise AddressError(f'HOST is "{host}", which is no address of this machine: {error.strerror}.') from None
+        raise AddressError(
+            f'HOST is "{host}", which is no address of this machine: {error.strerror}.'
+        ) from None
     return [(family, address) for family, _, _, _, address in found[:1]]
 
 
@@ -55,7 +57,9 @@ def _explain(error: OSError, host: str, port: int) -> str:
             f"or choose another port: PORT={port + 1 if port < 65535 else 8000} make run"
         )
     if error.errno == errno.EACCES:
-        return f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 make run"
+        return (
+            f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 make run"
+        )
     if error.errno == errno.EADDRNOTAVAIL:
         return f'HOST is "{host}", which is no address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of them.'
     return f"Cannot listen on {host} port {port}: {error.strerror}."

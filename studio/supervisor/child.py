@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from studio.supervisor.mortal import dies_with_parent
@@ -91,11 +92,9 @@ class Child:
 
     def _kill_group(self) -> None:
         assert self.process is not None
-        try:
-            # The group outlives its leader as long as anything of it runs.
+        # The group outlives its leader as long as anything of it runs.
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
     def _close(self) -> None:
         if self.process is not None and self.process.stdout is not None:

@@ -1,5 +1,6 @@
 """What the supervisor writes to the terminal: its own words, and its programs' lines with their name before them."""
 
+from contextlib import suppress
 from typing import TextIO
 
 NAME_WIDTH = 8
@@ -18,11 +19,11 @@ class Console:
 
     def say_once(self, account: str, password: str) -> None:
         """Show the made-up password; it is kept nowhere else."""
-        self.say(f"First account: {account}   one-time password: {password}   (shown only now; change it after signing in)")
+        self.say(
+            f"First account: {account}   one-time password: {password}   (shown only now; change it after signing in)"
+        )
 
     def _write(self, line: str) -> None:
-        try:
+        # Whoever reads our output may be gone; the programs go on.
+        with suppress(OSError):
             print(line, file=self.out, flush=True)
-        except OSError:
-            # Whoever read our output is gone; the programs go on.
-            pass

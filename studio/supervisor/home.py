@@ -13,7 +13,7 @@ class AlreadyRunningError(Exception):
 def hold(home: Path, address: str) -> IO[str]:
     """Lock `home` for as long as the returned file is open; the kernel lets go when this process ends in any way."""
     home.mkdir(parents=True, exist_ok=True)
-    file = open(home / "studio.lock", "a+", encoding="utf-8")  # noqa: SIM115  the lock lives as long as the file
+    file = (home / "studio.lock").open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -58,7 +58,9 @@ def test_lists_are_read_without_blanks_and_empty_items() -> None:
         ({"DATABASE_URL": ""}, False),
     ],
 )
-def test_a_database_or_a_public_address_means_production(variables: dict[str, str], is_production: bool) -> None:
+def test_a_database_or_a_public_address_means_production(
+    variables: dict[str, str], is_production: bool
+) -> None:
     assert _read(**variables).is_production is is_production
 
 
@@ -132,7 +134,9 @@ def test_a_process_that_forks_keeps_connections_and_has_no_pool(role: str) -> No
     assert "options" not in database["OPTIONS"]
 
 
-@pytest.mark.parametrize("url", ["mysql://root:hush@db/work", "sqlite:///work.db", "hush", "redis://:hush@db/0"])
+@pytest.mark.parametrize(
+    "url", ["mysql://root:hush@db/work", "sqlite:///work.db", "hush", "redis://:hush@db/0"]
+)
 def test_a_database_that_is_not_postgresql_is_refused_without_repeating_the_url(url: str) -> None:
     with pytest.raises(SettingError, match="DATABASE_URL") as caught:
         default_database(_read(DATABASE_URL=url))

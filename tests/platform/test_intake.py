@@ -44,7 +44,9 @@ def _status(answer: bytes) -> int:
 
 def _web_memory(stack: LiveStack) -> int:
     (pid,) = [pid for pid, command in marked(stack.run).items() if "daphne" in command]
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    line = next(
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
     return int(line.split()[1]) * 1024
 
 
