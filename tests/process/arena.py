@@ -125,7 +125,7 @@ class Arena:
                 preexec_fn=dies_with_parent(signal.SIGTERM),
             )
 
-    def start(self, part: str, **options: Any) -> int:
+    def start(self, part: str, /, **options: Any) -> int:
         """Fork a process that does what the function of that name in `parts` does; return its id."""
         order = json.dumps({"part": part, "options": options})
         self.nursery.stdin.write(order.encode() + b"\n")

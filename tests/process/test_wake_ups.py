@@ -1,0 +1,95 @@
+"""No wake-up is lost between a sender and an instance that parks, and no sender holds up the neighbours."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.models import Event, Instance
+from tests.process.arena import Arena, wait_for
+from tests.process.workflows import event, program, sleep, work
+
+pytestmark = [pytest.mark.process]
+
+INSTANCES = 300
+SENDERS = 3
+PARKING_SECONDS = 0.02
+
+# A wake-up that got lost would be made good by the sweep of the shift, every 5 s, or never.
+BEFORE_ANY_SWEEP = 2.5
+
+
+def test_events_sent_while_instances_park_wake_every_one_of_them(arena: Arena) -> None:
+    for name in ("one", "two"):
+        arena.worker(name)
+    for part in range(SENDERS):
+        options = {"announced_by": "ready", "type": "go", "latest": PARKING_SECONDS}
+        arena.start("sender", part=part, of=SENDERS, **options)
+    steps = [work("ready"), event("go"), work("done")]
+
+    instances = program.start_many([{"params": steps}] * INSTANCES).created
+
+    wait_for(instances, seconds=30)
+    assert Event.objects.filter(state="consumed").count() == INSTANCES
+    outputs = Instance.objects.values_list("id", "output")
+    assert dict(outputs) == {one.id: [1, one.id, 1] for one in instances}
+    assert max(waits(arena)) < BEFORE_ANY_SWEEP
+    assert parked_before_their_event() > 0, "no instance parked: the test proves nothing"
+
+
+def waits(arena: Arena) -> list[float]:
+    """Return how long each instance took from its event to its next body."""
+    sent = {line.instance: line.at for line in arena.ledger.lines(what="sent")}
+    return [line.at - sent[line.instance] for line in arena.ledger.lines(what="start", step="done")]
+
+
+def parked_before_their_event() -> int:
+    return Instance.objects.filter(fence__gt=1).count()
+
+
+def test_open_transaction_of_a_sender_delays_its_instance_only(arena: Arena) -> None:
+    arena.worker("one")
+    held = program.start([work("before"), event("go"), work("after")])
+    wait_for([held], "waiting")
+    busy = program.start([work("first", 0.4), work("second")])
+    arena.ledger.wait_for(what="start", instance=busy.id)
+    for instance in (held, busy):
+        arena.start("holder", instance=instance.id, type="go", seconds=2.5)
+        arena.ledger.wait_for(what="held", instance=instance.id)
+
+    began = time.monotonic()
+    neighbours = program.start_many([{"params": [work("a"), work("b"), work("c")]}] * 20).created
+    wait_for(neighbours)
+    assert time.monotonic() - began < 1
+    assert arena.ledger.lines(what="released") == []
+    assert arena.ledger.lines(what="start", instance=busy.id, step="second") == []
+
+    wait_for([held, busy])
+    released = arena.ledger.wait_for(what="released", instance=held.id)
+    assert arena.ledger.wait_for(what="start", instance=held.id, step="after").at - released.at < 1
+    assert arena.ledger.lines(what="start", instance=busy.id, step="second")[0].at - released.at < 1
+
+
+def test_due_instance_that_a_sender_holds_keeps_no_worker_busy(arena: Arena) -> None:
+    worker = arena.worker("one")
+    held = program.start([sleep("nap", 0.3), work("after")])
+    wait_for([held], "waiting")
+    arena.start("holder", instance=held.id, type="any", seconds=3)
+    arena.ledger.wait_for(what="held", instance=held.id)
+    time.sleep(0.5)  # until the sleep is over
+
+    before = cpu_seconds(worker)
+    time.sleep(2)
+
+    assert cpu_seconds(worker) - before < 0.5
+    assert arena.ledger.lines(what="released") == []
+    wait_for([held])
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    user, system = int(fields[11]), int(fields[12])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
