@@ -37,7 +37,7 @@ def begin(cycle: Cycle, operation: DoOperation) -> None:
             operation, error=outcomes.error_json(error, step=record.name, attempts=record.attempts)
         )
     elif record.status == StepStatus.WAITING:
-        cycle.wait_until(operation, record.wake_us)
+        cycle.wait_until(operation, record.wake_us, is_new=False)
     else:
         start(cycle, operation)
 

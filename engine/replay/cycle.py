@@ -13,100 +13,30 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import (
     ControlFlow,
     LimitError,
-    NonDeterminismError,
     WorkflowTimeoutError,
 )
 from engine.identity import Counter, StepIdentity
-from engine.replay import attempts, outcomes, waits
+from engine.replay import attempts, leaving, outcomes, waits
 from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, StepRecord
+from engine.replay.host import Claimed, Host, Phase
 from engine.replay.loop import HandlerLoop
 from engine.replay.operation import DoOperation, Operation, ProgressOperation, SleepOperation, WaitOperation
 from engine.replay.outcomes import Ending
 from engine.replay.step import WorkflowStep
+from engine.replay.timers import DEADLINE, Timers
 from engine.replay.writes import Leave, Writes
 from engine.serialization import JSON
-from engine.states import InstanceStatus, StepKind, StepStatus, WaitingFor
+from engine.states import InstanceStatus, StepKind, StepStatus
 
 if TYPE_CHECKING:
     import asyncio
 
     from engine.registry import Workflow
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """An instance as it was claimed: what its cycle needs of the row."""
-
-    key: int
-    workflow: str
-    id: str
-    generation: int
-    fence: int
-    signals: int
-    status: str
-    params: str
-    started_us: int
-    deadline_us: int | None
-    isolated: bool
-
-
-class Phase(Enum):
-    DRIVING = auto()
-    FREEZING = auto()  # pausing or draining: bodies finish, the handler is not driven on
-    ENDING = auto()  # the handler has ended: what is still open is being cancelled
-    LEAVING = auto()  # the last write is on its way
-    LEFT = auto()
-
-
-class Host(Protocol):
-    """What a cycle asks of the worker that holds it."""
-
-    name: str
-
-    def now_us(self) -> int:
-        """Return the database's time, not earlier than it is: for deadlines and records."""
-
-    def due_us(self) -> int:
-        """Return the database's time, not later than it is: to tell what is due."""
-
-    def poke(self, cycle: Cycle) -> None:
-        """Call `cycle.advance()` soon, once."""
-
-    def flush(self, cycle: Cycle) -> None:
-        """Write `cycle.writes` soon, and call `cycle.written()`."""
-
-    def call_at(self, cycle: Cycle, when_us: int) -> None:
-        """Poke the cycle at this time; replaces what was asked before."""
-
-    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
-        """Run the body and call `attempts.settle`."""
-
-    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
-        """Cancel an async body; set `ctx.cancelled` of a sync one."""
-
-    def ask_delay(
-        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
-    ) -> None:
-        """Call the delay function and then `attempts.back_off`."""
-
-    def read_events(self, cycle: Cycle) -> None:
-        """Read the events that came since and call `cycle.on_events`."""
-
-    def drive(self, cycle: Cycle) -> None:
-        """Call `cycle.loop.drain()`, interrupting a handler that does not return."""
-
-    def left(self, cycle: Cycle) -> None:
-        """Forget the cycle."""
-
-    def progressed(self, cycle: Cycle) -> None:
-        """Take note that an isolated instance got on."""
 
 
 class Cycle:
@@ -131,7 +61,7 @@ class Cycle:
         self.fresh: deque[Operation] = deque()  # called, not recorded, not started
         self.open: dict[int, Operation] = {}  # started, without an outcome
         self.arrived: deque[Operation] = deque()  # with a live outcome, not delivered
-        self.timers: list[tuple[int, int]] = []  # heap of (wake_us, seq); stale entries are skipped
+        self.timers = Timers(self.open)
         self.bodies: dict[int, AttemptRecord] = {}  # by step
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
         self.delaying: set[int] = set()  # steps whose delay function runs
@@ -146,24 +76,24 @@ class Cycle:
         self.is_recovering = False
         self.ending: Ending | None = None
         self.freezes_to = InstanceStatus.PAUSED
-        self._main: asyncio.Task[Any] | None = None
+        self.main: asyncio.Task[Any] | None = None
 
     # Entering
 
     def begin(self) -> None:
         """Start the handler from the top."""
         if self.claimed.status == InstanceStatus.WAITING_FOR_PAUSE:
-            self.freeze(InstanceStatus.PAUSED)
+            leaving.freeze(self, InstanceStatus.PAUSED)
             return
         step = WorkflowStep(self)
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()
         except Exception as error:  # noqa: BLE001 - the types are the user's: whatever validators raise
-            self.stick(outcomes.params_refused(error))
+            leaving.stick(self, outcomes.params_refused(error))
             return
-        self._main = self.loop.create_task(self.workflow.handler(step, *args))
+        self.main = self.loop.create_task(self.workflow.handler(step, *args))
         if self.claimed.deadline_us is not None:
-            heapq.heappush(self.timers, (self.claimed.deadline_us, 0))
+            self.timers.add(self.claimed.deadline_us, DEADLINE)
         self.host.poke(self)
 
     # Turning
@@ -173,9 +103,9 @@ class Cycle:
         if self.phase is Phase.DRIVING:
             self._turn()
         if self.phase is Phase.FREEZING and not self.bodies and not self.delaying:
-            self._leave(Leave(self.freezes_to))
+            leaving.leave(self, Leave(self.freezes_to))
         elif self.ending is not None and self.phase is Phase.ENDING and not self.bodies:
-            self._write_end(self.ending)
+            leaving.write_end(self, self.ending)
 
     def _turn(self) -> None:
         self._fire_timers()
@@ -189,11 +119,11 @@ class Cycle:
 
     def _has_ended(self) -> bool:
         if self.forced is not None:
-            self._end(self.forced)
+            leaving.end(self, self.forced)
         elif self.decided is not None:
-            self._end(outcomes.of_control_flow(self.decided, self.workflow))
-        elif self._main is not None and self._main.done():
-            self._end(outcomes.of_handler(self._main, self.workflow))
+            leaving.end(self, outcomes.of_control_flow(self.decided, self.workflow))
+        elif self.main is not None and self.main.done():
+            leaving.end(self, outcomes.of_handler(self.main, self.workflow))
         else:
             return False
         return True
@@ -227,7 +157,7 @@ class Cycle:
                     else operation.live.value
                 )
             except Exception as error:  # noqa: BLE001 - the types are the user's
-                self.stick(outcomes.output_refused(record, error))
+                leaving.stick(self, outcomes.output_refused(record, error))
                 return
             operation.set_result(value)
         else:
@@ -244,7 +174,7 @@ class Cycle:
 
     def _start(self, operation: Operation) -> None:
         record = operation.record
-        self._number(record)
+        self.number(record)
         self.open[record.seq] = operation
         match operation:
             case DoOperation():
@@ -256,7 +186,7 @@ class Cycle:
             case ProgressOperation():
                 self.conclude(operation, output=operation.output)
 
-    def _number(self, record: StepRecord) -> None:
+    def number(self, record: StepRecord) -> None:
         if not record.seq:
             self.history.last_seq += 1
             record.seq = self.history.last_seq
@@ -269,58 +199,39 @@ class Cycle:
             record.wake_us = until if until is not None else record.started_us + (operation.duration_us or 0)
             record.wake_is_fixed = until is not None
             record.status = StepStatus.WAITING
-        self.wait_until(operation, record.wake_us)
+        self.wait_until(operation, record.wake_us, is_new=not record.is_recorded)
 
     def _rest(self) -> None:
         """Nothing to give to the handler: wait for a body, or park."""
         if self.bodies or self.delaying or self.reading_events:
             self._arm()
         elif self.open:
-            self._leave(self._parking())
+            leaving.park(self)
         else:
-            self._end(outcomes.deadlock())
-
-    def _parking(self) -> Leave:
-        wake_us, waiting_for = None, WaitingFor.EVENT
-        while self.timers:
-            wake_us, seq = self.timers[0]
-            if seq == 0:
-                kinds = [wakes(self.open[seq]) for _, seq in sorted(self.timers)[1:] if seq in self.open]
-                waiting_for = kinds[0] if kinds else WaitingFor.EVENT
-                break
-            if seq in self.open and self.open[seq].record.wake_us == wake_us:
-                waiting_for = wakes(self.open[seq])
-                break
-            heapq.heappop(self.timers)
-            wake_us = None
-        return Leave(InstanceStatus.WAITING, waiting_for, wake_us, signals=self.signals)
+            leaving.end(self, outcomes.deadlock())
 
     # Timers
 
-    def wait_until(self, operation: Operation, when_us: int | None) -> None:
+    def wait_until(self, operation: Operation, when_us: int | None, *, is_new: bool = True) -> None:
         """Let the operation wait; when the time has come, `_fire_timers` sees to it."""
         record = operation.record
         record.wake_us = when_us
-        self.record(record)
+        if is_new:
+            self.record(record)
         if when_us is None:
             return
         if when_us <= self.host.due_us():
             self._fire(operation)
         else:
-            heapq.heappush(self.timers, (when_us, record.seq))
+            self.timers.add(when_us, record.seq)
 
     def _fire_timers(self) -> None:
-        if not self.timers:
-            return
-        now = self.host.due_us()
-        while self.timers and self.timers[0][0] <= now:
-            when, seq = heapq.heappop(self.timers)
-            if seq == 0:
-                self._end(outcomes.of_error(WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)))
+        for seq in self.timers.due(self.host.due_us()):
+            if seq == DEADLINE:
+                timeout = WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)
+                leaving.end(self, outcomes.of_error(timeout))
                 return
-            operation = self.open.get(seq)
-            if operation is not None and operation.record.wake_us == when:
-                self._fire(operation)
+            self._fire(self.open[seq])
 
     def _fire(self, operation: Operation) -> None:
         match operation:
@@ -332,12 +243,9 @@ class Cycle:
                 attempts.start(self, operation)
 
     def _arm(self) -> None:
-        while self.timers:
-            when, seq = self.timers[0]
-            if seq == 0 or (seq in self.open and self.open[seq].record.wake_us == when):
-                self.host.call_at(self, when)
-                return
-            heapq.heappop(self.timers)
+        coming = self.timers.next()
+        if coming is not None:
+            self.host.call_at(self, coming[0])
 
     # Called by WorkflowStep
 
@@ -409,7 +317,7 @@ class Cycle:
             return
         self.waits.pop(record.seq, None)
         attempts.drop(self, record)
-        self._cancel_record(record)
+        self.cancel_record(record)
 
     # Recording
 
@@ -440,7 +348,7 @@ class Cycle:
         self.record(record)
         self.host.poke(self)
 
-    def _cancel_record(self, record: StepRecord) -> None:
+    def cancel_record(self, record: StepRecord) -> None:
         record.status = StepStatus.CANCELLED
         record.wake_us = None
         record.finished_us = self.host.now_us()
@@ -453,7 +361,7 @@ class Cycle:
         its way then, and finds out by itself what the row says.
         """
         if leave is not None:
-            self._answer_to_leaving(status, signals, has_left=has_left)
+            leaving.answered(self, status, signals, has_left=has_left)
         else:
             self.on_signals(status, signals)
 
@@ -465,7 +373,7 @@ class Cycle:
             return
         self.signals = signals
         if status == InstanceStatus.WAITING_FOR_PAUSE:
-            self.freeze(InstanceStatus.PAUSED)
+            leaving.freeze(self, InstanceStatus.PAUSED)
         else:
             self.read_events()
 
@@ -486,117 +394,3 @@ class Cycle:
         waits.match(self)
         waits.expire_overdue(self)
         self.host.poke(self)
-
-    # Leaving
-
-    def freeze(self, to: InstanceStatus) -> None:
-        """Stop driving the handler; leave when the running bodies have ended: paused, or given back as queued."""
-        if self.phase is Phase.DRIVING:
-            self.phase = Phase.FREEZING
-            self.freezes_to = to
-            self.loop.shut()
-            self.host.poke(self)
-
-    def stick(self, error: NonDeterminismError) -> None:
-        """Pause with a reason: nothing runs and nothing is overwritten until code or operator changes."""
-        self._stop()
-        self._cancel_bodies()
-        self._leave(Leave(InstanceStatus.PAUSED, error=outcomes.error_json(error), insists=True))
-
-    def recover(self, error: Exception) -> None:
-        """The database refuses what this cycle writes, or the engine failed: end with that error, and only that."""
-        refused, self.writes = self.writes, Writes()
-        if self.is_recovering:
-            self.abandon()
-            return
-        self.is_recovering = True
-        self._stop()
-        self._cancel_bodies()
-        for record in [*self.history.steps.values(), *refused.steps.values()]:
-            if record.is_recorded and (not record.is_final or record.seq in refused.steps):
-                record.delivery = record.output = record.error = None
-                self._cancel_record(record)
-        self._leave(Leave(InstanceStatus.ERRORED, error=outcomes.error_json(error)))
-
-    def _stop(self) -> None:
-        """Drive the handler no more; its coroutines are closed."""
-        self.phase = Phase.LEAVING
-        self.loop.shut()
-
-    def abandon(self) -> None:
-        """The lease is lost: stop everything, write nothing."""
-        if self.phase is Phase.LEFT:
-            return
-        self.phase = Phase.LEFT
-        self.loop.shut()
-        for attempt in list(self.bodies.values()):
-            self.host.cancel_body(self, attempt)
-        self.bodies.clear()
-        self.writes = Writes()
-        self.host.left(self)
-
-    def give_back(self) -> None:
-        """The grace of a draining worker is over: cancel the bodies, spend no attempt, leave."""
-        self.freeze(InstanceStatus.QUEUED)
-        self._cancel_bodies()
-        self.delaying.clear()
-        self.host.poke(self)
-
-    def _cancel_bodies(self) -> None:
-        for seq, attempt in list(self.bodies.items()):
-            self.host.cancel_body(self, attempt)
-            attempts.cancel(self, seq, attempt)
-
-    def _end(self, ending: Ending) -> None:
-        """The handler has ended: cancel what is open, wait for bodies to let go, then write the outcome."""
-        self.phase = Phase.ENDING
-        self.ending = ending
-        self.loop.shut()
-        self._number_fresh()
-        self.deferred.clear()
-        for attempt in self.bodies.values():
-            self.host.cancel_body(self, attempt)
-        self.host.poke(self)
-
-    def _number_fresh(self) -> None:
-        """Calls that were never awaited long enough to start are recorded too, as cancelled."""
-        for operation in self.fresh:
-            if not operation.done():
-                self._number(operation.record)
-        self.fresh.clear()
-
-    def _write_end(self, ending: Ending) -> None:
-        for record in self.history.steps.values():
-            if record.seq and not record.is_final:
-                attempts.close_lost(self, record)
-                self._cancel_record(record)
-        self.open.clear()
-        self._leave(Leave(ending.status, output=ending.output, error=ending.error))
-
-    def _leave(self, leave: Leave) -> None:
-        self.phase = Phase.LEAVING
-        self.writes.leave = leave
-        self.host.flush(self)
-
-    def _answer_to_leaving(self, status: str, signals: int, *, has_left: bool) -> None:
-        if has_left:
-            self.phase = Phase.LEFT
-            self.loop.shut()
-            self.host.left(self)
-        elif self._main is None or self.loop.is_closed():
-            # A pause that was withdrawn: the handler is gone, so go on with a fresh replay.
-            self._leave(Leave(InstanceStatus.QUEUED))
-        else:
-            self.phase = Phase.DRIVING
-            self.on_signals(status, signals)
-            self.host.poke(self)
-
-
-def wakes(operation: Operation) -> WaitingFor:
-    match operation.record.kind:
-        case StepKind.SLEEP:
-            return WaitingFor.SLEEP
-        case StepKind.DO:
-            return WaitingFor.RETRY
-        case _:
-            return WaitingFor.EVENT

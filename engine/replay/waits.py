@@ -26,7 +26,7 @@ def begin(cycle: Cycle, operation: WaitOperation) -> None:
     cycle.waits[record.seq] = operation
     match(cycle)
     if record.seq in cycle.waits:
-        cycle.wait_until(operation, record.wake_us)
+        cycle.wait_until(operation, record.wake_us, is_new=not record.is_recorded)
 
 
 def match(cycle: Cycle) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 
 import psycopg
 
-from engine.replay.cycle import Cycle, Phase
+from engine.replay import leaving
+from engine.replay.cycle import Cycle
+from engine.replay.host import Phase
 from engine.replay.writes import Writes
 from engine.states import InstanceStatus
 from engine.worker import sql
@@ -95,7 +97,7 @@ class Journal:
                 self._again(cycle, writes)
             elif not answer[0]:
                 log.info("lease of %s lost: fenced", cycle.claimed.key)
-                cycle.abandon()
+                leaving.abandon(cycle)
             else:
                 _, status, signals, has_left = answer
                 _tell(cycle, writes, status, signals, has_left=has_left)
@@ -123,7 +125,7 @@ class Journal:
             return
         cycle, _ = batch[0]
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
-        cycle.recover(error)
+        leaving.recover(cycle, error)
 
     def _again(self, cycle: Cycle, writes: Writes) -> None:
         """A sender holds the row in an open transaction: write it later, with what came meanwhile."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 
-from engine.replay.cycle import Claimed
 from engine.replay.history import EventRecord, History
+from engine.replay.host import Claimed
 from engine.worker import rows, sql
 from engine.worker.clock import DatabaseClock
 from engine.worker.heart import lease_seconds

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring as quote
 from typing import Any
 
-from engine.replay.cycle import Claimed, Cycle
+from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, StepRecord
+from engine.replay.host import Claimed
 from engine.replay.writes import Writes
 from engine.states import StepStatus
 

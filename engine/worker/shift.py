@@ -17,8 +17,10 @@ from typing import Any
 import psycopg
 
 from engine.registry import workflows
-from engine.replay.cycle import Claimed, Cycle, Phase
+from engine.replay import leaving
+from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, History
+from engine.replay.host import Claimed, Phase
 from engine.replay.operation import DoOperation
 from engine.states import InstanceStatus
 from engine.worker.attempt import Bodies
@@ -131,7 +133,7 @@ class Shift:
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
         """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
-            cycle.abandon()
+            leaving.abandon(cycle)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -216,18 +218,18 @@ class Shift:
                 continue
             fence, status, signals = held.get(key, (0, "", 0))
             if fence != cycle.claimed.fence:
-                cycle.abandon()
+                leaving.abandon(cycle)
             else:
                 cycle.on_signals(status, signals)
 
     async def _drain(self) -> None:
         """Claim no more: let bodies end and be recorded, then give everything back."""
         for cycle in list(self._cycles.values()):
-            cycle.freeze(InstanceStatus.QUEUED)
+            leaving.freeze(cycle, InstanceStatus.QUEUED)
         grace = GRACE_SECONDS if self._should_stop() else float("inf")
         await self._until_empty(grace)
         for cycle in list(self._cycles.values()):
-            cycle.give_back()
+            leaving.give_back(cycle)
         await self._until_empty(LAST_WRITES_SECONDS)
 
     async def _until_empty(self, seconds: float) -> None:
@@ -279,7 +281,7 @@ class Shift:
             cycle.advance()
         except Exception as error:  # a defect of the engine must cost one instance, not the neighbours
             log.exception("the cycle of instance %s failed", cycle.claimed.key)
-            cycle.recover(error)
+            leaving.recover(cycle, error)
 
     def flush(self, cycle: Cycle) -> None:
         self._journal.flush(cycle)

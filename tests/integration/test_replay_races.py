@@ -11,7 +11,8 @@ import pytest
 from engine import WorkflowStep, workflow
 from engine.registry import Workflow
 from engine.replay import attempts
-from engine.replay.cycle import Claimed, Cycle, Phase
+from engine.replay.cycle import Cycle
+from engine.replay.host import Claimed, Phase
 from engine.replay.history import AttemptRecord, EventRecord, History
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Writes

@@ -1,0 +1,82 @@
+"""What a cycle is given, the phases it goes through, and what it asks of the worker that holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from engine.replay.history import AttemptRecord
+
+if TYPE_CHECKING:
+    from engine.replay.cycle import Cycle
+    from engine.replay.operation import DoOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An instance as it was claimed: what its cycle needs of the row."""
+
+    key: int
+    workflow: str
+    id: str
+    generation: int
+    fence: int
+    signals: int
+    status: str
+    params: str
+    started_us: int
+    deadline_us: int | None
+    isolated: bool
+
+
+class Phase(Enum):
+    DRIVING = auto()
+    FREEZING = auto()  # pausing or draining: bodies finish, the handler is not driven on
+    ENDING = auto()  # the handler has ended: what is still open is being cancelled
+    LEAVING = auto()  # the last write is on its way
+    LEFT = auto()
+
+
+class Host(Protocol):
+    """What a cycle asks of the worker that holds it."""
+
+    name: str
+
+    def now_us(self) -> int:
+        """Return the database's time, not earlier than it is: for deadlines and records."""
+
+    def due_us(self) -> int:
+        """Return the database's time, not later than it is: to tell what is due."""
+
+    def poke(self, cycle: Cycle) -> None:
+        """Call `cycle.advance()` soon, once."""
+
+    def flush(self, cycle: Cycle) -> None:
+        """Write `cycle.writes` soon, and call `cycle.written()`."""
+
+    def call_at(self, cycle: Cycle, when_us: int) -> None:
+        """Poke the cycle at this time; replaces what was asked before."""
+
+    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+        """Run the body and call `attempts.settle`."""
+
+    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
+        """Cancel an async body; set `ctx.cancelled` of a sync one."""
+
+    def ask_delay(
+        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+    ) -> None:
+        """Call the delay function and then `attempts.back_off`."""
+
+    def read_events(self, cycle: Cycle) -> None:
+        """Read the events that came since and call `cycle.on_events`."""
+
+    def drive(self, cycle: Cycle) -> None:
+        """Call `cycle.loop.drain()`, interrupting a handler that does not return."""
+
+    def left(self, cycle: Cycle) -> None:
+        """Forget the cycle."""
+
+    def progressed(self, cycle: Cycle) -> None:
+        """Take note that an isolated instance got on."""
