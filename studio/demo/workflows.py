@@ -1,0 +1,6 @@
+"""What the engine looks for in every app: the workflows of the demo."""
+
+from studio.demo.backup.workflow import database_backup
+from studio.demo.release.workflow import rolling_release
+
+__all__ = ["database_backup", "rolling_release"]
