@@ -1,0 +1,160 @@
+"""The why-line: one true sentence for every state."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from studio.why import Code, Deed, Moment, OpenStep, Situation, as_text, explain, in_short
+
+NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
+
+
+def situation(status: str, **given: Any) -> Situation:
+    fields: dict[str, Any] = {
+        "waiting_for": "",
+        "workflow": "orders",
+        "now": NOW,
+        "created_at": NOW - timedelta(seconds=38),
+        "servers": 3,
+        "slots_free": 12,
+    }
+    return Situation(status=status, **(fields | given))
+
+
+def step(**given: Any) -> OpenStep:
+    fields: dict[str, Any] = {
+        "seq": 4,
+        "name": "charge_card",
+        "kind": "do",
+        "is_waiting": False,
+        "started_at": NOW - timedelta(seconds=3),
+        "max_attempts": 6,
+        "attempts": 1,
+    }
+    return OpenStep(**(fields | given))
+
+
+BACKING_OFF = step(is_waiting=True, attempts=3, wake_at=NOW + timedelta(seconds=12), error="TimeoutError")
+
+SENTENCES = [
+    (
+        situation("queued", wake_at=NOW - timedelta(seconds=38)),
+        "Waiting for a worker for 38 s. 3 workers serve “orders”.",
+    ),
+    (situation("queued", slots_free=0), "Waiting for a worker for 38 s. 3 workers serve “orders”, all slots busy."),
+    (
+        situation("queued", servers=0),
+        "No worker serves “orders”. It has waited for 38 s and starts when one comes.",
+    ),
+    (situation("running", steps=[step(worker="worker-2")]), "Step 4 “charge_card” runs on worker-2 for 3 s."),
+    (
+        situation("running", steps=[step(attempts=2), step(seq=5)]),
+        "Step 5 “charge_card” runs for 3 s. 1 other step is open beside it.",
+    ),
+    (situation("running", steps=[step(attempts=2)]), "Step 4 “charge_card” runs for 3 s, attempt 2 of 6."),
+    (situation("running"), "The handler runs; no step is open."),
+    (
+        situation("waiting", waiting_for="retry", steps=[BACKING_OFF]),
+        "Step 4 “charge_card” failed 3 times · TimeoutError. Next attempt in 12 s (attempt 4 of 6).",
+    ),
+    (
+        situation(
+            "waiting",
+            waiting_for="sleep",
+            steps=[step(kind="sleep", name="cool-down", is_waiting=True, wake_at=NOW + timedelta(hours=52))],
+        ),
+        "Sleeps at step 4 “cool-down” until 2026-11-23 18:03:00 UTC (in 2 d 4 h).",
+    ),
+    (
+        situation(
+            "waiting",
+            waiting_for="event",
+            steps=[step(kind="event", is_waiting=True, event_types=("paid", "refused"))],
+        ),
+        "Waits for event “paid” or “refused” at step 4 “charge_card” without a time limit.",
+    ),
+    (
+        situation(
+            "waiting",
+            waiting_for="event",
+            servers=0,
+            steps=[step(kind="event", name="paid", is_waiting=True, wake_at=NOW + timedelta(hours=4))],
+        ),
+        "Waits for event “paid” at step 4 “paid” until 2026-11-21 18:03:00 UTC (in 4 h 00 m)."
+        " No worker serves “orders” now.",
+    ),
+    (
+        situation("waiting_for_pause", steps=[step()], deed=Deed("li", NOW - timedelta(seconds=5), "provider down")),
+        "Pausing by li 5 s ago: “provider down”: what runs is finished first, step 4 “charge_card”.",
+    ),
+    (
+        situation("paused", deed=Deed("li", NOW - timedelta(minutes=10), "provider down")),
+        "Paused by li 10 m 00 s ago: “provider down”."
+        " Nothing new starts and timers stand still until it is resumed.",
+    ),
+    (
+        situation("complete", finished_at=NOW, started_at=NOW - timedelta(seconds=184), steps_complete=9),
+        "Completed in 3 m 04 s with 9 steps.",
+    ),
+    (
+        situation(
+            "errored",
+            finished_at=NOW,
+            error={"type": "TimeoutError", "message": "no answer", "step": "charge_card", "attempts": 6},
+        ),
+        "Failed at step “charge_card” (after 6 attempts): TimeoutError: no answer",
+    ),
+    (
+        situation(
+            "terminated", finished_at=NOW, steps_complete=3, deed=Deed("li", NOW - timedelta(seconds=9), "duplicate")
+        ),
+        "Terminated by li 9 s ago: “duplicate”. 3 finished steps stay done.",
+    ),
+    (
+        situation("terminated", finished_at=NOW, error={"type": "Aborted", "message": "nothing to do"}),
+        "The workflow ended itself: nothing to do. 0 finished steps stay done.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "expected"), SENTENCES, ids=[text[:40] for _, text in SENTENCES])
+def test_each_state_has_its_sentence(facts: Situation, expected: str) -> None:
+    assert as_text(explain(facts), NOW) == expected
+
+
+def test_names_and_times_are_parts_of_their_own_so_that_the_page_escapes_and_ticks_them() -> None:
+    sentence = explain(situation("waiting", waiting_for="retry", steps=[BACKING_OFF]))
+    assert Code("charge_card") in sentence
+    assert Moment("until", NOW + timedelta(seconds=12)) in sentence
+
+
+def test_attempts_lost_with_a_worker_do_not_count_against_the_number_of_attempts() -> None:
+    lost_two = step(attempts=3, lost=2)
+    assert as_text(explain(situation("running", steps=[lost_two])), NOW).endswith("attempt 3 of 8.")
+
+
+def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
+    waiting = step(seq=9, kind="event", is_waiting=True)
+    text = as_text(explain(situation("running", steps=[step(), waiting])), NOW)
+    assert text == "Step 4 “charge_card” runs for 3 s. 1 other step is open beside it."
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (situation("queued", servers=0), "no worker serves it"),
+        (situation("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
+        (
+            situation("waiting", waiting_for="retry", steps=[BACKING_OFF]),
+            "attempt 4 of 6 in 12 s · “charge_card” · TimeoutError",
+        ),
+        (situation("paused", deed=Deed("", NOW)), "by a program"),
+        (situation("errored", error={"type": "ValueError"}), "ValueError"),
+        (situation("complete"), ""),
+    ],
+)
+def test_a_row_says_it_in_a_few_words(facts: Situation, expected: str) -> None:
+    assert as_text(in_short(facts), NOW) == expected
