@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, Error, close_old_connections, connections
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
@@ -47,15 +47,14 @@ class Broker(ORM):  # type: ignore[misc]
 
     @staticmethod
     def get_connection(list_key: str | None = None) -> Any:
-        # Without asking the database, so that a cluster starts while it is down. A connection in a
-        # transaction is left alone by close_old_connections().
-        close_old_connections()
+        # Without asking the database, so that a cluster starts while it is down.
+        _close_if_old()
         return OrmQ.objects.using(_alias())
 
     def enqueue(self, task: str) -> int:
         """Queue a signed task, in the caller's transaction. Returns the row's id."""
         values = {"key": self.list_key or Conf.CLUSTER_NAME, "payload": task, "channel": TASKS}
-        close_old_connections()
+        _close_if_old()
         with connections[_alias()].cursor() as cursor:
             cursor.execute(sql.ENQUEUE_TASK, values)
             (key,) = cursor.fetchone()
@@ -107,6 +106,13 @@ class Broker(ORM):  # type: ignore[misc]
 
 def _alias() -> str:
     return Conf.ORM or DEFAULT_DB_ALIAS
+
+
+def _close_if_old() -> None:
+    connection = connections[_alias()]
+    # Never inside a transaction: Django would close the connection under it.
+    if connection.autocommit:
+        connection.close_if_unusable_or_obsolete()
 
 
 def _shift_package(place: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import struct
-import tempfile
 from types import TracebackType
+
+from engine.worker.locks import Locks
 
 NUMBER = struct.Struct("d")
 
@@ -22,7 +22,7 @@ class Timer:
 
     def __init__(self, typecode: str, value: float) -> None:
         self._memory = mmap.mmap(-1, NUMBER.size)
-        self._lock = RecordLock()
+        self._lock = TimerLock()
         self._maker = os.getpid()
         NUMBER.pack_into(self._memory, 0, value)
 
@@ -39,20 +39,20 @@ class Timer:
         with self._lock:
             NUMBER.pack_into(self._memory, 0, value)
 
-    def get_lock(self) -> RecordLock:
+    def get_lock(self) -> TimerLock:
         return self._lock
 
 
-class RecordLock:
-    """A lock between processes that ends with its holder. Re-entrant; for one thread of each process."""
+class TimerLock:
+    """A lock that ends with its holder. Re-entrant; for one thread of each process."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="reprise-timer-")  # noqa: SIM115
+        self._locks = Locks()
         self._depth = 0
 
-    def __enter__(self) -> RecordLock:
+    def __enter__(self) -> TimerLock:
         if self._depth == 0:
-            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            self._locks.wait(0)
         self._depth += 1
         return self
 
@@ -61,4 +61,4 @@ class RecordLock:
     ) -> None:
         self._depth -= 1
         if self._depth == 0:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+            self._locks.release(0)

@@ -33,14 +33,14 @@ def worker(*, name: str, slots: int, lease: float, stall: float = heart.STALL_SE
 
 
 def sender(*, part: int, of: int, announced_by: str, type: str, latest: float) -> None:
-    """Follow the ledger; send an event to each instance of this part a moment after its body announced it."""
+    """Follow the ledger; send an event to each instance of this part a moment after a body of it began."""
     rng = random.Random(part)
     due: list[tuple[float, str]] = []
     log = ledger.Ledger(ledger.path())
     while True:
         for line in log.new_lines():
             is_mine = zlib.crc32(line.instance.encode()) % of == part
-            if is_mine and (line.what, line.step) == ("end", announced_by):
+            if is_mine and (line.what, line.step) == ("start", announced_by):
                 due.append((line.at + rng.uniform(0, latest), line.instance))
         due.sort()
         while due and due[0][0] <= time.monotonic():

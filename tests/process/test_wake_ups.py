@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.process]
 
 INSTANCES = 300
 SENDERS = 3
-PARKING_SECONDS = 0.02
+PARKING_SECONDS = 0.02  # after the start of a body that takes half as long
 
 # A wake-up that got lost would be made good by the sweep of the shift, every 5 s, or never.
 BEFORE_ANY_SWEEP = 2.5
@@ -28,7 +28,7 @@ def test_events_sent_while_instances_park_wake_every_one_of_them(arena: Arena) -
     for part in range(SENDERS):
         options = {"announced_by": "ready", "type": "go", "latest": PARKING_SECONDS}
         arena.start("sender", part=part, of=SENDERS, **options)
-    steps = [work("ready"), event("go"), work("done")]
+    steps = [work("ready", PARKING_SECONDS / 2), event("go"), work("done")]
 
     instances = program.start_many([{"params": steps}] * INSTANCES).created
 

@@ -1,0 +1,438 @@
+"""The broker: shifts go out when they are missed, and people's tasks come through once and in order."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+from django_q.brokers import get_broker
+from django_q.models import OrmQ
+from django_q.signing import SignedPackage
+from django_q.tasks import async_task
+
+from engine import notify
+from engine.models import Instance, Worker
+from engine.worker import cluster_sql as sql
+from engine.worker.broker import Broker
+from engine.worker.connect import parameters
+from engine.worker.latch import Latch
+from engine.worker.places import Places
+from engine.worker.queue import Queue
+from engine.worker.sql import TAKE_SEAT
+from engine.worker.supply import Supply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FORK = multiprocessing.get_context("fork")
+WORKFLOWS = ("here", "there")
+ROOM = 4
+
+
+class Subclass(Broker):
+    """What somebody may make of the broker."""
+
+
+class Pusher:
+    """A broker as it is in the pusher of a cluster with two places."""
+
+    def __init__(self, *, room: int = ROOM) -> None:
+        self.stop, self.places, self.room = Latch(), Places(2), Queue(room)
+        self.broker = Broker()
+        self.broker.open(stop=self.stop, places=self.places, room=self.room)
+        self.supply.workflows = lambda: WORKFLOWS
+        self.supply.room_size = room
+
+    @property
+    def supply(self) -> Supply:
+        assert self.broker.supply is not None
+        return self.broker.supply
+
+    def get(self, *, within: float = 2) -> list[tuple[int | None, dict[str, Any]]]:
+        """Return the next packages, unpacked; none if nothing comes in time."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            began = time.monotonic()
+            packages = self.broker.dequeue()
+            assert time.monotonic() - began < 1, "django-q can stop a pusher between two calls only"
+            if packages:
+                return [(key, SignedPackage.loads(payload)) for key, payload in packages]
+        return []
+
+    def shifts(self, *, within: float = 2) -> list[int]:
+        """Return the places that the next packages are for."""
+        packages = self.get(within=within)
+        assert {task["func"] for _, task in packages} <= {"engine.worker.cluster.shift"}
+        return [task["args"][0] for _, task in packages]
+
+    def settle(self) -> None:
+        """Let it connect and find nothing to do."""
+        assert self.get(within=0.3) == []
+
+    def close(self) -> None:
+        self.supply.watch.close()
+
+
+@pytest.fixture
+def pusher() -> Iterator[Pusher]:
+    with closing(Pusher()) as made:
+        yield made
+
+
+def due(id: str, *, workflow: str = "here", seconds: float = 0) -> None:
+    """Write an instance that is due so long from now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, wake_at) VALUES "
+            "(%s, %s, 'queued', 'null', clock_timestamp() + %s * interval '1 second')",
+            [workflow, id, seconds],
+        )
+
+
+def hold(id: str, *, seat: int) -> None:
+    due(id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE engine_instance SET status = 'running', owner = %s, "
+            "wake_at = clock_timestamp() + interval '30 seconds' WHERE id = %s",
+            [seat, id],
+        )
+
+
+@contextmanager
+def session() -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(**parameters(), autocommit=True) as other:
+        yield other
+
+
+@contextmanager
+def sitting(places: Places, *taken: int) -> Iterator[None]:
+    """Let another process sit at the places, as a shift does."""
+    sits, leaves = Latch(), Latch()
+
+    def sit() -> None:
+        for place in taken:
+            assert places.take(place)
+        sits.set()
+        leaves.wait(30)
+        os._exit(0)
+
+    other = FORK.Process(target=sit, daemon=True)
+    other.start()
+    assert sits.wait(5)
+    try:
+        yield
+    finally:
+        leaves.set()
+        other.join(5)
+
+
+def a_task(text: str = "") -> None:
+    """What the tests queue; it never runs here."""
+
+
+TASK = "tests.integration.test_broker.a_task"
+
+
+# Shifts
+
+
+def test_a_due_instance_gets_one_shift(pusher: Pusher) -> None:
+    due("one")
+    assert pusher.shifts() == [0]
+    assert pusher.get(within=0.3) == []
+
+
+def test_a_shift_is_no_row_of_anybody_and_has_no_time_limit(pusher: Pusher) -> None:
+    due("one")
+    ((key, task),) = pusher.get()
+    assert key is None
+    assert (task["save"], task["timeout"]) == (False, -1)
+
+
+def test_several_due_instances_get_all_the_places(pusher: Pusher) -> None:
+    for name in ("one", "two", "three"):
+        due(name, workflow="there")
+    assert pusher.shifts() == [0, 1]
+
+
+def test_a_hint_brings_the_shift_at_once(pusher: Pusher) -> None:
+    pusher.settle()
+    began = time.monotonic()
+    with transaction.atomic():
+        due("one")
+        notify.wake()
+    assert pusher.shifts() == [0]
+    assert time.monotonic() - began < 0.1
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.7])
+def test_a_shift_comes_exactly_when_an_instance_is_due(pusher: Pusher, seconds: float) -> None:
+    due("one", seconds=seconds)
+    began = time.monotonic()
+    assert pusher.shifts() == [0]
+    assert seconds - 0.01 < time.monotonic() - began < seconds + 0.1
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT wake_at <= clock_timestamp() FROM engine_instance")
+        assert cursor.fetchone() == (True,)
+
+
+@pytest.mark.parametrize("row", [{"workflow": "unknown"}, {"seconds": 3600}])
+def test_rows_that_nobody_here_may_claim_bring_no_shift(pusher: Pusher, row: dict[str, Any]) -> None:
+    due("one", **row)
+    assert pusher.shifts(within=0.5) == []
+
+
+def test_a_running_shift_is_left_to_take_what_is_due_unless_it_does_not(pusher: Pusher) -> None:
+    with sitting(pusher.places, 0):
+        pusher.settle()
+        due("one")
+        notify.wake()
+        assert pusher.shifts() == [1]
+
+
+def test_what_the_running_shift_takes_in_time_brings_no_second_one(pusher: Pusher) -> None:
+    with sitting(pusher.places, 0):
+        pusher.settle()
+        due("one")
+        notify.wake()
+        hold_by_a_living_seat = TAKE_SEAT, [77]
+        with session() as seat:
+            seat.execute(*hold_by_a_living_seat)
+            Instance.objects.filter(id="one").update(
+                status="running", owner=77, wake_at="2100-01-01T00:00:00Z"
+            )
+            assert pusher.shifts(within=0.5) == []
+
+
+def test_no_shift_is_sent_while_every_place_is_taken(pusher: Pusher) -> None:
+    due("one")
+    with sitting(pusher.places, 0, 1):
+        notify.wake()
+        assert pusher.shifts(within=0.5) == []
+    # A place that is left, by a death or an end, is filled again without any hint.
+    assert pusher.shifts() == [0]
+
+
+def test_instances_of_a_worker_whose_seat_is_gone_bring_a_shift(pusher: Pusher) -> None:
+    with session() as seat:
+        seat.execute(TAKE_SEAT, [77])
+        hold("one", seat=77)
+        assert pusher.shifts(within=0.3) == []
+    notify.tell(wake=True)
+    assert pusher.shifts() == [0]
+
+
+def test_the_look_touches_few_rows_of_many(pusher: Pusher) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at) "
+            "SELECT 'here', 'i' || n, 'waiting', 'sleep', 'null', clock_timestamp() + n * interval '1 hour' "
+            "FROM generate_series(1, 20000) AS n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+        values = {"workflows": list(WORKFLOWS), "places": 2, "patience": 0, "key": "reprise"}
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql.LOOK}", values)
+        ((report,),) = cursor.fetchall()
+    plan = report[0]["Plan"]
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
+
+
+# Ordinary tasks
+
+
+def test_a_task_arrives_within_milliseconds(pusher: Pusher) -> None:
+    pusher.settle()
+    began = time.monotonic()
+    async_task(TASK, "hello")
+    ((key, task),) = pusher.get()
+    assert time.monotonic() - began < 0.1
+    assert (task["func"], task["args"]) == (TASK, ("hello",))
+    assert OrmQ.objects.get().pk == key
+
+
+def test_django_q_uses_this_broker() -> None:
+    assert type(get_broker()) is Broker
+
+
+def test_a_task_is_queued_with_the_transaction_that_sends_it(pusher: Pusher) -> None:
+    pusher.settle()
+    with transaction.atomic():
+        async_task(TASK, "kept")
+        assert pusher.get(within=0.3) == []
+    assert [task["args"] for _, task in pusher.get()] == [("kept",)]
+
+    with transaction.atomic():
+        async_task(TASK, "never")
+        transaction.set_rollback(True)
+    assert pusher.get(within=0.3) == []
+
+
+def test_tasks_come_in_the_order_in_which_they_were_sent(pusher: Pusher) -> None:
+    for number in range(10):
+        async_task(TASK, number)
+    got: list[int] = []
+    while len(got) < 10:
+        got += [task["args"][0] for _, task in pusher.get()]
+    assert got == list(range(10))
+
+
+def test_no_more_tasks_are_taken_than_the_workers_queue_has_room_for(pusher: Pusher) -> None:
+    for number in range(10):
+        async_task(TASK, number)
+    for item in range(3):
+        pusher.room.put(item)
+    assert [task["args"] for _, task in pusher.get()] == [(0,)]
+    pusher.room.put("full")
+    assert pusher.get(within=0.3) == []
+    for _ in range(4):
+        pusher.room.get()
+    assert [task["args"] for _, task in pusher.get()] == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_task_is_given_to_one_cluster_only(pusher: Pusher) -> None:
+    for number in range(12):
+        async_task(TASK, number)
+    got = []
+    with closing(Pusher()) as other:
+        for _ in range(3):
+            for one in (pusher, other):
+                got += [task["args"][0] for _, task in one.get(within=0.3)]
+    assert sorted(got) == list(range(12))
+
+
+def test_a_task_that_was_not_acknowledged_comes_again_after_retry(pusher: Pusher) -> None:
+    pusher.supply.retry = 0.3
+    key = async_task(TASK)
+    assert [task["id"] for _, task in pusher.get()] == [key]
+    assert pusher.get(within=0.2) == []
+    time.sleep(0.15)
+    # The sweep finds it; here a hint of another task stands for the sweep.
+    async_task(TASK)
+    again = pusher.get()
+    assert key in [task["id"] for _, task in again]
+    for row, _ in again:
+        assert row is not None
+        pusher.broker.acknowledge(row)
+    assert OrmQ.objects.count() == 0
+
+
+def test_tasks_of_other_queues_are_left_alone(pusher: Pusher) -> None:
+    Broker(list_key="elsewhere").enqueue(SignedPackage.dumps({"func": TASK}))
+    assert pusher.get(within=0.3) == []
+
+
+def test_a_task_that_cannot_be_unpickled_stays_queued_and_stops_nobody(
+    pusher: Pusher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # As after a deployment that renamed the class of an argument.
+    class Gone:
+        pass
+
+    Gone.__qualname__, Gone.__module__ = "Gone", __name__
+    monkeypatch.setitem(globals(), "Gone", Gone)
+    async_task(TASK, Gone())
+    async_task(TASK, "sound")
+    monkeypatch.delitem(globals(), "Gone")
+    with caplog.at_level(logging.ERROR):
+        assert [task["args"] for _, task in pusher.get()] == [("sound",)]
+    assert OrmQ.objects.count() == 2
+    assert "cannot be unpickled" in caplog.text
+
+
+def test_a_task_with_a_foreign_signature_is_handed_on_for_django_q_to_drop(pusher: Pusher) -> None:
+    pusher.broker.enqueue("not signed")
+    deadline = time.monotonic() + 2
+    packages = None
+    while packages is None and time.monotonic() < deadline:
+        packages = pusher.broker.dequeue()
+    assert packages is not None
+    ((key, payload),) = packages
+    assert payload == "not signed"
+    assert key is not None
+    pusher.broker.fail(key)
+    assert OrmQ.objects.count() == 0
+
+
+# Connections and presence
+
+
+def cut_all() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_it_comes_back_after_its_connection_was_cut(pusher: Pusher) -> None:
+    pusher.settle()
+    for turn in range(3):
+        cut_all()
+        due(f"cut-{turn}")
+        assert pusher.shifts() != []
+        Instance.objects.all().delete()
+        pusher.supply.roster.count(frozenset({0, 1}), time.monotonic())
+        pusher.supply.roster.count(frozenset(), time.monotonic())
+
+
+def test_it_says_once_that_the_database_is_away_and_never_raises(
+    pusher: Pusher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pusher.settle()
+    with caplog.at_level(logging.INFO, logger="engine.cluster"):
+        cut_all()
+        monkeypatch.setattr(psycopg, "connect", _refuse)
+        assert pusher.get(within=1.5) == []
+        monkeypatch.undo()
+        due("one")
+        assert pusher.shifts() == [0]
+    said = [record.getMessage() for record in caplog.records if record.name == "engine.cluster"]
+    assert len(said) == 2
+    assert "keeps trying" in said[0]
+    assert "database back" in said[1]
+
+
+def _refuse(**_: Any) -> None:
+    raise psycopg.OperationalError("connection refused")
+
+
+def test_a_defect_of_ours_does_not_end_the_pusher(
+    pusher: Pusher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pusher.supply, "next", lambda: 1 / 0)
+    pusher.stop.set()
+    with caplog.at_level(logging.ERROR):
+        assert pusher.broker.dequeue() is None
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_broker_is_made_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.close()
+    monkeypatch.setattr(connection, "connect", _refuse)
+    Broker()
+
+
+def test_a_cluster_is_seen_while_it_runs(pusher: Pusher) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_worker (role, name, seat, workflows, slots, started_at, seen_at) VALUES "
+            "('cluster', 'dead', 1, '{}', 1, now(), now() - interval '61 seconds'), "
+            "('shift', 'alive', 2, '{}', 1, now(), now() - interval '50 seconds')"
+        )
+    pusher.settle()
+    cluster, other = Worker.objects.order_by("role")
+    assert (cluster.role, cluster.workflows, cluster.slots) == ("cluster", ["here", "there"], 128)
+    assert cluster.name == pusher.supply.name
+    assert other.name == "alive"
+
+    pusher.stop.set()
+    assert pusher.broker.dequeue() is None
+    assert [worker.name for worker in Worker.objects.all()] == ["alive"]

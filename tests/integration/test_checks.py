@@ -1,0 +1,143 @@
+"""Settings that endanger work are named by `manage.py check`, and those that we ship are not."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from engine import checks
+
+FOREIGN = "django_q.brokers.orm.ORM"
+
+
+class OurBroker:
+    """Not a subclass of the engine's broker, whatever its name says."""
+
+
+def ids(messages: list[CheckMessage]) -> list[str]:
+    return [str(message.id) for message in messages]
+
+
+def test_the_shipped_settings_are_safe() -> None:
+    assert run_checks(tags=["engine"]) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("engine.E002", {"broker_class": FOREIGN}),
+        ("engine.E002", {"broker_class": "tests.integration.test_checks.OurBroker"}),
+        ("engine.E002", {"broker_class": "no.such.Broker"}),
+        ("engine.E002", {"broker_class": None}),
+        ("engine.E003", {"orm": "replica"}),
+        ("engine.E004", {"timeout": 300, "retry": 300}),
+        ("engine.W001", {"timeout": None}),
+        ("engine.W001", {"timeout": -1}),
+        ("engine.W002", {"ack_failures": False, "max_attempts": 0}),
+        ("engine.W003", {"workers": 1}),
+        ("engine.W004", {"guard_cycle": 5}),
+        ("engine.W004", {"guard_cycle": 0}),
+        ("engine.W006", {"save_limit": 250}),
+        ("engine.W006", {"save_limit": 0}),
+        ("engine.W007", {"cache": "table"}),
+    ],
+)
+def test_a_dangerous_setting_of_the_cluster_is_named(
+    settings: Settings, key: str, said: dict[str, Any]
+) -> None:
+    table = {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "table"}
+    settings.CACHES = {**settings.CACHES, "table": table}
+    settings.Q_CLUSTER = {**settings.Q_CLUSTER, **said}
+    found = checks.check_cluster()
+    assert ids(found) == [key]
+    assert found[0].hint
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"timeout": 299, "retry": 300},
+        {"ack_failures": False, "max_attempts": 1},
+        {"workers": 2},
+        {"guard_cycle": 0.3},
+        {"broker_class": "tests.integration.test_broker.Subclass"},
+    ],
+)
+def test_a_safe_setting_of_the_cluster_is_not_named(settings: Settings, said: dict[str, Any]) -> None:
+    settings.Q_CLUSTER = {**settings.Q_CLUSTER, **said}
+    assert checks.check_cluster() == []
+
+
+def test_what_django_q_takes_when_nothing_is_said_is_judged_too(settings: Settings) -> None:
+    settings.Q_CLUSTER = {"broker_class": checks.BROKER, "workers": 4}
+    assert ids(checks.check_cluster()) == ["engine.W001", "engine.W002", "engine.W006"]
+
+
+def test_a_project_without_a_cluster_is_told_so(settings: Settings) -> None:
+    del settings.Q_CLUSTER
+    assert ids(checks.check_cluster()) == ["engine.E001"]
+
+
+def test_a_system_whose_queues_do_not_survive_kills_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "is_supported", lambda: False)
+    assert ids(checks.check_cluster()) == ["engine.W005"]
+
+
+@pytest.mark.parametrize("said", [{"DISABLE_SERVER_SIDE_CURSORS": True}, {"PORT": "6432"}, {"PORT": 6543}])
+def test_a_pooler_is_guessed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(settings.DATABASES, "default", {**settings.DATABASES["default"], **said})
+    assert ids(checks.check_databases()) == ["engine.W008"]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("engine.W009", {"CONN_MAX_AGE": 0}), ("engine.W010", {"OPTIONS": {"pool": True}})]
+)
+def test_connections_that_do_not_suit_a_cluster_are_named_where_it_runs(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, key: str, said: dict[str, Any]
+) -> None:
+    database = {**settings.DATABASES["default"], "CONN_MAX_AGE": 600, **said}
+    monkeypatch.setitem(settings.DATABASES, "default", database)
+    monkeypatch.setattr(sys, "argv", ["manage.py", "qcluster"])
+    assert ids(checks.check_databases()) == [key]
+    monkeypatch.setattr(sys, "argv", ["manage.py", "runserver"])
+    assert checks.check_databases() == []
+
+
+def test_another_database_than_postgresql_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "vendor", "sqlite")
+    assert ids(checks.check_databases()) == ["engine.E005"]
+
+
+@pytest.mark.django_db
+def test_a_server_that_keeps_what_it_commits_is_fine() -> None:
+    assert checks.check_server(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_a_server_that_confirms_before_it_writes_is_named() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")
+    assert ids(checks.check_server(databases=["default"])) == ["engine.W013"]
+    # The server is asked only when somebody wants that.
+    assert checks.check_server(databases=None) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("engine.E006", {"server_version_num": "140012"}),
+        ("engine.W011", {"fsync": "off"}),
+        ("engine.W012", {"full_page_writes": "off"}),
+    ],
+)
+def test_a_server_that_is_old_or_careless_is_named(key: str, found: dict[str, str]) -> None:
+    safe = {"server_version_num": "150000", **dict.fromkeys(checks.SERVER_SETTINGS, "on")}
+    assert list(checks.judge_server(safe)) == []
+    assert ids(list(checks.judge_server({**safe, **found}))) == [key]
