@@ -6,8 +6,9 @@ import asyncio
 import contextvars
 import inspect
 import threading
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
@@ -44,6 +45,7 @@ class Running:
     timer: asyncio.TimerHandle | None = None
     in_thread: bool = False
     is_stuck: bool = False
+    started_at: float = field(default_factory=time.monotonic)
 
 
 class Bodies:
@@ -66,14 +68,17 @@ class Bodies:
         context = self._context(cycle, operation, attempt)
         running = Running(cycle, operation, attempt, context)
         self._running[_key(cycle, attempt)] = running
-        running.timer = self._loop.call_later(
-            operation.options.timeout.total_seconds(), self._time_out, running
-        )
         if _is_async(operation.fn):
+            self._start_clock(running)
             self._run_async(running, operation.fn)
         else:
-            running.in_thread = True
             self.threads.submit(lambda: self._in_thread(running))
+
+    def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
+        """Tell whether all that the instance has done for so long is to await async bodies."""
+        since = time.monotonic() - seconds
+        running = [self._running.get(_key(cycle, attempt)) for attempt in cycle.bodies.values()]
+        return bool(running) and all(one and one.task and one.started_at < since for one in running)
 
     def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> None:
         """Cancel an async body; tell a sync one by `ctx.cancelled`."""
@@ -113,6 +118,10 @@ class Bodies:
     def _in_thread(self, running: Running) -> None:
         operation = running.operation
         stored, error = None, None
+        if running.context.cancelled.is_set():  # while it waited for a thread
+            self._from_thread(self._end_of_thread, running, None, asyncio.CancelledError())
+            return
+        self._from_thread(self._start_clock_in_thread, running)
         try:
             close_old_connections()
             value = operation.fn(*operation.args, **_arguments(running))
@@ -148,6 +157,16 @@ class Bodies:
             return
 
     # Settling
+
+    def _start_clock(self, running: Running) -> None:
+        seconds = running.operation.options.timeout.total_seconds()
+        running.timer = self._loop.call_later(seconds, self._time_out, running)
+
+    def _start_clock_in_thread(self, running: Running) -> None:
+        """Count a sync body's time from here: what it waited for a thread is not its own."""
+        running.in_thread = True
+        if _key(running.cycle, running.attempt) in self._running:
+            self._start_clock(running)
 
     def _time_out(self, running: Running) -> None:
         running.context.cancel()

@@ -29,15 +29,18 @@ def parameters(alias: str = "default") -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in NOT_FOR_PSYCOPG}
 
 
-async def connect(application: str) -> psycopg.AsyncConnection[Any]:
+async def connect(application: str, *, is_durable: bool = True) -> psycopg.AsyncConnection[Any]:
     """Open an autocommit connection for the worker's loop.
 
-    Raises psycopg.OperationalError if the database is away.
+    Without `is_durable` a commit does not wait for the disk: for claims and leases, which a crash of the database
+    takes back anyway, because the seat is gone with it. Raises psycopg.OperationalError if the database is away.
     """
     options = {**parameters(), "application_name": application}
     connection = await psycopg.AsyncConnection.connect(**options, autocommit=True, prepare_threshold=0)
     try:
         await connection.execute(SESSION, prepare=False)
+        if not is_durable:
+            await connection.execute("SET synchronous_commit = off", prepare=False)
     except BaseException:
         await connection.close()
         raise

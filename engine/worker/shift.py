@@ -39,6 +39,8 @@ SWEEP_SECONDS = 5.0
 GRACE_SECONDS = 10.0
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
+LIGHT_SECONDS = 0.02  # after so long in async bodies only, an instance takes no slot
+LIGHT_FACTOR = 8  # instances that a shift holds at most, in slots
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
@@ -108,7 +110,9 @@ class Shift:
         heart = Heart(self._seat.number, self._slices.allowance)
         tasks: list[asyncio.Task[None]] = []
         try:
-            self._reader = Reader(await self._connect("claims"), self._seat.number, self._clock)
+            self._reader = Reader(
+                await self._connect("claims", is_durable=False), self._seat.number, self._clock
+            )
             await self._reader.set_clock()
             self._changes = Changes(self._reader)
             self._journal = Journal(
@@ -125,8 +129,8 @@ class Shift:
             heart.stop()
             await self._stop(tasks)
 
-    async def _connect(self, what: str) -> psycopg.AsyncConnection[Any]:
-        connection = await connect(f"reprise {what} {self.name}"[:63])
+    async def _connect(self, what: str, *, is_durable: bool = True) -> psycopg.AsyncConnection[Any]:
+        connection = await connect(f"reprise {what} {self.name}"[:63], is_durable=is_durable)
         self._connections.append(connection)
         return connection
 
@@ -166,7 +170,9 @@ class Shift:
     async def _wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
         seconds = max(0.0, self._sweep_at - time.monotonic())
-        if len(self._cycles) < self._slots and self._isolating is None:
+        if self._has_backlog:
+            seconds = min(seconds, LIGHT_SECONDS)
+        elif self._free_slots() > 0 and self._isolating is None:
             due_us = await self._reader.next_due(self._workflows)
             if due_us is not None:
                 seconds = min(seconds, self._clock.seconds_until(due_us) or HELD_UP_SECONDS)
@@ -185,7 +191,7 @@ class Shift:
             self._woken.set()
 
     async def _claim(self) -> int:
-        free = self._slots - len(self._cycles)
+        free = self._free_slots()
         if free <= 0 or self._isolating is not None:
             return 0
         if self._wants_isolated and not self._cycles:
@@ -199,6 +205,14 @@ class Shift:
         self._has_backlog = len(found) == free
         self._take(found)
         return len(found)
+
+    def _free_slots(self) -> int:
+        """Count the slots: an instance that only awaits async bodies costs memory, no time, and takes none."""
+        held = len(self._cycles)
+        if held < self._slots or not self._has_backlog:
+            return self._slots - held
+        busy = sum(not self._bodies.only_awaits(cycle, LIGHT_SECONDS) for cycle in self._cycles.values())
+        return min(self._slots - busy, self._slots * LIGHT_FACTOR - held)
 
     def _take(self, found: list[tuple[Claimed, History]]) -> None:
         self.has_worked = True
