@@ -1,0 +1,35 @@
+"""Let time pass for a parked instance, instead of waiting for it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import F
+
+from engine import notify
+from engine.clock import ClockTimestamp
+from engine.models import Instance, Step
+
+OPEN = ["running", "waiting"]
+
+
+def skip_wait(instance: Instance) -> None:
+    """Make all that a parked instance waits for due now."""
+    Step.objects.filter(instance=instance, status="waiting", wake_at__isnull=False).update(
+        wake_at=ClockTimestamp()
+    )
+    Instance.objects.filter(key=instance.key, status="waiting").update(wake_at=ClockTimestamp())
+    notify.wake()
+
+
+def age(instance: Instance, **duration: float) -> None:
+    """Move all that a parked instance has recorded, and what it waits for, into the past."""
+    past = timedelta(**duration)
+    rows = Step.objects.filter(instance=instance)
+    rows.update(started_at=F("started_at") - past)
+    rows.filter(wake_at__isnull=False).update(wake_at=F("wake_at") - past)
+    instances = Instance.objects.filter(key=instance.key)
+    instances.update(started_at=F("started_at") - past)
+    instances.filter(wake_at__isnull=False).update(wake_at=F("wake_at") - past)
+    instances.filter(deadline_at__isnull=False).update(deadline_at=F("deadline_at") - past)
+    notify.wake()
