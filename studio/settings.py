@@ -22,7 +22,7 @@ try:
     SECRET_KEY = secret_key(os.environ, ENVIRONMENT.home)
     DATABASES = {"default": default_database(ENVIRONMENT)}
 except SettingError as error:
-    raise ImproperlyConfigured(str(error)) from None
+    raise ImproperlyConfigured(str(error)) from error
 
 DEBUG = ENVIRONMENT.is_debug
 ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)

@@ -101,6 +101,28 @@ def test_a_taken_port_is_named_and_nothing_is_started(make_stack: MakeStack) -> 
     assert marked(stack.run) == {}
 
 
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"PORT": "99999"}, 'PORT is "99999": it takes a whole number from 1 to 65535.'),
+        ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS=* would accept"),
+        ({"HOST": "0.0.0.0", "DEBUG": "1"}, "DEBUG=1 shows settings"),
+        ({"SECRET_KEY": "guess"}, "SECRET_KEY is too weak"),
+        ({"HOST": "192.0.2.1"}, "no address of this machine"),
+    ],
+)
+def test_a_wrong_setting_is_said_in_a_line_and_nothing_is_started(
+    make_stack: MakeStack, variables: dict[str, str], words: str
+) -> None:
+    stack = make_stack(is_new=True, **variables)
+    stack.launch()
+    assert stack.process is not None
+    assert stack.process.wait(30) == 1
+    assert words in stack.output()
+    assert "Traceback" not in stack.output()
+    assert not (stack.home / "pg").exists()
+
+
 def test_an_unreachable_database_is_named_without_its_password(make_stack: MakeStack) -> None:
     stack = make_stack(DATABASE_URL="postgresql://someone:hush-hush@127.0.0.1:1/nowhere")
     stack.launch()
