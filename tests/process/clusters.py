@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -46,7 +47,7 @@ class Cluster:
             **{name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
             "DATABASE_URL": dsn,
             "REPRISE_HOME": str(settings.REPRISE_HOME),
-            "REPRISE_APPS": "tests.sample",
+            "REPRISE_APPS": "tests.sample,tests.process",
             "REPRISE_ROLE": "cluster",
             "PYTHONPATH": str(PROJECT),
             MARK: self.run,
@@ -110,6 +111,32 @@ class Cluster:
 
     def note(self, text: str) -> int:
         return self.send("tests.process.tasks.note", str(self.notes), text)
+
+    def begin(self, workflow: str, id: str, *, seconds: float = 0.0) -> None:
+        """Start an instance as `workflow.start` does; it leaves notes of its name and process."""
+        params = json.dumps({"notes": str(self.notes), "name": id, "seconds": seconds})
+        self.query(
+            "WITH started AS (INSERT INTO engine_instance (workflow, id, status, params, wake_at) "
+            "VALUES (%s, %s, 'queued', %s::json, clock_timestamp())) SELECT pg_notify('engine_wake', '')",
+            [workflow, id, params],
+        )
+
+    def workers_at(self, name: str) -> set[int]:
+        """Return the processes that worked at the instances whose names begin so."""
+        lines = [line.split() for line in self.noted() if line.startswith(name)]
+        return {int(line[1]) for line in lines if len(line) == 2}
+
+    def wait_for_status(self, id: str, status: str, *, within: float) -> None:
+        def has_it() -> bool:
+            return self.query("SELECT status FROM engine_instance WHERE id = %s", [id]) == [(status,)]
+
+        try:
+            wait_until(has_it, within=within)
+        except AssertionError as error:
+            rows = self.query("SELECT id, status, error::text FROM engine_instance WHERE id = %s", [id])
+            raise AssertionError(
+                f"{rows}, not {status}, within {within} s:\n{self.log.read_text()}"
+            ) from error
 
     def noted(self) -> list[str]:
         return self.notes.read_text().splitlines() if self.notes.exists() else []

@@ -1,0 +1,86 @@
+"""Shifts in a real cluster: sent when they are missed, taken over when they die, gone when it stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.process.clusters import Cluster, wait_until
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+def test_an_instance_runs_at_once_although_the_cluster_was_idle(cluster: Cluster) -> None:
+    cluster.begin("errand", "first")
+    cluster.wait_for_status("first", "complete", within=2)
+    cluster.begin("errand", "second")
+    cluster.wait_for_status("second", "complete", within=2)
+    ((waited,),) = cluster.query(
+        "SELECT extract(epoch FROM started_at - created_at)::float8 FROM engine_instance WHERE id = 'second'"
+    )
+    assert waited < 0.2
+
+
+def test_a_burst_uses_every_place_and_leaves_a_worker_for_ordinary_tasks(cluster: Cluster) -> None:
+    for number in range(130):
+        cluster.begin("errand", f"e{number}", seconds=2.0)
+    wait_until(lambda: len(cluster.workers_at("e")) == 2, within=5)
+    cluster.note("meanwhile")
+    cluster.wait_for("meanwhile", within=1)
+
+
+def test_an_instance_goes_on_elsewhere_when_its_worker_is_killed(cluster: Cluster) -> None:
+    cluster.begin("errand", "one", seconds=60)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    (victim,) = cluster.workers_at("one")
+    began = time.monotonic()
+    os.kill(victim, signal.SIGKILL)
+    cluster.wait_for_status("one", "complete", within=5)
+    # The new worker says at once that one has died; nobody waits for the lease of 30 s.
+    assert time.monotonic() - began < 3
+    assert len(cluster.workers_at("one")) == 2
+
+
+def test_an_instance_goes_on_in_the_next_cluster_when_all_of_one_is_killed(
+    cluster: Cluster, make_cluster: Callable[[], Cluster]
+) -> None:
+    cluster.begin("errand", "one", seconds=60)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    os.kill(cluster.main, signal.SIGKILL)
+    assert cluster.left(within=2) == {}
+    make_cluster()
+    cluster.wait_for_status("one", "complete", within=5)
+
+
+def test_a_stop_gives_what_is_parked_and_what_runs_back_at_once_after_the_grace(cluster: Cluster) -> None:
+    cluster.begin("errand", "one", seconds=60)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    assert 9 < cluster.stop() < 14
+    assert cluster.left(within=0.5) == {}
+    assert cluster.query("SELECT status, owner, wake_at <= clock_timestamp() FROM engine_instance") == [
+        ("queued", None, True)
+    ]
+
+
+def test_a_stop_waits_for_a_body_that_ends_within_the_grace(cluster: Cluster) -> None:
+    cluster.begin("blocking-errand", "one", seconds=2.0)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    assert cluster.stop() < 5
+    assert cluster.query("SELECT status, output::text FROM engine_step") == [("complete", '"one"')]
+
+
+def test_a_stop_does_not_wait_for_a_thread_that_nobody_can_interrupt(cluster: Cluster) -> None:
+    cluster.begin("blocking-errand", "one", seconds=60)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    assert cluster.stop() < 15
+    assert cluster.left(within=0.5) == {}
+
+
+def test_a_cluster_with_an_idle_shift_stops_at_once(cluster: Cluster) -> None:
+    cluster.begin("errand", "one")
+    cluster.wait_for_status("one", "complete", within=5)
+    assert cluster.stop() < 1.5
