@@ -9,10 +9,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
+from studio.embedded import EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
 from tests.processes import marked, wait_until_none
 
@@ -131,6 +133,22 @@ def test_an_unreachable_database_is_named_without_its_password(make_stack: MakeS
     assert "The database nowhere on 127.0.0.1 does not answer" in stack.output()
     assert "hush-hush" not in stack.output()
     assert "Traceback" not in stack.output()
+
+
+def test_a_database_of_ones_own_is_used_and_left_running(
+    make_stack: MakeStack, postgresql: EmbeddedServer
+) -> None:
+    with psycopg.connect(postgresql.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ones_own")
+    url = f"postgresql://reprise@/ones_own?host={quote(str(socket_dir(postgresql.home)), safe='')}"
+
+    stack = make_stack(is_new=True, DATABASE_URL=url).start()
+    assert _status(f"{stack.url}/sign-in/") == 200
+    stack.stop()
+
+    assert not (stack.home / "pg").exists()
+    with psycopg.connect(postgresql.dsn("ones_own")) as connection:
+        assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
 
 
 @pytest.mark.parametrize("program", ["daphne", "qcluster"])
