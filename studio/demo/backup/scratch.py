@@ -95,17 +95,22 @@ async def drop(ctx: StepContext) -> list[str]:
 
 def drop_left_behind(workflow: str) -> list[str]:
     """Drop the scratch databases of instances that have ended without doing so: they were terminated."""
-    mark = _mark("")
+    ours = mark("")
     with django_connection.cursor() as cursor:
         cursor.execute(LEFT, [PREFIX.replace("_", r"\_") + "%"])
         owners = {
-            name: said.removeprefix(mark) for name, said in cursor.fetchall() if (said or "").startswith(mark)
+            name: said.removeprefix(ours) for name, said in cursor.fetchall() if (said or "").startswith(ours)
         }
         ended = finished(workflow, owners.values())
         names = sorted(name for name, owner in owners.items() if owner in ended)
         for name in names:
             cursor.execute(_drop_statement(name))
     return names
+
+
+def mark(instance_id: str) -> str:
+    """Return the comment on a scratch database that says whose it is."""
+    return f"Scratch copy of Reprise in {own_database()}, instance {instance_id}"
 
 
 async def _create(name: str, source: Source, instance_id: str) -> None:
@@ -118,7 +123,7 @@ async def _create(name: str, source: Source, instance_id: str) -> None:
         )
         await connection.execute(
             sql.SQL("COMMENT ON DATABASE {} IS {}").format(
-                sql.Identifier(name), sql.Literal(_mark(instance_id))
+                sql.Identifier(name), sql.Literal(mark(instance_id))
             )
         )
 
@@ -151,7 +156,3 @@ def _prefix(instance_id: str) -> str:
     """Begin the names of an instance's scratch databases; another Reprise on the same server gets others."""
     digest = hashlib.sha256(f"{own_database()}/{instance_id}".encode()).hexdigest()
     return f"{PREFIX}{digest[:16]}_"
-
-
-def _mark(instance_id: str) -> str:
-    return f"Scratch copy of Reprise in {own_database()}, instance {instance_id}"
