@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -13,16 +14,19 @@ from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.db import close_old_connections
+from django.db import Error, close_old_connections
 from django.utils.module_loading import import_string
 
 from studio import live, topics
 from studio.permissions import Role, role_of
 
+log = logging.getLogger("studio.live")
+
 SIGNED_OUT = 4401  # not a code at which htmx comes again
 FINISHED = 4000
 TOO_MANY = 4429
 TOO_BIG = 1009
+BROKEN = 1011  # htmx comes again after a while
 NOT_ALLOWED = 1008
 
 CHECK_EVERY_S = 30.0  # how long somebody signed out may still be shown pages
@@ -34,7 +38,8 @@ LONGEST_FRAME = 1_024
 FRAMES_A_MINUTE = 30
 
 # Drawing asks the database; it has threads of its own, so that a slow list delays neither pages nor sockets.
-_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="studio-draw")
+THREADS = 4
+_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="studio-draw")
 _open_sockets: Counter[object] = Counter()
 
 
@@ -74,7 +79,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         self.frames: list[float] = []
         self.wake = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
-        self.counted = False
+        self.counted_for: object = None
         # Accept first: a close before it reaches the browser as 1006, which it answers by coming again for ever.
         await self.accept()
         self.user = await self._signed_in()
@@ -86,16 +91,16 @@ class StudioConsumer(AsyncWebsocketConsumer):
             return await self.close(NOT_ALLOWED)
         if _open_sockets[self.user.pk] >= SOCKETS_A_PERSON:
             return await self.close(TOO_MANY)
-        _open_sockets[self.user.pk] += 1
-        self.counted = True
+        self.counted_for = self.user.pk
+        _open_sockets[self.counted_for] += 1
         live.hub().subscribe(self._changed)
         self.wake.set()
-        self.task = asyncio.create_task(self._push())
+        self.task = asyncio.create_task(self._push_until_broken())
 
     async def disconnect(self, code: int) -> None:
-        if self.counted:
-            self.counted = False
-            _open_sockets[self.user.pk] -= 1
+        if self.counted_for is not None:
+            _open_sockets[self.counted_for] -= 1
+            self.counted_for = None
             await live.hub().unsubscribe(self._changed)
         if self.task is not None and self.task is not asyncio.current_task():
             self.task.cancel()
@@ -112,6 +117,13 @@ class StudioConsumer(AsyncWebsocketConsumer):
     def _changed(self, keys: frozenset[int] | None) -> None:
         if self.topic.concerns(keys):
             self.wake.set()
+
+    async def _push_until_broken(self) -> None:
+        try:
+            await self._push()
+        except Exception as error:  # a page must learn that it is cut off, whatever broke: it comes again by itself
+            log.warning("A page lost its socket: %s", type(error).__name__, exc_info=not isinstance(error, Error))
+            await self.close(BROKEN)
 
     async def _push(self) -> None:
         """Draw after each change, not more often than the topic allows, until the topic is done."""
@@ -155,7 +167,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
 
     def _news(self, drawing: topics.Drawing) -> str:
         """Write what this tab has not seen. New steps go in at their place; all of them when the order changed."""
-        prints = {name: hash(piece.html) for name, piece in drawing.pieces.items()}
+        prints = {name: hash(piece.print) for name, piece in drawing.pieces.items()}
         changed = {
             name: piece for name, piece in drawing.pieces.items() if self.sent.get(name) != prints[name]
         }

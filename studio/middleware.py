@@ -11,7 +11,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 
-from studio.permissions import PUBLIC, ROUTES, needed, role_of
+from engine import audit
+from engine.models import Instance
+from studio.permissions import PUBLIC, ROUTES, STEERING, needed, role_of
 from studio.views.errors import forbidden
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -43,6 +45,7 @@ class AccessMiddleware:
         if role is None and route in ROUTES:
             return None  # the view answers 405
         if role is None or role_of(user) < role:
+            _note_refusal(request, str(route), kwargs)
             return forbidden(request, role)
         return None
 
@@ -60,6 +63,18 @@ class HeadersMiddleware:
         if not request.path.startswith(settings.STATIC_URL):
             response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+def _note_refusal(request: HttpRequest, route: str, names: Any) -> None:
+    """Leave a row in the trail of an instance that somebody wanted to steer and may not."""
+    if request.method != "POST" or route not in STEERING:
+        return
+    instance = Instance.objects.filter(workflow=names["name"], id=names["id"]).first()
+    if instance is not None:
+        verb = route.replace("-", "_")
+        audit.record(
+            verb, instance, by=request.user, before=instance.status, after=instance.status, outcome="denied"
+        )
 
 
 def _sign_in_first(request: HttpRequest) -> HttpResponse:

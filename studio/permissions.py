@@ -46,6 +46,9 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "live-frame": (Role.VIEWER, None),
 }
 
+# Routes that steer an instance: who tries one without its role leaves a row in the audit trail.
+STEERING = frozenset({"pause", "resume", "terminate", "send-event"})
+
 
 def role_of(user: Any) -> Role:
     """Give the highest role of a user; somebody signed in without a role is NOBODY: the users may be a shop's."""

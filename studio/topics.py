@@ -19,6 +19,7 @@ from studio.filters import Filter, cursor, keys
 from studio.permissions import Role, role_of
 from studio.shown import LOOKS
 
+_TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 _WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
 _INSTANCE = re.compile(r"instance:([0-9]{1,18})")
 
@@ -34,6 +35,11 @@ class Piece:
     html: str
     swap: str = "outerMorph"
 
+    @property
+    def print(self) -> str:
+        """What must differ for it to be sent again. The text of a time is the browser's, which keeps it ticking."""
+        return _TIME_TEXT.sub("", self.html)
+
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
@@ -46,7 +52,7 @@ class Drawing:
 
     @property
     def tag(self) -> str:
-        text = "\0".join(f"{name}\0{piece.html}" for name, piece in self.pieces.items())
+        text = "\0".join(f"{name}\0{piece.print}" for name, piece in self.pieces.items())
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

@@ -1,0 +1,23 @@
+"""Every address of the Studio, with an instance to try it on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+from django.urls.resolvers import URLPattern
+
+from engine.models import Instance
+from studio.urls import urlpatterns
+
+
+def names() -> list[str]:
+    return [str(pattern.name) for pattern in urlpatterns if isinstance(pattern, URLPattern)]
+
+
+def address(name: str, instance: Instance | None = None, workflow: str = "process-order") -> str:
+    """Give the address of a route."""
+    pattern = next(p for p in urlpatterns if isinstance(p, URLPattern) and p.name == name)
+    known: dict[str, Any] = {"name": instance.workflow if instance else workflow, "what": "params"}
+    known["id"] = instance.id if instance else "order-1"
+    return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})

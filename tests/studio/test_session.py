@@ -1,0 +1,153 @@
+"""Signing in and out (RELIABILITY E17–E19, E23, E24, E26, E27)."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+NAME = settings.SESSION_COOKIE_NAME
+
+
+def sign_in(client: Client, **given: str) -> object:
+    return client.post("/sign-in/", {"username": "zoe", "password": factories.PASSWORD, **given})
+
+
+def test_the_session_id_changes_at_sign_in(client: Client) -> None:
+    """E17."""
+    factories.person("viewer", "zoe")
+    session = client.session
+    session["seen"] = True
+    session.save()
+    client.cookies[NAME] = session.session_key
+    before = session.session_key
+    sign_in(client)
+    assert client.cookies[NAME].value != before
+    assert not Session.objects.filter(session_key=before).exists()
+
+
+def test_the_cookies_are_for_the_server_alone(client: Client) -> None:
+    """E18; the names and flags under TLS are in tests/platform."""
+    factories.person("viewer", "zoe")
+    client.get("/sign-in/")
+    sign_in(client)
+    for name in (NAME, settings.CSRF_COOKIE_NAME):
+        assert (client.cookies[name]["httponly"], client.cookies[name]["samesite"]) == (True, "Lax")
+
+
+def test_signing_out_takes_post_only(operator: Client) -> None:
+    """E19."""
+    assert operator.get("/sign-out/").status_code == 405
+    assert operator.get("/instances/").status_code == 200
+
+
+def test_signing_out_ends_the_session_and_clears_the_browser(operator: Client) -> None:
+    """E19."""
+    key = operator.session.session_key
+    answer = operator.post("/sign-out/")
+    assert answer.headers["Clear-Site-Data"] == '"cache", "storage"'
+    assert not Session.objects.filter(session_key=key).exists()
+    assert operator.get("/instances/").status_code == 302
+
+
+def test_an_unknown_name_and_a_wrong_password_read_the_same(client: Client) -> None:
+    """E23."""
+    factories.person("viewer", "zoe")
+    texts = set()
+    for name in ("zoe", "nobody-of-that-name"):
+        page = client.post("/sign-in/", {"username": name, "password": "wrong"}).content.decode()
+        texts.add(page[page.index('role="alert"') : page.index("</div>", page.index('role="alert"'))])
+        assert "do not go together" in page
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "javascript:alert(1)",
+        "https:evil.example",
+        "\thttps://evil.example",
+        "/%0d%0aSet-Cookie:x=1\r\nX: y",
+    ],
+)
+def test_next_leads_nowhere_else(client: Client, target: str) -> None:
+    """E24."""
+    factories.person("viewer", "zoe")
+    answer = sign_in(client, next=target)
+    location = answer.headers["Location"]  # type: ignore[attr-defined]
+    assert location.startswith("/")
+    assert "evil" not in location
+    assert "\r" not in location
+    assert "X" not in answer.headers  # type: ignore[attr-defined]
+
+
+def test_next_leads_back(client: Client) -> None:
+    factories.person("viewer", "zoe")
+    answer = sign_in(client, next="/instances/?status=errored")
+    assert answer.headers["Location"] == "/instances/?status=errored"  # type: ignore[attr-defined]
+
+
+def test_the_theme_goes_only_where_it_came_from(client: Client) -> None:
+    """E24."""
+    answer = client.post("/theme/", {"theme": "dark", "next": "https://evil.example/"})
+    assert (answer.headers["Location"], answer.cookies["studio-theme"].value) == ("/", "dark")
+
+
+def test_the_first_page_is_drawn_in_the_chosen_colours(operator: Client) -> None:
+    operator.post("/theme/", {"theme": "dark"})
+    assert b'data-theme="dark"' in operator.get("/").content
+    operator.post("/theme/", {"theme": '"><script>'})
+    assert b'data-theme="system"' in operator.get("/").content
+
+
+class TestForgery:
+    """E26, E27."""
+
+    def test_a_post_without_a_token_is_refused(self, signed_in) -> None:  # type: ignore[no-untyped-def]
+        client = signed_in("operator", enforce_csrf_checks=True)
+        instance = factories.instance("waiting")
+        for path in ("pause/", "terminate/", "events/"):
+            answer = client.post(f"{instance.get_absolute_url()}{path}", {"reason": "x", "type": "x"})
+            assert answer.status_code == 403
+        assert instance.refresh().status == "waiting"
+
+    def test_the_token_of_another_person_is_refused(self, signed_in) -> None:  # type: ignore[no-untyped-def]
+        mine, theirs = (signed_in("operator", enforce_csrf_checks=True) for _ in range(2))
+        theirs.get("/instances/")
+        token = theirs.cookies[settings.CSRF_COOKIE_NAME].value
+        mine.get("/instances/")
+        answer = mine.post(
+            f"{factories.instance('waiting').get_absolute_url()}pause/", headers={"X-CSRFToken": token}
+        )
+        assert answer.status_code == 403
+
+    def test_the_token_of_the_page_is_taken_from_the_header(self, signed_in) -> None:  # type: ignore[no-untyped-def]
+        client = signed_in("operator", enforce_csrf_checks=True)
+        instance = factories.instance("waiting")
+        page = client.get(instance.get_absolute_url()).content.decode()
+        token = page.split('"X-CSRFToken": "')[1].split('"')[0]
+        headers = {"X-CSRFToken": token, "HX-Request": "true"}
+        assert client.post(f"{instance.get_absolute_url()}pause/", headers=headers).status_code == 200
+        assert instance.refresh().status == "paused"
+
+    def test_an_old_page_is_told_to_reload(self, signed_in) -> None:  # type: ignore[no-untyped-def]
+        client = signed_in("operator", enforce_csrf_checks=True)
+        where = f"{factories.instance('waiting').get_absolute_url()}pause/"
+        assert "older than your sign-in" in client.post(where).content.decode()
+        answer = client.post(where, headers={"HX-Request": "true"})
+        assert (answer.status_code, answer.headers["HX-Refresh"]) == (403, "true")
+
+    def test_a_cross_site_post_is_refused(self, signed_in) -> None:  # type: ignore[no-untyped-def]
+        client = signed_in("operator", enforce_csrf_checks=True)
+        page = client.get("/instances/").content.decode()
+        token = page.split('"X-CSRFToken": "')[1].split('"')[0]
+        answer = client.post("/theme/", headers={"X-CSRFToken": token, "Origin": "https://evil.example"})
+        assert answer.status_code == 403

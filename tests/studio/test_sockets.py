@@ -1,0 +1,337 @@
+"""The socket of a tab (RELIABILITY E3, E11, E12, E34–E37)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db import OperationalError, connections
+from django.test import Client
+
+from engine import lifecycle
+from engine.models import Instance
+from studio import consumers
+from studio.asgi import application
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ORIGIN = b"http://127.0.0.1:8000"
+Open = Callable[..., Awaitable[WebsocketCommunicator]]
+
+
+@pytest.fixture(autouse=True)
+def roles(transactional_db: None) -> None:
+    # The tables are emptied after each test with transactions, the groups of the migration with them.
+    for name in ("viewer", "operator", "admin"):
+        Group.objects.get_or_create(name=name)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "LINGER_S", 0.1)
+
+
+def cookie_of(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return f"{settings.SESSION_COOKIE_NAME}={client.session.session_key}"
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[Open]:
+    """Open sockets, and close them after the test."""
+    sockets: list[WebsocketCommunicator] = []
+
+    async def open_one(topic: str, user: User | None, *, origin: bytes | None = ORIGIN) -> WebsocketCommunicator:
+        headers = [(b"host", b"127.0.0.1:8000")] + ([(b"origin", origin)] if origin else [])
+        if user is not None:
+            headers.append((b"cookie", (await sync_to_async(cookie_of)(user)).encode()))
+        socket = WebsocketCommunicator(application, f"/ws/studio/?{topic}", headers=headers)
+        sockets.append(socket)
+        return socket
+
+    yield open_one
+    for socket in sockets:
+        await socket.disconnect()
+    await sync_to_async(connections.close_all)()
+    await asyncio.to_thread(close_drawing_threads)
+
+
+def close_drawing_threads() -> None:
+    """Give back the connections of the threads that draw, so that the test database can be dropped."""
+    together = threading.Barrier(consumers.THREADS)
+
+    def close() -> None:
+        together.wait(5)
+        connections.close_all()
+
+    for future in [consumers._threads.submit(close) for _ in range(consumers.THREADS)]:
+        future.result(5)
+
+
+@sync_to_async
+def make(role: str = "viewer", status: str = "waiting", **given: Any) -> tuple[User, Instance]:
+    return factories.person(role), factories.instance(status, **given)
+
+
+async def frame(socket: WebsocketCommunicator, *, seconds: float = 5) -> str:
+    """Receive the next frame of HTML."""
+    message = await socket.receive_output(timeout=seconds)
+    assert message["type"] == "websocket.send", message
+    return str(message["text"])
+
+
+async def closing_code(socket: WebsocketCommunicator) -> int:
+    while True:
+        message = await socket.receive_output(timeout=5)
+        if message["type"] == "websocket.close":
+            return int(message["code"])
+
+
+async def test_a_stranger_is_closed_out_before_any_frame(opened: Open) -> None:
+    """E3."""
+    socket = await opened("topic=home", None)
+    assert (await socket.connect())[0]
+    assert await socket.receive_output() == {"type": "websocket.close", "code": consumers.SIGNED_OUT}
+
+
+async def test_somebody_without_a_role_is_closed_out(opened: Open) -> None:
+    user, _ = await make("nobody")
+    socket = await opened("topic=home", user)
+    await socket.connect()
+    assert await closing_code(socket) == consumers.SIGNED_OUT
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [None, b"null", b"http://evil", b"http://127.0.0.1:9999", b"https://127.0.0.1:8000", b"javascript://127.0.0.1:8000"],
+)
+async def test_a_page_of_another_origin_gets_no_socket(opened: Open, origin: bytes | None) -> None:
+    """E34."""
+    user, _ = await make()
+    socket = await opened("topic=home", user, origin=origin)
+    assert not (await socket.connect())[0]
+
+
+@pytest.mark.parametrize("topic", ["topic=nonsense", "topic=instance:x", "", "topic=instance:-1", "topic=workflow:a/b"])
+async def test_an_unknown_topic_is_refused(opened: Open, topic: str) -> None:
+    """E35."""
+    user, _ = await make()
+    socket = await opened(topic, user)
+    await socket.connect()
+    assert await closing_code(socket) == consumers.NOT_ALLOWED
+
+
+async def test_it_begins_with_a_snapshot(opened: Open) -> None:
+    user, instance = await make()
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    snapshot = await frame(socket)
+    for piece in ("head", "why", "actions", "timeline", "events"):
+        assert f'hx-target="#{piece}"' in snapshot
+
+
+async def test_a_change_reaches_every_tab_within_a_second(opened: Open) -> None:
+    user, instance = await make("operator")
+    topics = [f"topic=instance:{instance.key}"] * 2 + [f"topic=list&keys={instance.key}&top={instance.key}", "topic=home"]
+    tabs = [await opened(topic, user) for topic in topics]
+    for tab in tabs:
+        await tab.connect()
+    for tab in tabs:
+        await frame(tab)
+    await asyncio.sleep(1.1)  # lists gather changes for a second; let it pass, so that the next is sent at once
+    await drained(tabs)
+    began = time.monotonic()
+    await sync_to_async(lifecycle.pause)(instance, by=user)
+    for tab in tabs[:3]:
+        assert "paused" in await frame(tab, seconds=1)
+    assert time.monotonic() - began < 1
+
+
+async def drained(tabs: list[WebsocketCommunicator]) -> None:
+    for tab in tabs:
+        while not await tab.receive_nothing(timeout=0.05, interval=0.01):
+            await tab.receive_output()
+
+
+async def test_only_what_changed_is_sent(opened: Open) -> None:
+    user, instance = await make("operator")
+    await sync_to_async(factories.step)(instance, "reserve")
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    assert 'id="s-1"' in await frame(socket)
+    await drained([socket])
+    await sync_to_async(lifecycle.pause)(instance, by=user)
+    news = await frame(socket)
+    assert 'hx-target="#why"' in news
+    assert 'hx-target="#s-1"' not in news
+    assert 'hx-target="#steps"' not in news
+
+
+async def test_many_changes_at_once_become_few_frames(opened: Open) -> None:
+    user, instance = await make("operator")
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    await frame(socket)
+    for _ in range(20):
+        await sync_to_async(lifecycle.pause)(instance, by=user)
+        await sync_to_async(lifecycle.resume)(instance, by=user)
+    frames = []
+    while not await socket.receive_nothing(timeout=0.8, interval=0.05):
+        frames.append(await frame(socket))
+    assert 1 <= len(frames) <= 12
+    assert "queued" in "".join(frames)
+
+
+async def test_a_new_step_arrives_in_its_place(opened: Open) -> None:
+    user, instance = await make()
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    await frame(socket)
+
+    @sync_to_async
+    def begin_a_step() -> None:
+        factories.step(instance, "reserve")
+        from engine import notify
+
+        notify.changed([instance.key])
+
+    await begin_a_step()
+    news = await frame(socket)
+    assert '<hx-partial hx-target="#steps" hx-swap="innerMorph">' in news
+    assert 'id="s-1"' in news
+
+
+async def test_a_list_counts_what_is_new_and_moves_nothing(opened: Open) -> None:
+    user, instance = await make()
+    socket = await opened(f"topic=list&keys={instance.key}&top={instance.key}", user)
+    await socket.connect()
+    assert "new · show" not in await frame(socket)
+
+    @sync_to_async
+    def start_another() -> None:
+        from engine import notify
+
+        other = factories.instance()
+        notify.changed([other.key])
+
+    await start_another()
+    news = await frame(socket)
+    assert "1 new · show" in news
+    assert news.count("<tr ") == 0
+
+
+async def test_a_finished_instance_ends_its_socket(opened: Open) -> None:
+    user, instance = await make(status="complete")
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    assert "complete" in await frame(socket)
+    assert await closing_code(socket) == consumers.FINISHED
+
+
+@sync_to_async
+def take_role(user: User) -> None:
+    user.groups.clear()
+
+
+@sync_to_async
+def disable(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+@sync_to_async
+def new_password(user: User) -> None:
+    user.set_password("another long password")
+    user.save()
+
+
+@sync_to_async
+def sign_out(user: User) -> None:
+    from django.contrib.sessions.models import Session
+
+    Session.objects.all().delete()
+
+
+@pytest.mark.parametrize("deed", [take_role, disable, new_password, sign_out], ids=["role", "disabled", "password", "sign-out"])
+async def test_who_lost_access_is_closed_out(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, deed: Callable[[User], Awaitable[None]]
+) -> None:
+    """E11, E12."""
+    monkeypatch.setattr(consumers, "CHECK_EVERY_S", 0.0)
+    user, instance = await make("operator")
+    socket = await opened("topic=home", user)
+    await socket.connect()
+    await frame(socket)
+    await deed(user)
+    await sync_to_async(lifecycle.pause)(instance)
+    assert await closing_code(socket) == consumers.SIGNED_OUT
+
+
+class TestAbuse:
+    """E36."""
+
+    async def socket(self, opened: Open) -> WebsocketCommunicator:
+        user, _ = await make()
+        socket = await opened("topic=home", user)
+        await socket.connect()
+        await frame(socket)
+        return socket
+
+    async def test_a_large_frame_closes(self, opened: Open) -> None:
+        socket = await self.socket(opened)
+        await socket.send_to(text_data="x" * 2_000)
+        assert await closing_code(socket) == consumers.TOO_BIG
+
+    async def test_a_binary_frame_closes(self, opened: Open) -> None:
+        socket = await self.socket(opened)
+        await socket.send_to(bytes_data=b"x")
+        assert await closing_code(socket) == consumers.TOO_BIG
+
+    async def test_many_frames_close(self, opened: Open) -> None:
+        socket = await self.socket(opened)
+        for _ in range(consumers.FRAMES_A_MINUTE + 1):
+            await socket.send_to(text_data="{}")
+        assert await closing_code(socket) == consumers.NOT_ALLOWED
+
+    async def test_one_person_has_a_limited_number_of_sockets(
+        self, opened: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(consumers, "SOCKETS_A_PERSON", 2)
+        user, _ = await make()
+        sockets = [await opened("topic=home", user) for _ in range(3)]
+        for socket in sockets:
+            await socket.connect()
+        assert await closing_code(sockets[2]) == consumers.TOO_MANY
+        assert "health" in await frame(sockets[0])
+
+
+async def test_a_viewer_and_an_operator_get_their_own_drawing(opened: Open) -> None:
+    """What is cached for one role never reaches another."""
+    operator, instance = await make("operator")
+    viewer = await sync_to_async(factories.person)("viewer")
+    for user, disabled in ((operator, 0), (viewer, 3), (operator, 0)):
+        socket = await opened(f"topic=instance:{instance.key}", user)
+        await socket.connect()
+        assert (await frame(socket)).count("disabled title=") == disabled
+
+
+async def test_a_page_whose_drawing_fails_is_told_to_come_again(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise OperationalError("the database went away")
+
+    user, _ = await make()
+    monkeypatch.setattr(consumers.topics, "draw", fail)
+    consumers.cache._kept.clear()
+    socket = await opened("topic=home", user)
+    await socket.connect()
+    assert await closing_code(socket) == consumers.BROKEN
