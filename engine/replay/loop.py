@@ -59,7 +59,10 @@ class HandlerLoop(asyncio.AbstractEventLoop):
             while ready:
                 handle = ready.popleft()
                 if not handle._cancelled:
-                    handle._run()
+                    # asyncio raises these two on; they are the outcome of their task all the same, and end the
+                    # handler. The worker is not its to end.
+                    with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                        handle._run()
         finally:
             self.driving = False
             events._set_running_loop(outer)

@@ -154,8 +154,9 @@ def _complete(value: Any, workflow: Workflow[Any, Any]) -> Ending:
         return of_error(error)
 
 
-def _said(type: str, message: str) -> str:
-    return json.dumps({"type": type, "message": cut(message), "details": {}, "traceback": ""})
+def _said(type: str, message: object) -> str:
+    text = cut(message if isinstance(message, str) else _shown(message))
+    return json.dumps({"type": type, "message": text, "details": {}, "traceback": ""})
 
 
 # Events and logs

@@ -213,7 +213,8 @@ class WorkflowStep:
         return cycle.enter(WaitOperation(cycle, record, types, timeout_us, decode_event))
 
     def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
-        """Record a milestone: it shows in the Studio and does no work."""
+        """Record a milestone: it shows in the Studio and does no work. Raises StepConfigError for a wrong percent."""
+        _check_percent(percent)
         name = cut(" ".join(str(message).split()), 200) or "progress"
         output = encode({"message": str(message), "percent": percent}, what="progress")
         cycle = self._enter("progress", name)
@@ -271,6 +272,13 @@ def _received(declared: Event[Any] | None, text: str) -> ReceivedEvent[Any]:
 
 def _nothing(text: str) -> None:
     return None
+
+
+def _check_percent(percent: object) -> None:
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    if percent is not None and not (is_number and 0 <= percent <= 100):  # type: ignore[operator]
+        rule = "It must be a number from 0 to 100, or None."
+        raise StepConfigError("percent", percent, rule, what="argument of step.progress")
 
 
 def _check_moment(when: object) -> int:
