@@ -32,12 +32,16 @@ def socket_routes() -> list[Any]:
     return [*websocket_urlpatterns, re_path("", refused)]
 
 
-limit_daphne(Limits(settings.REPRISE_MAX_BODY_BYTES, settings.REPRISE_BODY_TIMEOUT_SECONDS))
+# A project that only includes the Studio need not know these two.
+max_body_bytes = getattr(settings, "REPRISE_MAX_BODY_BYTES", 4 * 1024 * 1024)
+body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
+
+limit_daphne(Limits(max_body_bytes, body_timeout))
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(pages, settings.REPRISE_MAX_BODY_BYTES),
+        "http": BodyLimit(pages, max_body_bytes),
         "websocket": FullOriginValidator(
-            AuthMiddlewareStack(URLRouter(socket_routes())), settings.ENVIRONMENT.origins
+            AuthMiddlewareStack(URLRouter(socket_routes())), settings.REPRISE_ORIGINS
         ),
     }
 )
