@@ -54,7 +54,8 @@ class Cluster:
         }
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Cluster:
+    def launch(self) -> None:
+        """Start it without waiting for anything."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(PROJECT / "manage.py"), "qcluster"],
@@ -65,6 +66,9 @@ class Cluster:
                 stderr=log,
                 preexec_fn=dies_with_parent(signal.SIGTERM),
             )
+
+    def start(self) -> Cluster:
+        self.launch()
         wait_until(lambda: len(self.children()) == WORKERS + 2, within=20)
         # The cluster serves its queue: tests may count on it from here.
         self.note("ready")

@@ -1,0 +1,82 @@
+"""The database goes away and comes back: the cluster stays, and goes on within seconds."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
+from tests.conftest import home_directory
+from tests.process.clusters import Cluster, wait_until
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+@pytest.fixture
+def server(migrated_home: Path) -> Iterator[EmbeddedServer]:
+    """A server of the test's own, to crash."""
+    with home_directory() as home:
+        subprocess.run(["cp", "-a", str(migrated_home / "pg"), str(home / "pg")], check=True)
+        server = EmbeddedServer(home)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def cluster(server: EmbeddedServer, tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(f"postgresql://{USER}@/{DATABASE}?host={socket_dir(server.home)}", tmp_path)
+    try:
+        yield cluster.start()
+    finally:
+        cluster.end()
+
+
+def crash(server: EmbeddedServer) -> None:
+    assert server.process is not None
+    server.process.send_signal(signal.SIGQUIT)
+    server.process.wait(10)
+
+
+def test_work_goes_on_within_seconds_after_the_database_crashed(
+    server: EmbeddedServer, cluster: Cluster
+) -> None:
+    cluster.begin("errand", "one", seconds=60)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    processes = cluster.children()
+    crash(server)
+    time.sleep(1)
+    server.start()
+    began = time.monotonic()
+    cluster.note("after the crash")
+    cluster.wait_for("after the crash", within=3)
+    # The body of before is lost with its lease; the second one is short.
+    cluster.wait_for_status("one", "complete", within=5)
+    assert time.monotonic() - began < 5
+    assert cluster.children() == processes
+
+
+def test_a_cluster_without_a_database_stops_soon(server: EmbeddedServer, cluster: Cluster) -> None:
+    crash(server)
+    time.sleep(1)
+    assert cluster.stop() < 3
+    assert cluster.left(within=0.5) == {}
+
+
+def test_a_cluster_starts_without_a_database_and_works_when_there_is_one(
+    server: EmbeddedServer, cluster: Cluster
+) -> None:
+    cluster.stop()
+    cluster.note("meanwhile")
+    crash(server)
+    cluster.launch()
+    wait_until(lambda: len(cluster.children()) == 5, within=20)
+    server.start()
+    cluster.wait_for("meanwhile", within=5)
