@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -242,6 +243,18 @@ def test_server_whose_directory_is_gone_ends(server: Path, home: Path) -> None:
     gone = server.rename(home / "gone")
 
     wait_until(lambda: not fleet.is_running(gone))
+
+
+def test_server_ends_with_the_supervisor_that_it_was_started_under(server: Path, home: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as supervisor:
+        (home / "studio.lock").write_text(f"process {supervisor.pid}, http://127.0.0.1:8000\n")
+        fleet.start(server)
+        assert fleet.is_running(server)
+        supervisor.kill()
+
+    wait_until(lambda: not fleet.is_running(server))
+    # A lock file that nobody holds any more keeps no server from starting.
+    assert page(fleet.start(server).url) == "<h1>one</h1>"
 
 
 def test_server_serves_what_it_loaded_until_it_is_told_to_reload(server: Path) -> None:

@@ -80,8 +80,11 @@ def survey(servers: list[str], ctx: StepContext) -> dict[str, str]:
     """Ask every server which version it serves; "no answer" for one that does not say."""
     versions = {}
     for server in servers:
+        directory = fleet.home(ctx.instance_id, server)
         try:
-            versions[server] = str(fleet.ask_json(fleet.home(ctx.instance_id, server), "/version")["version"])
+            # One that has ended meanwhile serves what its link names, as before.
+            fleet.start(directory)
+            versions[server] = str(fleet.ask_json(directory, "/version")["version"])
         except ServerTrouble as trouble:
             ctx.log.warning(str(trouble), server=server)
             versions[server] = "no answer"

@@ -10,6 +10,7 @@ import fcntl
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from django.conf import settings
 
 import studio
 from studio.demo.finished import finished
+from studio.demo.release.server import is_alive
 
 IDLE_SECONDS = 15 * 60
 START_TIMEOUT = 15.0
@@ -65,6 +67,7 @@ def start(directory: Path) -> Address:
     root = Path(studio.__file__).parent.parent
     environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(root)}
     command = [sys.executable, "-m", "studio.demo.release.server", str(directory), str(IDLE_SECONDS)]
+    command.append(str(_supervisor()))
     with (directory / "server.log").open("ab") as log:
         done = subprocess.run(
             command,
@@ -167,6 +170,15 @@ def disband_left_behind(workflow: str) -> list[str]:
     for instance_id in ended:
         disband(instance_id)
     return ended
+
+
+def _supervisor() -> int:
+    """Return the process id of the supervisor that started us, with which the servers are to end; 0 without one."""
+    try:
+        match = re.match(r"process (\d+),", (Path(settings.REPRISE_HOME) / "studio.lock").read_text())
+    except FileNotFoundError:
+        return 0
+    return int(match[1]) if match and is_alive(int(match[1])) else 0
 
 
 def _signal(directory: Path, sign: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""A small web server that serves a release: `python -m studio.demo.release.server DIRECTORY IDLE_SECONDS`.
+"""A small web server that serves a release: `python -m studio.demo.release.server DIRECTORY IDLE_SECONDS OVERSEER`.
 
 The directory is the server's own, and its whole identity: a worker that starts it and another one that finds it again
 after a crash need nothing else.
@@ -7,8 +7,9 @@ after a crash need nothing else.
     lock          locked as long as the server lives; holds its process id
     server.json   where it listens, and the token for POST /reload and /stop
 
-It goes into the background as soon as it listens, and ends by itself when its directory is gone or nobody has asked it
-anything for that many seconds: its worker and everybody who knew of it may be dead.
+It goes into the background as soon as it listens, and ends by itself when its directory is gone, when the process
+OVERSEER is (0: there is none), or when nobody has asked it anything for that many seconds: its worker and everybody
+who knew of it may be dead.
 """
 
 import fcntl
@@ -34,11 +35,12 @@ class ReleaseServer(ThreadingHTTPServer):
     daemon_threads = True
     timeout = TURN_SECONDS
 
-    def __init__(self, directory: Path, idle_seconds: float) -> None:
+    def __init__(self, directory: Path, idle_seconds: float, overseer: int) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.directory = directory
         self.token = secrets.token_hex(16)
         self.idle_seconds = idle_seconds
+        self.overseer = overseer
         self.asked_at = time.monotonic()
         self.stopping = threading.Event()
         self.load()
@@ -60,7 +62,8 @@ class ReleaseServer(ThreadingHTTPServer):
             self.handle_request()
 
     def _is_forgotten(self) -> bool:
-        return time.monotonic() - self.asked_at > self.idle_seconds or not self.directory.exists()
+        is_idle = time.monotonic() - self.asked_at > self.idle_seconds
+        return is_idle or not self.directory.exists() or not (self.overseer == 0 or is_alive(self.overseer))
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -120,14 +123,14 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def main() -> int:
-    directory, idle_seconds = Path(sys.argv[1]), float(sys.argv[2])
+    directory, idle_seconds, overseer = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     lock = (directory / "lock").open("a+")
     if not _take(lock):
         return 0  # another one serves this directory
     # What the one before us said of itself is true no more.
     lock.truncate(0)
     (directory / "server.json").unlink(missing_ok=True)
-    server = ReleaseServer(directory, idle_seconds)
+    server = ReleaseServer(directory, idle_seconds, overseer)
     ready, tell = os.pipe()
     if os.fork():
         # Whoever started us waits for this process: it ends when the server can be found, or has died.
@@ -142,6 +145,16 @@ def main() -> int:
     os.close(tell)
     server.serve()
     return 0
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _take(lock: IO[str]) -> bool:
