@@ -9,8 +9,9 @@ from studio.supervisor.child import Child
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
-# A message to a socket is a few words; the default of a mebibyte is an invitation.
-MAX_SOCKET_MESSAGE = 64 * 1024
+# What a socket takes and sends: daphne has one limit for both. Pages say nothing (the consumer closes on the second
+# kilobyte); what they are sent is drawn steps, which may be many.
+MAX_SOCKET_MESSAGE = 1024 * 1024
 
 
 def web(environment: Environment) -> Child:
