@@ -49,7 +49,7 @@ class Arena:
         self.variables = {name: os.environ[name] for name in kept if name in os.environ} | {
             "DJANGO_SETTINGS_MODULE": "tests.process.settings",
             "REPRISE_HOME": str(home),
-            "REPRISE_APPS": "tests.process",
+            "REPRISE_APPS": "tests.process.program",
             "REPRISE_ROLE": "cluster",
             "PYTHONPATH": str(PROJECT),
             ledger.VARIABLE: str(self.ledger.path),

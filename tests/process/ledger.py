@@ -24,6 +24,9 @@ class Line:
     attempt: int
     key: str
 
+    def fits(self, wanted: dict[str, Any]) -> bool:
+        return all(getattr(self, name) == value for name, value in wanted.items())
+
 
 def path() -> Path:
     """Return where this process's ledger is."""
@@ -46,28 +49,31 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read = 0
+        self._lines: list[Line] = []
 
     def clear(self) -> None:
         self.path.write_bytes(b"")
+        self._read = 0
+        self._lines = []
 
     def lines(self, **wanted: Any) -> list[Line]:
         """Return the lines whose fields have these values, in the order of writing."""
-        lines = [Line(**json.loads(text)) for text in self.path.read_text().splitlines()]
-        return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
-
-    def new_lines(self) -> list[Line]:
-        """Return the whole lines that were written since the last call."""
-        with self.path.open("rb") as file:
-            file.seek(self._read)
-            text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read += len(whole)
-        return [Line(**json.loads(line)) for line in whole.splitlines()]
+        self._read_on()
+        return [line for line in self._lines if line.fits(wanted)]
 
     def wait_for(self, seconds: float = 10, **wanted: Any) -> Line:
         """Wait for such a line and return it."""
         ends_at = time.monotonic() + seconds
         while not (found := self.lines(**wanted)):
             assert time.monotonic() < ends_at, f"no line {wanted} within {seconds} s in {self.lines()}"
-            time.sleep(0.005)
+            time.sleep(0.002)
         return found[0]
+
+    def _read_on(self) -> None:
+        """Read the whole lines that were written since the last time."""
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read += len(whole)
+        self._lines += [Line(**json.loads(line)) for line in whole.splitlines()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import time
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from django.db import Error, connection, transaction
 from engine.models import Instance
 from engine.worker import heart, shift
 from tests.process import ledger
-from tests.process.workflows import program
+from tests.process.program.workflows import program
 
 
 def migrate() -> None:
@@ -32,22 +31,16 @@ def worker(*, name: str, slots: int, lease: float, stall: float = heart.STALL_SE
     shift.run(slots=slots, name=name, should_stop=lambda: bool(asked), idle_seconds=3600, max_seconds=3600)
 
 
-def sender(*, part: int, of: int, announced_by: str, type: str, latest: float) -> None:
-    """Follow the ledger; send an event to each instance of this part a moment after a body of it began."""
-    rng = random.Random(part)
-    due: list[tuple[float, str]] = []
+def sender(*, seed: int, count: int, params: list[dict[str, Any]], type: str, latest: float) -> None:
+    """Start instances one by one; send each an event at a random moment after its first body began."""
+    rng = random.Random(seed)
     log = ledger.Ledger(ledger.path())
-    while True:
-        for line in log.new_lines():
-            is_mine = zlib.crc32(line.instance.encode()) % of == part
-            if is_mine and (line.what, line.step) == ("start", announced_by):
-                due.append((line.at + rng.uniform(0, latest), line.instance))
-        due.sort()
-        while due and due[0][0] <= time.monotonic():
-            _, instance = due.pop(0)
-            Instance.objects.get(workflow=program.name, id=instance).send_event(type, instance)
-            ledger.write("sent", instance=instance)
-        time.sleep(0.001)
+    for _ in range(count):
+        instance = program.start(params)
+        began = log.wait_for(what="start", instance=instance.id, seconds=20)
+        time.sleep(max(0.0, began.at + rng.uniform(0, latest) - time.monotonic()))
+        instance.send_event(type, instance.id)
+        ledger.write("sent", instance=instance.id)
 
 
 def holder(*, instance: str, type: str, seconds: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.models import Attempt, Instance, Step
 from tests.process.arena import Arena, attempts, kill, wait_for, wait_until
-from tests.process.workflows import Op, block, program, sleep, together, work
+from tests.process.program.workflows import Op, block, program, sleep, together, work
 
 pytestmark = [pytest.mark.process]
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.process.arena import Arena, is_alive, kill, send, wait_for, wait_until
-from tests.process.workflows import block, program, together, work
+from tests.process.program.workflows import block, program, together, work
 
 pytestmark = [pytest.mark.process]
 

@@ -1,0 +1,97 @@
+"""One workflow whose params are its program, so that every test says what its instances do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine import StepContext, WorkflowStep, workflow
+from tests.process import ledger
+
+
+@dataclass
+class Op:
+    """One operation. `seconds` of a body: how long its attempts take, the last value for all later ones."""
+
+    kind: Literal["work", "block", "kill", "sleep", "event", "together"]
+    name: str = ""
+    seconds: list[float] = field(default_factory=lambda: [0.0])
+    ops: list[Op] = field(default_factory=list)
+
+
+def work(name: str, *seconds: float) -> Op:
+    """An async body."""
+    return Op("work", name, list(seconds) or [0.0])
+
+
+def block(name: str, *seconds: float) -> Op:
+    """A sync body, in a thread."""
+    return Op("block", name, list(seconds) or [0.0])
+
+
+def kill(name: str) -> Op:
+    """A body that kills its worker, as one does that takes all the memory."""
+    return Op("kill", name)
+
+
+def sleep(name: str, seconds: float) -> Op:
+    return Op("sleep", name, [seconds])
+
+
+def event(name: str) -> Op:
+    return Op("event", name)
+
+
+def together(*ops: Op) -> Op:
+    """Operations in a `gather`."""
+    return Op("together", ops=list(ops))
+
+
+@workflow
+async def program(step: WorkflowStep, params: list[Op]) -> list[Any]:
+    """Do one operation after the other; return what each returned."""
+    return [await perform(step, op) for op in params]
+
+
+async def perform(step: WorkflowStep, op: Op) -> Any:
+    match op.kind:
+        case "together":
+            return list(await asyncio.gather(*(perform(step, one) for one in op.ops)))
+        case "sleep":
+            return await step.sleep(op.name, op.seconds[0])
+        case "event":
+            return (await step.wait_for_event(op.name, timeout="1h")).payload
+        case _:
+            body = {"work": run_async, "block": run_sync, "kill": run_into_death}[op.kind]
+            return await step.do(op.name, body, op.seconds, delay="100ms")
+
+
+async def run_async(seconds: list[float], ctx: StepContext) -> int:
+    note("start", ctx)
+    await asyncio.sleep(_of_attempt(seconds, ctx))
+    note("end", ctx)
+    return ctx.attempt
+
+
+def run_sync(seconds: list[float], ctx: StepContext) -> int:
+    note("start", ctx)
+    time.sleep(_of_attempt(seconds, ctx))
+    note("end", ctx)
+    return ctx.attempt
+
+
+def run_into_death(seconds: list[float], ctx: StepContext) -> None:
+    note("start", ctx)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def note(what: str, ctx: StepContext) -> None:
+    ledger.write(what, instance=ctx.instance_id, step=ctx.name, attempt=ctx.attempt, key=ctx.idempotency_key)
+
+
+def _of_attempt(seconds: list[float], ctx: StepContext) -> float:
+    return seconds[min(ctx.attempt, len(seconds)) - 1]
