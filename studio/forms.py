@@ -120,7 +120,11 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
     The form brings the id that its instance gets, so the database itself lets it start once. Another person's
     instance, or one with other parameters, is another matter.
     """
-    found = Instance.objects.filter(workflow=workflow.name, id=typed.id or typed.token).first()
+    try:
+        id = check_instance_id(typed.id or typed.token)
+    except InvalidNameError:
+        return None
+    found = Instance.objects.filter(workflow=workflow.name, id=id).first()
     if found is None or found.started_by != user.get_username():
         return None
     same = found.params == read_json(launch.validate_params(workflow, value), what="params")

@@ -1,0 +1,212 @@
+"""Starting from the form: checked as it is typed, and nothing started on bad input (RELIABILITY E44, F18)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from engine.identity import new_instance_id
+from engine.models import Audit, Instance
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+START = "/workflows/process-order/start/"
+CHECK = "/_f/workflows/process-order/check/"
+GOOD = '{"customer": "Ana", "items": [{"sku": "a-1", "quantity": 2}]}'
+
+
+def form(text: str = GOOD, **given: str) -> dict[str, str]:
+    return {"params": text, "token": new_instance_id(), "id": "", "tags": "", **given}
+
+
+def marks(page: str) -> list[tuple[int, int]]:
+    return [(int(a), int(b)) for a, b in re.findall(r'data-from="(\d+)" data-to="(\d+)"', page)]
+
+
+def test_the_form_begins_with_an_example_and_the_schema(operator: Client) -> None:
+    page = operator.get(START).content.decode()
+    assert "&quot;customer&quot;: &quot;&quot;" in page
+    assert "list of object · items ≥ 1" in page
+    assert not marks(page)
+
+
+def test_a_good_form_starts_one_instance_and_leads_to_it(operator: Client) -> None:
+    answer = operator.post(START, form(tags="eu, urgent"))
+    (instance,) = Instance.objects.all()
+    assert (answer.status_code, answer.headers["Location"]) == (302, instance.get_absolute_url())
+    assert (instance.started_by, instance.tags) == ("oli", ["eu", "urgent"])
+    assert instance.params["customer"] == "Ana"
+    assert Audit.objects.get().verb == "start"
+
+
+def test_a_double_click_starts_one(operator: Client) -> None:
+    sent = form()
+    answers = [operator.post(START, sent) for _ in range(3)]
+    assert Instance.objects.count() == 1
+    assert len({answer.headers["Location"] for answer in answers}) == 1
+
+
+def test_a_double_click_with_an_own_id_starts_one(operator: Client) -> None:
+    sent = form(id="order-7")
+    answers = [operator.post(START, sent) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [302, 302]
+    assert Instance.objects.count() == 1
+
+
+def test_an_old_form_with_other_parameters_starts_another(operator: Client) -> None:
+    sent = form()
+    operator.post(START, sent)
+    operator.post(START, sent | {"params": GOOD.replace("Ana", "Bo")})
+    assert sorted(i.params["customer"] for i in Instance.objects.all()) == ["Ana", "Bo"]
+
+
+def test_an_id_in_use_is_refused_and_what_was_typed_is_kept(operator: Client) -> None:
+    factories.instance(workflow="process-order", id="order-7")
+    answer = operator.post(START, form(id="order-7", tags="eu"))
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "order-7 is in use" in page
+    assert 'value="order-7"' in page
+    assert 'value="eu"' in page
+    assert Instance.objects.count() == 1
+
+
+def test_it_can_begin_with_the_parameters_of_another_instance(operator: Client) -> None:
+    factories.instance("complete", workflow="process-order", id="before", params={"customer": "Cleo"})
+    assert "Cleo" in operator.get(f"{START}?from=before").content.decode()
+    assert operator.get(f"{START}?from=no%00where").status_code == 200
+
+
+def test_a_workflow_without_parameters_takes_an_empty_form(operator: Client) -> None:
+    assert operator.post("/workflows/tick/start/", form("")).status_code == 302
+    assert Instance.objects.get().params is None
+
+
+def test_a_typing_error_is_marked_at_its_place(operator: Client) -> None:
+    text = '{\n  "customer": "Ana",\n  "items": [}\n}'
+    answer = operator.post(START, form(text))
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "line 3, column 13" in page
+    assert marks(page) == [(text.index("}"), text.index("}") + 1)]
+    assert 'role="alert"' in page
+
+
+def test_a_wrong_field_is_marked_at_its_place_also_behind_wide_characters(operator: Client) -> None:
+    text = '{"customer": "😀", "items": [{"sku": "a", "quantity": 0}]}'
+    page = operator.post(START, form(text)).content.decode()
+    at = text.index("0}")
+    assert marks(page) == [(at + 1, at + 2)]  # an emoji counts as two in the browser
+    assert "items/0/quantity" in page
+
+
+def test_a_missing_field_is_named(operator: Client) -> None:
+    page = operator.post(START, form('{"items": []}')).content.decode()
+    assert "customer" in page
+    assert len(marks(page)) == 2
+
+
+BAD = [
+    "",
+    "null",
+    "[]",
+    "{",
+    '{"a":1}x',
+    "{'customer': 1}",
+    GOOD[:-1] + ",}",
+    "NaN",
+    '{"customer": NaN, "items": []}',
+    '{"customer": 1e400}',
+    '{"customer": "a\\u0000b", "items": [{"sku": "x", "quantity": 1}]}',
+    '{"customer": "\\ud800", "items": [{"sku": "x", "quantity": 1}]}',
+    '{"customer": "a", "customer": "b", "items": [{"sku": "x", "quantity": 1}]}',
+    "[" * 100 + "]" * 100,
+    "[" * 20_000,
+    "1" * 5_000,
+    '{"customer": "' + "x" * (1024 * 1024) + '"}',
+    "\ufeff" + GOOD,
+    "\x00",
+    '"' + "\x01" + '"',
+]
+
+
+@pytest.mark.parametrize("text", BAD, ids=[text[:20].encode("unicode_escape").decode() or "empty" for text in BAD])
+def test_bad_parameters_start_nothing_and_say_why(operator: Client, text: str) -> None:
+    """E44 with the inputs of section F."""
+    answer = operator.post(START, form(text))
+    assert answer.status_code == 422
+    assert "Nothing was started" in answer.content.decode()
+    assert not Instance.objects.exists()
+    assert operator.post(CHECK, form(text)).status_code == 200
+    assert operator.get("/instances/").status_code == 200
+
+
+BAD_IDS = ["../../x", "a/b", "a\u202eb", "a b", "Ⓐ", "{" + "0" * 36 + "}", "<script>", "😀", "-a", "x" * 101, "a\x00b"]
+
+
+@pytest.mark.parametrize("id", BAD_IDS, ids=[id.encode("unicode_escape").decode()[:20] for id in BAD_IDS])
+def test_what_cannot_be_an_id_is_refused(operator: Client, id: str) -> None:
+    """F18."""
+    answer = operator.post(START, form(id=id))
+    assert answer.status_code == 422
+    assert "<script>alert" not in answer.content.decode()
+    assert not Instance.objects.exists()
+
+
+def test_ids_differ_by_case(operator: Client) -> None:
+    operator.post(START, form(id="A"))
+    assert operator.post(START, form(id="a")).status_code == 302
+
+
+@pytest.mark.parametrize("tags", ["x" * 101, ",".join(map(str, range(60))), "a\x00b"])
+def test_what_cannot_be_tags_is_refused(operator: Client, tags: str) -> None:
+    assert operator.post(START, form(tags=tags)).status_code == 422
+    assert not Instance.objects.exists()
+
+
+def test_a_made_up_token_is_replaced(operator: Client) -> None:
+    operator.post(START, form(token="../../evil"))
+    assert re.fullmatch(r"[0-9a-f-]{36}", Instance.objects.get().id)
+
+
+class TestCheck:
+    """The panel beside the form. It writes nothing."""
+
+    def check(self, client: Client, **given: Any) -> str:
+        before = Instance.objects.count()
+        page = client.post(CHECK, form(**given)).content.decode()
+        assert Instance.objects.count() == before
+        return page
+
+    def test_good_parameters_fit(self, operator: Client) -> None:
+        assert "The parameters fit." in self.check(operator)
+
+    def test_a_duplicate_id_is_told(self, operator: Client) -> None:
+        factories.instance(workflow="process-order", id="order-7")
+        assert "order-7 is in use" in self.check(operator, id="order-7")
+
+    def test_it_says_whether_a_worker_serves_it(self, operator: Client) -> None:
+        assert "No worker serves it now" in self.check(operator)
+        factories.cluster(["process-order"])
+        assert "1 worker serves it" in self.check(operator)
+
+    def test_a_worker_not_seen_for_a_while_serves_nothing(self, operator: Client) -> None:
+        factories.cluster(["process-order"], seen_at=factories.ago(seconds=30))
+        assert "No worker serves it now" in self.check(operator)
+
+    def test_every_problem_is_listed_with_its_path(self, operator: Client) -> None:
+        page = self.check(operator, text=json.dumps({"customer": 1, "items": [{"sku": "", "quantity": "x"}]}))
+        for path in ("customer", "items/0/sku", "items/0/quantity"):
+            assert f"<code>{path}</code>" in page
+
+
+def test_an_unknown_workflow_cannot_be_started(operator: Client) -> None:
+    """E45."""
+    for where in ("/workflows/nowhere/start/", "/_f/workflows/nowhere/check/"):
+        answer = operator.post(where, form())
+        assert answer.status_code == 404
+        assert b"<b>" not in answer.content
