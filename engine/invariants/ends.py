@@ -1,0 +1,99 @@
+"""What holds for instances that have ended, or are paused."""
+
+from __future__ import annotations
+
+from engine.invariants.invariant import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "I6",
+        "finished-is-still",
+        "A finished instance has an end and no owner, no wake-up and nothing that it waits for; others have no end.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE CASE WHEN status IN ('complete', 'errored', 'terminated')
+            THEN finished_at IS NULL OR owner IS NOT NULL OR wake_at IS NOT NULL OR waiting_for <> ''
+            ELSE finished_at IS NOT NULL END
+        """,
+    ),
+    Invariant(
+        "I6",
+        "finished-has-the-outcome",
+        "A finished instance has the outcome that its status says, and an open one has no output.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE (output IS NOT NULL) <> (status = 'complete')
+           OR (status = 'complete' AND error IS NOT NULL) OR (status = 'errored' AND error IS NULL)
+        """,
+    ),
+    Invariant(
+        "I6",
+        "finished-has-nothing-open",
+        "No step and no attempt is open in a generation that has ended, and no attempt at a step that has ended.",
+        """
+        SELECT i.key, format('step %%s is %%s', s.seq, s.status)
+        FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
+        WHERE s.status IN ('running', 'waiting')
+          AND (i.status IN ('complete', 'errored', 'terminated') OR s.generation < i.generation)
+        UNION ALL
+        SELECT i.key, format('step %%s attempt %%s is running', a.step_seq, a.number)
+        FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
+        LEFT JOIN engine_step s
+            ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
+        WHERE a.status = 'running' AND (
+            i.status IN ('complete', 'errored', 'terminated') OR a.generation < i.generation
+            OR (a.phase = 'do' AND s.status IN ('complete', 'errored', 'cancelled'))
+        )
+        """,
+    ),
+    Invariant(
+        "I6",
+        "nothing-after-the-end",
+        "Nothing of an instance starts or ends after its end.",
+        """
+        SELECT i.key, format('step %%s', s.seq)
+        FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id AND i.generation = s.generation
+        WHERE greatest(s.started_at, s.finished_at) > i.finished_at + %(skew)s * interval '1 second'
+        UNION ALL
+        SELECT i.key, format('step %%s attempt %%s', a.step_seq, a.number)
+        FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id AND i.generation = a.generation
+        WHERE greatest(a.started_at, a.finished_at) > i.finished_at + %(skew)s * interval '1 second'
+        """,
+    ),
+    Invariant(
+        "I10",
+        "success-rolls-nothing-back",
+        "An instance that completed has rolled nothing back.",
+        """
+        SELECT key, format('rollback is %%s', rollback) FROM engine_instance
+        WHERE status = 'complete' AND rollback <> ''
+        UNION ALL
+        SELECT i.key, format('step %%s', a.step_seq)
+        FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id AND i.generation = a.generation
+        WHERE i.status = 'complete' AND a.phase = 'rollback'
+        """,
+    ),
+    Invariant(
+        "I14",
+        "paused-is-still",
+        "A paused instance has no owner and no wake-up, and says since when.",
+        """
+        SELECT key, 'owner, wake-up or time of the pause' FROM engine_instance
+        WHERE status = 'paused' AND (owner IS NOT NULL OR wake_at IS NOT NULL OR paused_at IS NULL)
+        """,
+    ),
+    Invariant(
+        "I14",
+        "nothing-starts-while-paused",
+        "Nothing starts while an instance is paused.",
+        """
+        SELECT i.key, format('step %%s', s.seq)
+        FROM engine_instance i JOIN engine_step s ON s.instance_id = i.key AND s.generation = i.generation
+        WHERE i.status = 'paused' AND s.started_at > i.paused_at + %(skew)s * interval '1 second'
+        UNION ALL
+        SELECT i.key, format('step %%s attempt %%s', a.step_seq, a.number)
+        FROM engine_instance i JOIN engine_attempt a ON a.instance_id = i.key AND a.generation = i.generation
+        WHERE i.status = 'paused' AND a.started_at > i.paused_at + %(skew)s * interval '1 second'
+        """,
+    ),
+)

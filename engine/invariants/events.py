@@ -1,0 +1,88 @@
+"""What holds for events and the waits that consume them."""
+
+from __future__ import annotations
+
+from engine.invariants.invariant import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "I8",
+        "events-go-to-waits",
+        "An event is consumed by a wait that takes its type and completed by it.",
+        """
+        SELECT e.instance_id, format('event %%s', e.key)
+        FROM engine_event e LEFT JOIN engine_step s
+            ON s.instance_id = e.instance_id AND s.generation = e.consumed_generation AND s.seq = e.consumed_by
+        WHERE e.state = 'consumed' AND (
+            s.kind IS DISTINCT FROM 'event' OR s.status <> 'complete'
+            OR e.type = ANY (s.event_types) IS NOT TRUE
+        )
+        """,
+    ),
+    Invariant(
+        "I8",
+        "waits-end-with-one-event",
+        "A completed wait has consumed exactly one event, and recorded it unchanged.",
+        """
+        SELECT s.instance_id, format('step %%s, %%s events', s.seq, count(e.key))
+        FROM engine_step s LEFT JOIN engine_event e
+            ON e.instance_id = s.instance_id AND e.state = 'consumed'
+            AND e.consumed_generation = s.generation AND e.consumed_by = s.seq
+        WHERE s.kind = 'event' AND s.status = 'complete'
+        GROUP BY s.instance_id, s.generation, s.seq
+        HAVING count(e.key) <> 1
+            OR bool_or(s.output ->> 'type' <> e.type OR (s.output -> 'payload')::text <> e.payload::text)
+        """,
+    ),
+    Invariant(
+        "I8",
+        "oldest-event-first",
+        "No event is consumed while an older one of its type, which its wait would have taken too, is left.",
+        """
+        SELECT young.instance_id, format('event %%s before %%s', young.key, old.key)
+        FROM engine_event old
+        JOIN engine_event young ON young.instance_id = old.instance_id AND young.type = old.type
+            AND young.key > old.key AND young.state = 'consumed'
+        JOIN engine_instance i ON i.key = old.instance_id AND i.generation = young.consumed_generation
+        WHERE old.state = 'buffered'
+        """,
+    ),
+    Invariant(
+        "I8",
+        "states-of-events",
+        "An event is consumed by somebody, or buffered or dropped by nobody.",
+        """
+        SELECT instance_id, format('event %%s is %%s', key, state) FROM engine_event
+        WHERE (state = 'consumed') <> (consumed_by IS NOT NULL)
+           OR (state = 'consumed' AND consumed_generation IS NULL)
+           OR state NOT IN ('buffered', 'consumed', 'dropped')
+        """,
+    ),
+    Invariant(
+        "I8",
+        "one-event-a-dedup-key",
+        "A dedup key stands for one event of an instance.",
+        """
+        SELECT instance_id, format('%%s events', count(*)) FROM engine_event WHERE dedup_key IS NOT NULL
+        GROUP BY instance_id, dedup_key HAVING count(*) > 1
+        """,
+    ),
+    # A sender that commits late stores an event that came, by its own time, before a deadline which has passed
+    # meanwhile: hence the grace.
+    Invariant(
+        "I8",
+        "no-time-out-with-the-event-there",
+        "No wait timed out although an event for it had come before its deadline.",
+        """
+        SELECT s.instance_id, format('step %%s, event %%s', s.seq, e.key)
+        FROM engine_step s JOIN engine_event e
+            ON e.instance_id = s.instance_id AND e.type = ANY (s.event_types)
+        LEFT JOIN engine_step taker ON taker.instance_id = e.instance_id
+            AND taker.generation = e.consumed_generation AND taker.seq = e.consumed_by
+        WHERE s.kind = 'event' AND s.status = 'errored'
+          AND e.received_at < s.started_at
+            + ((s.error -> 'details' ->> 'timeout')::double precision - %(grace)s) * interval '1 second'
+          AND (e.state = 'buffered' OR taker.generation = s.generation AND taker.delivery > s.delivery)
+        """,
+    ),
+)

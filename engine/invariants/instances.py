@@ -1,0 +1,106 @@
+"""What holds for instances that are open: somebody has them, or something will wake them."""
+
+from __future__ import annotations
+
+from engine.invariants.invariant import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "I7",
+        "open-has-a-wake-up",
+        "Every open instance that is not paused has a wake-up, or waits for an event without a deadline.",
+        """
+        SELECT i.key, concat_ws(' ', i.status, i.waiting_for) FROM engine_instance i
+        WHERE i.wake_at IS NULL AND i.status NOT IN ('paused', 'complete', 'errored', 'terminated')
+          AND NOT (i.status = 'waiting' AND i.waiting_for = 'child')
+          AND NOT (i.status = 'waiting' AND i.waiting_for = 'event' AND EXISTS (
+            SELECT FROM engine_step s
+            WHERE s.instance_id = i.key AND s.generation = i.generation
+              AND s.kind IN ('event', 'request') AND s.status = 'waiting' AND s.wake_at IS NULL
+        ))
+        """,
+    ),
+    Invariant(
+        "I7",
+        "wake-ups-are-those-of-steps",
+        "A parked instance wakes up when one of its steps does, or at its deadline.",
+        """
+        SELECT i.key, format('wakes up at %%s', i.wake_at) FROM engine_instance i
+        WHERE i.status = 'waiting' AND i.wake_at > clock_timestamp()
+          AND i.wake_at IS DISTINCT FROM i.deadline_at
+          AND NOT EXISTS (
+            SELECT FROM engine_step s
+            WHERE s.instance_id = i.key AND s.generation = i.generation
+              AND s.status = 'waiting' AND s.wake_at = i.wake_at
+        )
+        """,
+    ),
+    Invariant(
+        "I7",
+        "nothing-is-overdue",
+        "What is due is taken by a worker within the grace; so somebody serves its workflow.",
+        """
+        SELECT key, format('due since %%s', wake_at) FROM engine_instance
+        WHERE owner IS NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
+        """,
+    ),
+    Invariant(
+        "I7b",
+        "nobody-waits-for-what-is-there",
+        "No instance is parked on an event that has come.",
+        """
+        SELECT i.key, format('step %%s, event %%s', s.seq, e.key)
+        FROM engine_event e
+        JOIN engine_instance i ON i.key = e.instance_id
+        JOIN engine_step s ON s.instance_id = i.key AND s.generation = i.generation
+        WHERE e.state = 'buffered' AND i.status = 'waiting'
+          AND (i.wake_at IS NULL OR i.wake_at > clock_timestamp())
+          AND s.kind = 'event' AND s.status = 'waiting' AND e.type = ANY (s.event_types)
+          AND (s.wake_at IS NULL OR e.received_at <= s.wake_at)
+        """,
+    ),
+    Invariant(
+        "I12",
+        "one-instance-an-id",
+        "No two instances of a workflow have one id.",
+        """
+        SELECT min(key), format('%%s times', count(*)) FROM engine_instance
+        GROUP BY workflow, id HAVING count(*) > 1
+        """,
+    ),
+    Invariant(
+        "I12",
+        "nothing-without-its-instance",
+        "Steps, attempts, events and log lines belong to an instance that exists.",
+        """
+        SELECT key, string_agg(DISTINCT found, ', ') FROM (
+            SELECT instance_id, 'steps' FROM engine_step
+            UNION ALL SELECT instance_id, 'attempts' FROM engine_attempt
+            UNION ALL SELECT instance_id, 'events' FROM engine_event
+            UNION ALL SELECT instance_id, 'log lines' FROM engine_log
+        ) AS part (key, found)
+        WHERE NOT EXISTS (SELECT FROM engine_instance i WHERE i.key = part.key)
+        GROUP BY key
+        """,
+    ),
+    Invariant(
+        "I15",
+        "owner-and-lease-together",
+        "An instance has an owner if, and only if, it runs, and then it has the end of a lease.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE (owner IS NOT NULL) <> (status IN ('running', 'waiting_for_pause'))
+           OR (owner IS NOT NULL AND wake_at IS NULL)
+           OR (owner IS NOT NULL AND fence = 0)
+        """,
+    ),
+    Invariant(
+        "I15",
+        "leases-are-swept",
+        "A lease that has run out is taken back within the grace.",
+        """
+        SELECT key, format('ran out at %%s', wake_at) FROM engine_instance
+        WHERE owner IS NOT NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
+        """,
+    ),
+)

@@ -1,0 +1,74 @@
+"""One sentence about the tables, and how to ask a database whether it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+OFFENDERS = 5
+
+
+class Cursor(Protocol):
+    """Django's cursors and psycopg's."""
+
+    def execute(self, query: Any, params: Any = None, /) -> Any: ...
+    def fetchall(self) -> Sequence[tuple[Any, ...]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A sentence, and the query that finds what violates it, as rows of an instance's key and what is wrong.
+
+    `id` is that of RELIABILITY.md, section C.2. Parameters of the query: `grace`, seconds that something may be
+    overdue; `skew`, seconds by which the workers' idea of the database's clock may differ.
+    """
+
+    id: str
+    name: str
+    sentence: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offender:
+    """An instance that violates an invariant; without workflow and id if its row does not exist."""
+
+    key: int
+    workflow: str | None
+    id: str | None
+    detail: str
+
+    def __str__(self) -> str:
+        return f"#{self.key}" if self.workflow is None else f"{self.workflow}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a database answered: how many rows violate the invariant, and the first of them."""
+
+    invariant: Invariant
+    count: int
+    offenders: tuple[Offender, ...]
+
+
+FIRST = """
+SELECT v.key, i.workflow, i.id, v.detail, v.total
+FROM (
+    SELECT key, detail, count(*) OVER () AS total FROM ({query}) AS violation (key, detail)
+    ORDER BY key, detail LIMIT %(offenders)s
+) AS v
+LEFT JOIN engine_instance i ON i.key = v.key
+ORDER BY v.key, v.detail
+"""
+
+
+def look(
+    cursor: Cursor, invariant: Invariant, *, grace: float = 60, skew: float = 5, offenders: int = OFFENDERS
+) -> Finding:
+    """Ask the database behind the cursor."""
+    statement = FIRST.format(query=invariant.query)
+    cursor.execute(statement, {"grace": grace, "skew": skew, "offenders": offenders})
+    rows = cursor.fetchall()
+    found = tuple(Offender(*row[:4]) for row in rows)
+    return Finding(invariant, rows[0][4] if rows else 0, found)

@@ -1,0 +1,168 @@
+"""What holds for the steps of an instance and the attempts at them."""
+
+from __future__ import annotations
+
+from engine.invariants.invariant import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "I1",
+        "no-more-workers-than-claims",
+        "No more workers attempted steps of an instance than have claimed it.",
+        """
+        SELECT i.key, format('%%s workers, %%s claims', count(DISTINCT a.worker), i.fence)
+        FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
+        GROUP BY i.key, i.fence HAVING count(DISTINCT a.worker) > i.fence
+        """,
+    ),
+    Invariant(
+        "I1",
+        "attempts-one-at-a-time",
+        "An attempt at a step starts after the one before it has ended.",
+        """
+        SELECT a.instance_id, format('step %%s attempt %%s', a.step_seq, later.number)
+        FROM engine_attempt a JOIN engine_attempt later
+            ON later.instance_id = a.instance_id AND later.generation = a.generation
+            AND later.step_seq = a.step_seq AND later.phase = a.phase AND later.number = a.number + 1
+        WHERE a.finished_at IS NULL OR later.started_at < a.finished_at - %(skew)s * interval '1 second'
+        """,
+    ),
+    Invariant(
+        "I2",
+        "nothing-after-success",
+        "A step that completed is never attempted again.",
+        """
+        SELECT a.instance_id, format('step %%s attempt %%s', a.step_seq, a.number)
+        FROM engine_attempt a JOIN engine_attempt later
+            ON later.instance_id = a.instance_id AND later.generation = a.generation
+            AND later.step_seq = a.step_seq AND later.phase = a.phase AND later.number > a.number
+        WHERE a.status = 'complete'
+        """,
+    ),
+    Invariant(
+        "I3",
+        "attempts-have-steps",
+        "Every attempt belongs to a step with a body.",
+        """
+        SELECT a.instance_id, format('step %%s attempt %%s', a.step_seq, a.number)
+        FROM engine_attempt a LEFT JOIN engine_step s
+            ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
+        WHERE s.seq IS NULL OR (a.phase = 'do' AND s.kind <> 'do')
+        """,
+    ),
+    Invariant(
+        "I4",
+        "attempts-without-gaps",
+        "The attempts at a step are numbered from 1 to the number that the step says.",
+        """
+        SELECT s.instance_id, format('step %%s says %%s, has %%s', s.seq, s.attempts, count(a.number))
+        FROM engine_step s LEFT JOIN engine_attempt a
+            ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
+            AND a.phase = 'do'
+        WHERE s.kind = 'do'
+        GROUP BY s.instance_id, s.generation, s.seq
+        HAVING count(a.number) <> s.attempts OR coalesce(max(a.number), 0) <> s.attempts
+            OR coalesce(min(a.number), 1) <> 1
+        """,
+    ),
+    Invariant(
+        "I4",
+        "losses-are-counted",
+        "A step says how many of its attempts were lost.",
+        """
+        SELECT s.instance_id, format('step %%s says %%s, has %%s', s.seq, s.lost, count(a.number))
+        FROM engine_step s LEFT JOIN engine_attempt a
+            ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
+            AND a.phase = 'do' AND a.status = 'lost'
+        WHERE s.kind = 'do'
+        GROUP BY s.instance_id, s.generation, s.seq
+        HAVING count(a.number) <> s.lost
+        """,
+    ),
+    Invariant(
+        "I4",
+        "budgets-are-kept",
+        "A step fails at most max_attempts times, and loses its worker alone at most 3 times.",
+        """
+        SELECT s.instance_id, format('step %%s', s.seq)
+        FROM engine_step s JOIN engine_attempt a
+            ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
+            AND a.phase = 'do'
+        WHERE s.kind = 'do'
+        GROUP BY s.instance_id, s.generation, s.seq
+        HAVING count(*) FILTER (WHERE a.status IN ('errored', 'timed_out'))
+                > (s.options ->> 'max_attempts')::integer
+            OR count(*) FILTER (WHERE a.status = 'lost' AND a.alone) > 3
+        """,
+    ),
+    Invariant(
+        "I5",
+        "steps-end-as-their-last-attempt",
+        "A step with a body is complete if, and only if, its last attempt is; one that failed had a last attempt "
+        "that failed or was lost.",
+        """
+        SELECT s.instance_id, format('step %%s is %%s, its last attempt %%s', s.seq, s.status, a.status)
+        FROM engine_step s LEFT JOIN engine_attempt a
+            ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
+            AND a.phase = 'do' AND a.number = s.attempts
+        WHERE s.kind = 'do' AND (
+            (s.status = 'complete') <> (a.status IS NOT DISTINCT FROM 'complete')
+            OR s.status = 'errored' AND coalesce(a.status, '') NOT IN ('errored', 'timed_out', 'lost')
+        )
+        """,
+    ),
+    Invariant(
+        "I5",
+        "outcomes-are-recorded",
+        "A finished step has the outcome that its status says, and one that is not finished has none.",
+        """
+        SELECT instance_id, format('step %%s is %%s', seq, status) FROM engine_step
+        WHERE (output IS NOT NULL) <> (status = 'complete' AND kind <> 'sleep')
+           OR (error IS NOT NULL) <> (status = 'errored')
+           OR (finished_at IS NULL) <> (status IN ('running', 'waiting'))
+        """,
+    ),
+    Invariant(
+        "I5",
+        "outcomes-are-delivered",
+        "Every outcome that reaches the handler has a delivery number, and nothing else has one.",
+        """
+        SELECT instance_id, format('step %%s is %%s, delivery %%s', seq, status, delivery) FROM engine_step
+        WHERE (delivery IS NOT NULL) <> (status IN ('complete', 'errored')) AND parent = 0
+        """,
+    ),
+    Invariant(
+        "I13",
+        "one-outcome-a-delivery",
+        "No two outcomes of a generation have one delivery number.",
+        """
+        SELECT instance_id, format('delivery %%s', delivery) FROM engine_step WHERE delivery IS NOT NULL
+        GROUP BY instance_id, generation, delivery HAVING count(*) > 1
+        """,
+    ),
+    Invariant(
+        "I13",
+        "outcomes-in-order-of-time",
+        "An outcome is not older than those delivered before it.",
+        """
+        SELECT instance_id, format('step %%s, delivery %%s', seq, delivery)
+        FROM (
+            SELECT instance_id, seq, delivery, finished_at, lag(finished_at) OVER (
+                PARTITION BY instance_id, generation ORDER BY delivery
+            ) AS before
+            FROM engine_step WHERE delivery IS NOT NULL
+        ) AS outcome
+        WHERE finished_at < before - %(skew)s * interval '1 second'
+        """,
+    ),
+    Invariant(
+        "I13",
+        "generations-exist",
+        "Steps belong to a generation that has begun, and count from 1.",
+        """
+        SELECT i.key, format('step %%s of generation %%s', s.seq, s.generation)
+        FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
+        WHERE s.generation NOT BETWEEN 1 AND i.generation OR s.seq < 1
+        """,
+    ),
+)

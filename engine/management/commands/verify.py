@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connections, transaction
+
+from engine.invariants import INVARIANTS, OFFENDERS, Finding, Invariant, look
+
+VIOLATED, UNANSWERED = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of asking for one invariant; no finding if the database took too long."""
+
+    invariant: Invariant
+    finding: Finding | None
+    seconds: float
+
+    @property
+    def word(self) -> str:
+        if self.finding is None:
+            return "?"
+        return "FAIL" if self.finding.count else "ok"
+
+
+class Command(BaseCommand):
+    help = (
+        "Check what must always hold in the engine's tables. Reads only, in one REPEATABLE READ transaction, so it may "
+        "run beside live workers; each check reads a table or two once, about a second for a million steps. "
+        f"Exits with {VIOLATED} on a violation and {UNANSWERED} if a check took longer than --timeout."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--grace", type=float, default=60, help="seconds that something may be overdue (60)"
+        )
+        parser.add_argument("--timeout", type=float, default=30, help="seconds for each check (30)")
+        parser.add_argument("--database", default="default", help="alias of the database (default)")
+        parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        answers = []
+        if not options["json"]:
+            self.stdout.write(f"{'':4}  {'id':4} {'count':>6}  what must hold")
+        for answer in ask(options["database"], grace=options["grace"], timeout=options["timeout"]):
+            answers.append(answer)
+            if not options["json"]:
+                self._show(answer)
+        if options["json"]:
+            self.stdout.write(json.dumps([_plain(answer) for answer in answers], indent=2))
+        _judge(answers)
+
+    def _show(self, answer: Answer) -> None:
+        count = "" if answer.finding is None else str(answer.finding.count)
+        style = {"ok": self.style.SUCCESS, "FAIL": self.style.ERROR, "?": self.style.WARNING}[answer.word]
+        one = answer.invariant
+        self.stdout.write(f"{style(f'{answer.word:4}')}  {one.id:4} {count:>6}  {one.sentence}")
+        if answer.finding is None or not answer.finding.count:
+            return
+        for offender in answer.finding.offenders:
+            self.stdout.write(f"{'':19}{offender}: {offender.detail}")
+        if answer.finding.count > OFFENDERS:
+            self.stdout.write(f"{'':19}and {answer.finding.count - OFFENDERS} more")
+
+
+def ask(alias: str, *, grace: float, timeout: float) -> Iterator[Answer]:
+    """Ask for every invariant, all of the same moment of the database."""
+    with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(int(timeout * 1000))])
+        for invariant in INVARIANTS:
+            started = time.monotonic()
+            finding = None
+            try:
+                with transaction.atomic(using=alias):  # a savepoint: after a timeout the next can be asked
+                    finding = look(cursor, invariant, grace=grace)
+            except OperationalError as error:
+                if getattr(error.__cause__, "sqlstate", "") != "57014":  # canceled by the timeout
+                    raise
+            yield Answer(invariant, finding, time.monotonic() - started)
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    one, finding = answer.invariant, answer.finding
+    return {
+        "id": one.id,
+        "name": one.name,
+        "sentence": one.sentence,
+        "count": None if finding is None else finding.count,
+        "offenders": []
+        if finding is None
+        else [
+            {"key": bad.key, "workflow": bad.workflow, "id": bad.id, "detail": bad.detail}
+            for bad in finding.offenders
+        ],
+        "seconds": round(answer.seconds, 3),
+    }
+
+
+def _judge(answers: list[Answer]) -> None:
+    violated = [answer.invariant.name for answer in answers if answer.word == "FAIL"]
+    unanswered = [answer.invariant.name for answer in answers if answer.finding is None]
+    if violated:
+        raise CommandError(f"Violated: {', '.join(violated)}.", returncode=VIOLATED)
+    if unanswered:
+        raise CommandError(
+            f"Not answered in time: {', '.join(unanswered)}. Try again with a larger --timeout.",
+            returncode=UNANSWERED,
+        )

@@ -1,0 +1,365 @@
+"""Ways to violate each invariant, past every guard of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from engine.models import Instance, Log, Step
+from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
+
+LATER = NOW + timedelta(minutes=1)
+DONE: dict[str, Any] = {"status": "complete", "finished_at": NOW, "wake_at": None, "output": 1}
+ENDED: dict[str, Any] = {"status": "complete", "finished_at": NOW, "output": 1, "delivery": 1, "attempts": 1}
+OPTIONS = {"max_attempts": 2}
+
+
+def waiting(**values: Any) -> Instance:
+    given = {"status": "waiting", "waiting_for": "event", "wake_at": None, "fence": 1}
+    return row_of(**{**given, **values})
+
+
+def wait_of(instance: Instance, seq: int = 1, **values: Any) -> Step:
+    given = {"kind": "event", "status": "waiting", "event_types": ["e"]}
+    return step_of(instance, seq, **{**given, **values})
+
+
+def running(**values: Any) -> Instance:
+    lease = timezone.now() + timedelta(seconds=30)
+    return row_of(**{"status": "running", "owner": 7, "fence": 1, "wake_at": lease, **values})
+
+
+# What to plant: one way to violate each invariant, by its name, or several.
+
+PLANTS: list[tuple[str, Callable[[], object]]] = []
+
+
+def plants(name: str) -> Callable[[Callable[[], object]], Callable[[], object]]:
+    def keep(plant: Callable[[], object]) -> Callable[[], object]:
+        PLANTS.append((name, plant))
+        return plant
+
+    return keep
+
+
+@plants("no-more-workers-than-claims")
+def _two_workers_one_claim() -> None:
+    instance = running()
+    step_of(instance, attempts=2, lost=1)
+    attempt_of(instance, status="lost", finished_at=NOW, worker="a")
+    attempt_of(instance, number=2, started_at=LATER, worker="b")
+
+
+@plants("attempts-one-at-a-time")
+def _overlapping_attempts() -> None:
+    instance = running()
+    step_of(instance, attempts=2, lost=1)
+    attempt_of(instance, status="lost", finished_at=LATER)
+    attempt_of(instance, number=2, started_at=NOW)
+
+
+@plants("attempts-one-at-a-time")
+def _two_attempts_at_once() -> None:
+    instance = running()
+    step_of(instance, attempts=2)
+    attempt_of(instance)
+    attempt_of(instance, number=2, started_at=LATER)
+
+
+@plants("nothing-after-success")
+def _attempted_after_success() -> None:
+    instance = running()
+    step_of(instance, attempts=2)
+    attempt_of(instance, status="complete", finished_at=NOW)
+    attempt_of(instance, number=2, started_at=LATER)
+
+
+@plants("attempts-have-steps")
+def _attempt_without_step() -> None:
+    attempt_of(running())
+
+
+@plants("attempts-have-steps")
+def _attempt_at_a_sleep() -> None:
+    instance = running()
+    step_of(instance, kind="sleep", status="waiting", wake_at=LATER)
+    attempt_of(instance)
+
+
+@plants("attempts-without-gaps")
+def _attempt_missing() -> None:
+    instance = running()
+    step_of(instance, attempts=2)
+    attempt_of(instance, number=2)
+
+
+@plants("attempts-without-gaps")
+def _more_attempts_than_said() -> None:
+    instance = running()
+    step_of(instance, attempts=0)
+    attempt_of(instance)
+
+
+@plants("losses-are-counted")
+def _loss_not_counted() -> None:
+    instance = running()
+    step_of(instance, attempts=1)
+    attempt_of(instance, status="lost", finished_at=NOW)
+
+
+@plants("budgets-are-kept")
+def _too_many_errors() -> None:
+    instance = running()
+    step_of(instance, attempts=3, options=OPTIONS)
+    for number in (1, 2, 3):
+        attempt_of(instance, number=number, status="errored", finished_at=NOW)
+
+
+@plants("budgets-are-kept")
+def _too_many_losses() -> None:
+    instance = running()
+    step_of(instance, attempts=4, lost=4, options=OPTIONS)
+    for number in (1, 2, 3, 4):
+        attempt_of(instance, number=number, status="lost", alone=True, finished_at=NOW)
+
+
+@plants("steps-end-as-their-last-attempt")
+def _complete_step_with_failed_attempt() -> None:
+    instance = running()
+    step_of(instance, **ENDED)
+    attempt_of(instance, status="errored", finished_at=NOW)
+
+
+@plants("steps-end-as-their-last-attempt")
+def _cancelled_step_with_complete_attempt() -> None:
+    instance = running()
+    step_of(instance, status="cancelled", finished_at=NOW, attempts=1)
+    attempt_of(instance, status="complete", finished_at=NOW)
+
+
+@plants("outcomes-are-recorded")
+def _complete_step_without_output() -> None:
+    instance = running()
+    step_of(instance, **{**ENDED, "output": None})
+    attempt_of(instance, status="complete", finished_at=NOW)
+
+
+@plants("outcomes-are-recorded")
+def _open_step_with_error() -> None:
+    step_of(running(), error={"type": "E"})
+
+
+@plants("outcomes-are-recorded")
+def _finished_step_without_time() -> None:
+    step_of(running(), status="cancelled")
+
+
+@plants("outcomes-are-delivered")
+def _outcome_without_delivery() -> None:
+    step_of(running(), kind="sleep", status="complete", finished_at=NOW)
+
+
+@plants("one-outcome-a-delivery")
+def _two_outcomes_in_one_turn() -> None:
+    instance = running()
+    for seq in (1, 2):
+        step_of(instance, seq, kind="sleep", status="complete", finished_at=NOW, delivery=1)
+
+
+@plants("outcomes-in-order-of-time")
+def _outcome_older_than_its_predecessor() -> None:
+    instance = running()
+    for seq, when in ((1, LATER), (2, NOW)):
+        step_of(instance, seq, kind="sleep", status="complete", finished_at=when, delivery=seq)
+
+
+@plants("generations-exist")
+def _step_of_a_generation_to_come() -> None:
+    step_of(running(), generation=2)
+
+
+@plants("finished-is-still")
+def _finished_with_wake_up() -> None:
+    row_of(**{**DONE, "wake_at": NOW})
+
+
+@plants("finished-is-still")
+def _open_with_an_end() -> None:
+    running(finished_at=NOW)
+
+
+@plants("finished-has-the-outcome")
+def _complete_without_output() -> None:
+    row_of(**{**DONE, "output": None})
+
+
+@plants("finished-has-the-outcome")
+def _errored_without_error() -> None:
+    row_of(**{**DONE, "status": "errored", "output": None})
+
+
+@plants("finished-has-nothing-open")
+def _finished_with_open_step() -> None:
+    step_of(row_of(**DONE), kind="sleep", status="waiting", wake_at=NOW)
+
+
+@plants("finished-has-nothing-open")
+def _finished_step_with_running_attempt() -> None:
+    instance = running()
+    step_of(instance, status="cancelled", finished_at=NOW, attempts=1)
+    attempt_of(instance)
+
+
+@plants("nothing-after-the-end")
+def _step_after_the_end() -> None:
+    step_of(row_of(**DONE), status="cancelled", started_at=LATER, finished_at=LATER)
+
+
+@plants("success-rolls-nothing-back")
+def _rolled_back_after_success() -> None:
+    row_of(**DONE, rollback="complete")
+
+
+@plants("paused-is-still")
+def _paused_with_wake_up() -> None:
+    row_of(status="paused", paused_at=NOW, wake_at=NOW)
+
+
+@plants("nothing-starts-while-paused")
+def _attempt_while_paused() -> None:
+    instance = row_of(status="paused", paused_at=NOW, wake_at=None, fence=1)
+    step_of(instance, attempts=1)
+    attempt_of(instance, started_at=LATER)
+
+
+@plants("open-has-a-wake-up")
+def _queued_without_wake_up() -> None:
+    row_of(wake_at=None)
+
+
+@plants("open-has-a-wake-up")
+def _waiting_for_nothing() -> None:
+    waiting()
+
+
+@plants("wake-ups-are-those-of-steps")
+def _sleeper_that_wakes_too_late() -> None:
+    soon = timezone.now() + timedelta(hours=1)
+    instance = waiting(waiting_for="sleep", wake_at=soon + timedelta(hours=1))
+    step_of(instance, kind="sleep", status="waiting", wake_at=soon)
+
+
+@plants("nothing-is-overdue")
+def _overdue() -> None:
+    row_of(wake_at=timezone.now() - timedelta(minutes=2))
+
+
+@plants("nobody-waits-for-what-is-there")
+def _parked_on_a_buffered_event() -> None:
+    instance = waiting()
+    wait_of(instance)
+    event_of(instance)
+
+
+@plants("one-instance-an-id")
+def _one_id_twice() -> None:
+    row_of()
+    row_of()
+
+
+@plants("nothing-without-its-instance")
+def _orphans() -> None:
+    gone = Instance(key=4711)
+    step_of(gone)
+
+
+@plants("nothing-without-its-instance")
+def _orphaned_log() -> None:
+    Log.objects.create(instance_id=4711, generation=1, level="info", message="", at=NOW)
+
+
+@plants("owner-and-lease-together")
+def _running_without_owner() -> None:
+    running(owner=None)
+
+
+@plants("owner-and-lease-together")
+def _owner_that_never_claimed() -> None:
+    running(fence=0)
+
+
+@plants("leases-are-swept")
+def _lease_forgotten() -> None:
+    running(wake_at=timezone.now() - timedelta(minutes=2))
+
+
+@plants("events-go-to-waits")
+def _consumed_by_a_wait_that_timed_out() -> None:
+    instance = running()
+    wait_of(instance, status="errored", finished_at=NOW, error={"type": "E"}, delivery=1)
+    event_of(instance, state="consumed", consumed_by=1, consumed_generation=1)
+
+
+@plants("events-go-to-waits")
+def _consumed_by_a_wait_for_something_else() -> None:
+    instance = running()
+    wait_of(instance, **{**ENDED, "attempts": 0}, event_types=["other"])
+    event_of(instance, state="consumed", consumed_by=1, consumed_generation=1)
+
+
+@plants("events-go-to-waits")
+def _consumed_by_nobody_known() -> None:
+    event_of(running(), state="consumed", consumed_by=1, consumed_generation=1)
+
+
+@plants("waits-end-with-one-event")
+def _completed_without_event() -> None:
+    wait_of(running(), **{**ENDED, "attempts": 0})
+
+
+@plants("waits-end-with-one-event")
+def _completed_with_another_payload() -> None:
+    instance = running()
+    wait_of(instance, **{**ENDED, "attempts": 0, "output": {"type": "e", "payload": 1}})
+    event_of(instance, state="consumed", consumed_by=1, consumed_generation=1, payload=2)
+
+
+@plants("oldest-event-first")
+def _younger_event_first() -> None:
+    instance = running()
+    wait_of(instance, **{**ENDED, "attempts": 0, "output": {"type": "e", "payload": 2}})
+    event_of(instance, payload=1)
+    event_of(instance, state="consumed", consumed_by=1, consumed_generation=1, payload=2)
+
+
+@plants("states-of-events")
+def _buffered_but_consumed() -> None:
+    event_of(running(), consumed_by=1)
+
+
+@plants("one-event-a-dedup-key")
+def _dedup_key_twice() -> None:
+    instance = running()
+    event_of(instance, dedup_key="k")
+    event_of(instance, dedup_key="k")
+
+
+@plants("no-time-out-with-the-event-there")
+def _timed_out_beside_its_event() -> None:
+    error = {"type": "EventTimeoutError", "details": {"timeout": 3600}}
+    instance = running()
+    wait_of(instance, status="errored", finished_at=NOW + timedelta(hours=1), error=error, delivery=1)
+    event_of(instance, received_at=NOW + timedelta(minutes=30))
+
+
+@plants("terminated-by-somebody")
+def _terminated_by_nobody() -> None:
+    row_of(status="terminated", finished_at=NOW, wake_at=None)
+
+
+@plants("paused-by-somebody")
+def _paused_by_nobody() -> None:
+    row_of(status="paused", paused_at=NOW, wake_at=None)
