@@ -32,4 +32,6 @@ def cluster(environment: Environment) -> Child:
 
 def _variables(role: Role) -> dict[str, str]:
     path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return os.environ | {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    # The first password is for the supervisor only.
+    kept = {name: value for name, value in os.environ.items() if name != "REPRISE_ADMIN_PASSWORD"}
+    return kept | {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}

@@ -263,3 +263,10 @@ def _answers(stack: LiveStack) -> bool:
 
 def _remove_tree(directory: Path) -> None:
     subprocess.run(["rm", "-rf", "--one-file-system", str(directory)], check=True)
+
+
+def test_the_first_password_is_not_handed_to_the_programs(make_stack: MakeStack) -> None:
+    stack = make_stack().start()
+    _wait_for(lambda: bool(_named(stack, "qcluster")), 10)
+    for pid in [*_named(stack, "daphne"), *_named(stack, "qcluster")]:
+        assert PASSWORD.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
