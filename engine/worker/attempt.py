@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 
 from engine.durations import parse_duration
 from engine.errors import NonRetryableError, StepTimeoutError
@@ -62,6 +62,15 @@ class Bodies:
 
     def __len__(self) -> int:
         return len(self._running)
+
+    def stop(self) -> None:
+        """Let idle threads end, and the connections of all of them with them; wait for none."""
+        self.threads.stop()
+        for context in self._contexts:
+            executor = SyncToAsync.context_to_thread_executor.pop(context, None)
+            if executor is not None:
+                executor.submit(connections.close_all)
+                executor.shutdown(wait=False)
 
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         """Start the body of a recorded attempt."""

@@ -142,7 +142,7 @@ class Shift:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._slices.close()
-        self._bodies.threads.stop()
+        self._bodies.stop()
         for connection in self._connections:
             await connection.close()
         await self._seat.leave()
