@@ -6,12 +6,14 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connection, transaction
 
+from engine.errors import InstanceFinishedError
 from engine.models import Instance
 from engine.worker import heart, shift
 from tests.process import ledger
@@ -62,9 +64,10 @@ def starter(*, prefix: str, count: int, params: list[dict[str, Any]], pause: flo
 
 
 def events(*, instances: list[str], type: str, pause: float) -> None:
-    """Send an event to each instance through whatever happens, once by its dedup key."""
+    """Send an event to each instance that is not finished through whatever happens, once by its dedup key."""
     for name in instances:
-        _until_accepted(lambda name=name: program.get(name).send_event(type, name, dedup_key="once"))
+        with suppress(InstanceFinishedError):
+            _until_accepted(lambda name=name: program.get(name).send_event(type, name, dedup_key="once"))
         ledger.write("sent", instance=name)
         time.sleep(pause)
 
@@ -81,8 +84,6 @@ def operator(*, seed: int, instances: list[str], seconds: float) -> None:
 
 
 def _steer(instance: Instance, verb: str) -> None:
-    from engine.errors import InstanceFinishedError
-
     try:
         after = getattr(instance, verb)(by="operator").status
     except InstanceFinishedError:
