@@ -33,7 +33,7 @@ def resume(request: HttpRequest, name: str, id: str) -> HttpResponse:
 @takes("POST")
 def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """End it; a reason is required, since nobody can ask the record later."""
-    if not request.POST.get("reason", "").strip():
+    if not _reason(request):
         return _refused(request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate")
     return _steer(request, name, id, Action.TERMINATE, lifecycle.terminate)
 
@@ -62,7 +62,7 @@ def _steer(
     request: HttpRequest, name: str, id: str, action: Action, act: Callable[..., Instance]
 ) -> HttpResponse:
     instance = _instance(name, id)
-    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON].replace("\0", "")
+    reason = _reason(request)
     before = instance.status
     try:
         if not allows(action, before):
@@ -71,6 +71,10 @@ def _steer(
     except InstanceFinishedError as error:
         return _refused(request, name, id, _who_did(instance, str(error)), status=409)
     return _done(request, instance, f"{instance.id} is {_words(instance.status)}.")
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").replace("\0", "").strip()[:LONGEST_REASON]
 
 
 def _instance(name: str, id: str) -> Instance:

@@ -117,7 +117,7 @@ def attempt(of: Step, status: str = "complete", **given: Any) -> Attempt:
     return Attempt.objects.create(**(fields | given))
 
 
-def event(of: Instance, type: str = "order-approved", payload: Any = None, **given: Any) -> Event:
+def event(of: Instance, type: str = "order-approved", payload: Any = "thanks", **given: Any) -> Event:
     return Event.objects.create(
         **({"instance_id": of.key, "type": type, "payload": payload, "received_at": timezone.now()} | given)
     )
