@@ -45,7 +45,7 @@ LONGEST_SECONDS_ALONE = 5.0
 
 # A stop leaves bodies 10 seconds; a shift that has not returned this long after it is stuck in code that
 # nobody can interrupt, and must not hold up the whole cluster until its supervisor kills it.
-STUCK_SECONDS = 13.0
+STUCK_SECONDS = 12.0
 
 # How long the threads of a shift may take to end after it.
 LAST_JOIN_SECONDS = 1.0
@@ -155,8 +155,8 @@ def _no_longer_than(seconds: float, *, after: Latch) -> Iterator[None]:
     done = threading.Event()
 
     def watch() -> None:
-        while not done.wait(1):
-            if after.is_set() and not done.wait(seconds):
+        while not done.is_set():
+            if after.wait(1) and not done.wait(seconds):
                 logger.critical("A shift did not stop within %d seconds; its worker is ended.", seconds)
                 os._exit(1)
 

@@ -80,6 +80,25 @@ def test_a_stop_does_not_wait_for_a_thread_that_nobody_can_interrupt(cluster: Cl
     assert cluster.left(within=0.5) == {}
 
 
+def test_a_stop_ends_a_worker_whose_loop_is_held_up(cluster: Cluster) -> None:
+    cluster.begin("rude-errand", "one", seconds=60)
+    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
+    assert cluster.stop() < 15
+    assert cluster.left(within=0.5) == {}
+    assert "did not stop within" in cluster.log.read_text()
+
+
+def test_a_worker_whose_threads_are_all_stuck_is_replaced(cluster: Cluster) -> None:
+    # One worker has 16 threads; the bodies after those wait for one, in vain.
+    for number in range(20):
+        cluster.begin("endless-errand", f"e{number}", seconds=120)
+    wait_until(lambda: len(cluster.workers_at("e")) > 0, within=5)
+    first = cluster.workers_at("e")
+    wait_until(lambda: not first & set(cluster.children()), within=30)
+    cluster.begin("errand", "after")
+    cluster.wait_for_status("after", "complete", within=5)
+
+
 def test_a_cluster_with_an_idle_shift_stops_at_once(cluster: Cluster) -> None:
     cluster.begin("errand", "one")
     cluster.wait_for_status("one", "complete", within=5)

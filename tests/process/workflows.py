@@ -47,5 +47,27 @@ async def blocking_errand(step: WorkflowStep, params: Errand) -> str:
     return await step.do("run", run)
 
 
+@workflow
+async def rude_errand(step: WorkflowStep, params: Errand) -> None:
+    """Hold up the loop of the whole worker."""
+
+    async def run() -> None:
+        note(params.notes, f"{params.name} {os.getpid()}")
+        time.sleep(params.seconds)
+
+    await step.do("run", run)
+
+
+@workflow
+async def endless_errand(step: WorkflowStep, params: Errand) -> None:
+    """Outlive one's timeout in a thread."""
+
+    def run() -> None:
+        note(params.notes, f"{params.name} {os.getpid()}")
+        time.sleep(params.seconds)
+
+    await step.do("run", run, timeout="1s", max_attempts=1)
+
+
 def _read(path: str) -> str:
     return Path(path).read_text() if Path(path).exists() else ""

@@ -1,0 +1,192 @@
+"""The parts of a cluster that must not keep what a killed process held."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from engine.worker import guardian
+from engine.worker.latch import Latch
+from engine.worker.places import Places
+from engine.worker.timer import Timer
+
+FORK = multiprocessing.get_context("fork")
+
+
+@contextmanager
+def forked(work: Callable[[], object]) -> Iterator[int]:
+    """Run `work` in a child that is killed after the block."""
+    child = FORK.Process(target=work)
+    child.start()
+    assert child.pid is not None
+    try:
+        yield child.pid
+    finally:
+        child.kill()
+        child.join()
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    # Nobody may rely on the dead being reaped first.
+    deadline = time.monotonic() + 5
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        assert time.monotonic() < deadline
+
+
+def test_a_latch_is_set_for_everybody_and_for_good() -> None:
+    latch = Latch()
+    assert not latch.is_set()
+    assert not latch.wait(0.01)
+    with forked(latch.set):
+        assert latch.wait(5)
+    latch.set()
+    assert latch.is_set()
+    assert latch() is True
+
+
+def test_a_latch_is_set_although_those_who_wait_for_it_were_killed() -> None:
+    latch = Latch()
+    with forked(latch.wait) as waiting:
+        time.sleep(0.05)
+        kill(waiting)
+    # multiprocessing.Event would wait here for the dead to wake up.
+    latch.set()
+    assert latch.is_set()
+
+
+def test_the_lock_of_a_killed_worker_is_free() -> None:
+    timer, has_it = Timer("f", -1), Latch()
+
+    def hold() -> None:
+        with timer.get_lock():
+            has_it.set()
+            time.sleep(60)
+
+    with forked(hold) as holder:
+        assert has_it.wait(5)
+        kill(holder)
+        with timer.get_lock():
+            assert timer.value == -1
+
+
+def test_a_worker_waits_until_the_sentinel_has_counted() -> None:
+    timer, counting, done = Timer("f", 5), Latch(), Latch()
+
+    def finish() -> None:
+        counting.wait()
+        timer.value = -2
+        done.set()
+
+    with forked(finish):
+        with timer.get_lock():
+            counting.set()
+            timer.value -= 1  # does not let go of the lock
+            assert not done.wait(0.1)
+            assert timer.value == 4
+        assert done.wait(5)
+        assert timer.value == -2
+
+
+@pytest.mark.parametrize("step", [0.5, 0.3, 0.2, 0.1, 2.0])
+def test_a_count_down_meets_zero_whatever_its_steps(step: float) -> None:
+    timer = Timer("f", 5.0)
+    for _ in range(60):
+        if timer.value > 0:
+            timer.value -= step
+    # django-q ends a worker whose time is exactly 0.
+    assert timer.value == 0
+
+
+def test_a_worker_may_say_that_it_is_idle_or_recycled() -> None:
+    timer, said = Timer("f", 5.0), Latch()
+
+    def say() -> None:
+        timer.value = -2
+        said.set()
+
+    with forked(say):
+        assert said.wait(5)
+    assert timer.value == -2
+
+
+def test_a_place_is_taken_until_its_holder_leaves_or_dies() -> None:
+    places, sits, leaves = Places(3), Latch(), Latch()
+
+    def sit() -> None:
+        assert places.take(1)
+        assert places.take(2)
+        sits.set()
+        leaves.wait()
+        places.leave(1)
+        time.sleep(60)
+
+    with forked(sit) as holder:
+        assert sits.wait(5)
+        assert places.taken() == {1, 2}
+        assert not places.take(1)
+        leaves.set()
+        assert places.take(1)
+        places.leave(1)
+        assert places.taken() == {2}
+        kill(holder)
+        assert places.taken() == set()
+
+
+def test_counting_the_places_does_not_keep_anybody_from_one() -> None:
+    places, done = Places(1), Latch()
+
+    def count() -> None:
+        while not done.is_set():
+            places.taken()
+
+    with forked(count):
+        for _ in range(200):
+            assert places.take(0)
+            places.leave(0)
+        done.set()
+
+
+def test_a_guarded_process_dies_with_its_parent() -> None:
+    reader, writer = FORK.Pipe(duplex=False)
+
+    def parent() -> None:
+        child = guardian.Process(target=time.sleep, args=(60,))
+        child.start()
+        writer.send(child.pid)
+        time.sleep(60)
+
+    with forked(parent) as pid:
+        assert reader.poll(5)
+        child = reader.recv()
+        os.kill(child, 0)
+        kill(pid)
+        deadline = time.monotonic() + 2
+        while _lives(child):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_a_process_whose_parent_is_gone_already_does_not_begin() -> None:
+    def orphan() -> None:
+        guardian.die_with(parent=1 if os.getppid() != 1 else 2)
+        os._exit(0)
+
+    child = FORK.Process(target=orphan)
+    child.start()
+    child.join(5)
+    assert child.exitcode == 1
+
+
+def _lives(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - gone at any moment
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
