@@ -249,7 +249,8 @@ class Shift:
     async def _until_empty(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while self._cycles and time.monotonic() < ends_at:
-            if self._should_stop():
+            # Bodies that wait for a thread wait in vain once every thread is stuck.
+            if self._should_stop() or self._bodies.threads.all_stuck:
                 ends_at = min(ends_at, time.monotonic() + GRACE_SECONDS)
             await asyncio.sleep(0.01)
 
