@@ -25,6 +25,8 @@ from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Backup = Workflow[Any, Any]
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def home(settings: LazySettings, tmp_path: Path) -> Path:
@@ -156,6 +158,7 @@ def test_rows_written_while_the_dump_runs_are_in_neither_count(
     assert manifest["rows"]["public.engine_event"] == 1
 
 
+@pytest.mark.slow
 def test_old_backups_are_pruned_and_the_newest_stay(backup: Backup, home: Path) -> None:
     kept = []
     for _ in range(3):

@@ -19,7 +19,7 @@ from engine import InvalidParamsError, workflows
 from engine.lifecycle import terminate
 from engine.models import Instance, Step
 from engine.registry import Workflow
-from studio.demo.release import fleet, folder
+from studio.demo.release import contact, fleet, folder
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Rollout = Workflow[Any, Any]
@@ -32,7 +32,7 @@ def home(settings: LazySettings, tmp_path: Path) -> Iterator[Path]:
     """A home of its own; afterwards no server runs in it."""
     settings.REPRISE_HOME = tmp_path
     yield tmp_path
-    running = [str(lock.parent) for lock in tmp_path.rglob("lock") if fleet.is_running(lock.parent)]
+    running = [str(lock.parent) for lock in tmp_path.rglob("lock") if contact.is_running(lock.parent)]
     for directory in running:
         fleet.stop(Path(directory))
     assert running == []
@@ -119,7 +119,7 @@ def test_servers_change_over_one_by_one_and_the_next_run_stops_those_of_a_termin
         terminate(instance, reason="test")
 
         directory = home / "demo" / "fleets" / instance.id
-        assert fleet.is_running(directory / "server-1")
+        assert contact.is_running(directory / "server-1")
         following = wait_for(rollout.start({"servers": 1}), seconds=60)
 
     assert following.status == "complete"
@@ -208,7 +208,7 @@ def test_running_server_is_found_again(server: Path) -> None:
 def test_killed_server_is_replaced(server: Path) -> None:
     first = fleet.start(server)
     os.kill(pid(server), signal.SIGKILL)
-    wait_until(lambda: not fleet.is_running(server))
+    wait_until(lambda: not contact.is_running(server))
 
     second = fleet.start(server)
 
@@ -217,16 +217,16 @@ def test_killed_server_is_replaced(server: Path) -> None:
 
 
 def test_server_that_hangs_is_killed(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "ASK_TIMEOUT", 0.3)
+    monkeypatch.setattr(contact, "ASK_TIMEOUT", 0.3)
     monkeypatch.setattr(fleet, "STOP_TIMEOUT", 0.5)
     fleet.start(server)
     hung = pid(server)
     os.kill(hung, signal.SIGSTOP)
 
-    with pytest.raises(fleet.ServerTrouble, match="did not answer GET /health"):
+    with pytest.raises(contact.ServerTrouble, match="did not answer GET /health"):
         fleet.start(server)
 
-    assert not fleet.is_running(server)
+    assert not contact.is_running(server)
     assert page(fleet.start(server).url) == "<h1>one</h1>"
     assert pid(server) != hung
 
@@ -235,24 +235,24 @@ def test_server_that_nobody_asks_ends_by_itself(server: Path, monkeypatch: pytes
     monkeypatch.setattr(fleet, "IDLE_SECONDS", 0.5)
     fleet.start(server)
 
-    wait_until(lambda: not fleet.is_running(server))
+    wait_until(lambda: not contact.is_running(server))
 
 
 def test_server_whose_directory_is_gone_ends(server: Path, home: Path) -> None:
     fleet.start(server)
     gone = server.rename(home / "gone")
 
-    wait_until(lambda: not fleet.is_running(gone))
+    wait_until(lambda: not contact.is_running(gone))
 
 
 def test_server_ends_with_the_supervisor_that_it_was_started_under(server: Path, home: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as supervisor:
         (home / "studio.lock").write_text(f"process {supervisor.pid}, http://127.0.0.1:8000\n")
         fleet.start(server)
-        assert fleet.is_running(server)
+        assert contact.is_running(server)
         supervisor.kill()
 
-    wait_until(lambda: not fleet.is_running(server))
+    wait_until(lambda: not contact.is_running(server))
     # A lock file that nobody holds any more keeps no server from starting.
     assert page(fleet.start(server).url) == "<h1>one</h1>"
 
@@ -263,9 +263,9 @@ def test_server_serves_what_it_loaded_until_it_is_told_to_reload(server: Path) -
     (server / "releases" / "two" / "index.html").write_text("<h1>two</h1>")
 
     folder.switch(server, server / "releases" / "two")
-    assert fleet.ask(server, "/") == (200, b"<h1>one</h1>")
-    fleet.ask_json(server, "/reload", method="POST")
-    assert fleet.ask(server, "/") == (200, b"<h1>two</h1>")
+    assert contact.ask(server, "/") == (200, b"<h1>one</h1>")
+    contact.ask_json(server, "/reload", method="POST")
+    assert contact.ask(server, "/") == (200, b"<h1>two</h1>")
 
 
 @pytest.mark.parametrize(
@@ -288,4 +288,4 @@ def test_server_refuses(server: Path, method: str, path: str, headers: dict[str,
     answer = connection.getresponse()
     answer.read()
     assert answer.status == status
-    assert fleet.is_running(server)
+    assert contact.is_running(server)

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from engine import StepContext
 from studio.demo.release import fleet, folder
+from studio.demo.release.contact import ServerTrouble, ask, ask_json
 from studio.demo.release.contents import checksums, version
-from studio.demo.release.fleet import ServerTrouble
 from studio.demo.release.folder import Release
 
 
@@ -51,7 +51,7 @@ def release(target: Target, new: Release, ctx: StepContext) -> str:
     if target.is_damaged and version(checksums(copy)) == new.version:
         ctx.log.warning("damaged on purpose", server=target.server, file=folder.damage(copy))
     folder.switch(directory, copy)
-    facts = fleet.ask_json(directory, "/reload", method="POST")
+    facts = ask_json(directory, "/reload", method="POST")
     return str(facts["version"])
 
 
@@ -59,12 +59,12 @@ def check(server: str, new: Release, ctx: StepContext) -> Checked:
     """Ask the server over HTTP whether it is well, which version it serves, and for every file of it."""
     began = time.monotonic()
     directory = fleet.home(ctx.instance_id, server)
-    fleet.ask_json(directory, "/health")
-    served = fleet.ask_json(directory, "/version")["version"]
+    ask_json(directory, "/health")
+    served = ask_json(directory, "/version")["version"]
     if served != new.version:
         raise ServerTrouble(f"{server} serves version {served}, not {new.version}.")
     for path, sha256 in new.files.items():
-        status, body = fleet.ask(directory, f"/{quote(path)}")
+        status, body = ask(directory, f"/{quote(path)}")
         if status != 200 or hashlib.sha256(body).hexdigest() != sha256:
             raise ServerTrouble(
                 f"{server} answers {path} with status {status} and other content than released."
@@ -84,7 +84,7 @@ def survey(servers: list[str], ctx: StepContext) -> dict[str, str]:
         try:
             # One that has ended meanwhile serves what its link names, as before.
             fleet.start(directory)
-            versions[server] = str(fleet.ask_json(directory, "/version")["version"])
+            versions[server] = str(ask_json(directory, "/version")["version"])
         except ServerTrouble as trouble:
             ctx.log.warning(str(trouble), server=server)
             versions[server] = "no answer"
