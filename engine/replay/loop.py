@@ -31,6 +31,7 @@ class ForeignAwaitError(RepriseError):
 
 
 IN_A_STEP = "Put it in the body of a step: await step.do(name, fn)."
+CLOSINGS = 100  # of a coroutine that awaits again and again while it is being closed
 SLEEP = "Use await step.sleep(name, duration), or the timeout= of a step or of step.wait_for_event."
 
 
@@ -171,6 +172,14 @@ for _name in _IO.split():
 
 
 def _close(coro: Coroutine[Any, Any, Any] | Any) -> None:
-    # User code, in a `finally:` of a handler that is being closed: what it raises has nowhere to go.
-    with contextlib.suppress(BaseException):
-        coro.close()
+    """Close a coroutine here and now: one that awaits in a `finally:` would otherwise end when it is collected."""
+    for _ in range(CLOSINGS):
+        try:
+            coro.close()
+        except (
+            RuntimeError
+        ):  # it has ignored GeneratorExit; or raised this itself, and is closed the next time
+            continue
+        except BaseException:  # noqa: BLE001 - user code in a `finally:`: what it raises has nowhere to go
+            return
+        return

@@ -1,4 +1,4 @@
-"""Answers of the database that overtake a cycle: driven by hand, flush by flush, in orders that chance seldom brings."""
+"""Answers of the database that overtake a cycle: driven by hand, in orders that chance seldom brings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from engine import WorkflowStep, workflow
 from engine.registry import Workflow
 from engine.replay import attempts
 from engine.replay.cycle import Cycle
-from engine.replay.host import Claimed, Phase
 from engine.replay.history import AttemptRecord, EventRecord, History
+from engine.replay.host import Claimed, Phase
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Writes
 from engine.serialization import Stored
