@@ -133,7 +133,8 @@ RENEW = """
 #        that is read here the one that counts at the commit.
 # ours   drops the writes of cycles whose lease is gone.
 # steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for.
-# leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for.
+# leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
+#        given back while a pause is asked for is paused by that: the next worker would know nothing of it.
 FLUSH = f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.generation, i.status, i.signals,
@@ -186,14 +187,17 @@ FLUSH = f"""
         ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
     ), leaves AS (
         UPDATE engine_instance i SET
-            owner = NULL, isolated = false, status = l.status, waiting_for = l.waiting_for,
-            wake_at = CASE WHEN l.status = 'queued' THEN clock_timestamp() ELSE {_at("l.wake_us")} END,
+            owner = NULL, isolated = false, status = becomes.status, waiting_for = l.waiting_for,
+            wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp() ELSE {_at("l.wake_us")} END,
             output = l.output::json, error = l.error::json,
-            paused_at = CASE WHEN l.status = 'paused' THEN clock_timestamp() END,
+            paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
             finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
             signals bigint, output text, error text, insists bool)
         JOIN ours o ON o.key = l.key
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused' ELSE l.status END AS status
+        ) AS becomes
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
           AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
         RETURNING i.key

@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 
-from engine.models import Attempt, Instance, Step
+from engine.models import Attempt, Instance, Step, Worker
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from studio.supervisor.mortal import dies_with_parent
 from tests.live import PROJECT
@@ -135,6 +135,12 @@ class Arena:
     def worker(self, name: str = "one", *, slots: int = 64, lease: float = 30) -> int:
         return self.start("worker", name=name, slots=slots, lease=lease)
 
+    def cluster(self) -> subprocess.Popen[bytes]:
+        """Start `manage.py qcluster`, as people do, and wait until it serves."""
+        main = self.launch("manage.py", "qcluster")
+        wait_until(lambda: Worker.objects.filter(role="cluster").exists(), seconds=20, what="the cluster")
+        return main
+
     def _answer(self) -> str:
         answer: bytes = self.nursery.stdout.readline()
         assert answer, f"the nursery is gone:\n{self.output()}"
@@ -146,13 +152,15 @@ class Arena:
 
     def end_all(self) -> dict[int, str]:
         """End the parts; return those that do not end when they are told to."""
-        for sign, patience in ((signal.SIGCONT, 0.0), (signal.SIGTERM, 15.0)):
-            for pid in self.strays():
-                send(pid, sign)
-            ends_at = time.monotonic() + patience
-            while self.strays() and time.monotonic() < ends_at:
-                time.sleep(0.02)
-        left = self.strays()
+        parts = self.strays()
+        for pid in parts:
+            send(pid, signal.SIGCONT)
+        for pid in parts:
+            if _parent(pid) not in parts:  # those end their own children
+                send(pid, signal.SIGTERM)
+        ends_at = time.monotonic() + 15
+        while (left := self.strays()) and time.monotonic() < ends_at:
+            time.sleep(0.02)
         for pid in left:
             send(pid, signal.SIGKILL)
         return left
@@ -181,6 +189,13 @@ class Arena:
 
 def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except FileNotFoundError:
+        return None
 
 
 def send(pid: int, sign: signal.Signals) -> None:

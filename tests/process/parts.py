@@ -24,10 +24,18 @@ def migrate() -> None:
     call_command("migrate", verbosity=0)
 
 
-def worker(*, name: str, slots: int, lease: float, stall: float = heart.STALL_SECONDS) -> None:
+def worker(
+    *,
+    name: str,
+    slots: int,
+    lease: float,
+    stall: float = heart.STALL_SECONDS,
+    grace: float = shift.GRACE_SECONDS,
+) -> None:
     """A shift in a process of its own, until SIGTERM."""
     settings.REPRISE_LEASE = lease
     heart.STALL_SECONDS = stall
+    shift.GRACE_SECONDS = grace
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     shift.run(slots=slots, name=name, should_stop=lambda: bool(asked), idle_seconds=3600, max_seconds=3600)

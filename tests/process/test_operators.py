@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from engine.models import Attempt, Audit, Instance
@@ -27,7 +25,7 @@ STEPS = [
 
 
 @pytest.fixture
-def steered(arena: Arena) -> Iterator[list[Instance]]:
+def steered(arena: Arena) -> list[Instance]:
     """Instances after seconds of random steering, all resumed, all with their event."""
     for name in ("one", "two"):
         arena.worker(name)
@@ -43,7 +41,7 @@ def steered(arena: Arena) -> Iterator[list[Instance]]:
     for instance in instances:
         instance.resume(by="test")
     wait_for(instances, "complete", "terminated", seconds=20)
-    yield instances
+    return instances
 
 
 def test_instances_end_as_operators_were_told_whatever_they_raced_with(

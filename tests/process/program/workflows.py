@@ -21,6 +21,7 @@ class Op:
     name: str = ""
     seconds: list[float] = field(default_factory=lambda: [0.0])
     ops: list[Op] = field(default_factory=list)
+    max_attempts: int = 5
 
 
 def work(name: str, *seconds: float) -> Op:
@@ -67,7 +68,7 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return (await step.wait_for_event(op.name, timeout="1h")).payload
         case _:
             body = {"work": run_async, "block": run_sync, "kill": run_into_death}[op.kind]
-            return await step.do(op.name, body, op.seconds, delay="100ms")
+            return await step.do(op.name, body, op.seconds, max_attempts=op.max_attempts, delay="100ms")
 
 
 async def run_async(seconds: list[float], ctx: StepContext) -> int:
