@@ -84,13 +84,16 @@ class StudioConsumer(AsyncWebsocketConsumer):
         await self.accept()
         self.user = await self._signed_in()
         if self.user is None:
-            return await self.close(SIGNED_OUT)
+            await self.close(SIGNED_OUT)
+            return
         try:
             self.topic = topics.Topic.of(self.scope["query_string"].decode("ascii", "replace"))
         except topics.UnknownTopicError:
-            return await self.close(NOT_ALLOWED)
+            await self.close(NOT_ALLOWED)
+            return
         if _open_sockets[self.user.pk] >= SOCKETS_A_PERSON:
-            return await self.close(TOO_MANY)
+            await self.close(TOO_MANY)
+            return
         self.counted_for = self.user.pk
         _open_sockets[self.counted_for] += 1
         live.hub().subscribe(self._changed)
@@ -108,7 +111,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Pages say nothing; whoever does may not say much."""
         if bytes_data is not None or len(text_data or "") > LONGEST_FRAME:
-            return await self.close(TOO_BIG)
+            await self.close(TOO_BIG)
+            return
         now = time.monotonic()
         self.frames = [at for at in self.frames if now - at < 60] + [now]
         if len(self.frames) > FRAMES_A_MINUTE:
@@ -121,8 +125,12 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def _push_until_broken(self) -> None:
         try:
             await self._push()
-        except Exception as error:  # a page must learn that it is cut off, whatever broke: it comes again by itself
-            log.warning("A page lost its socket: %s", type(error).__name__, exc_info=not isinstance(error, Error))
+        except (
+            Exception
+        ) as error:  # a page must learn that it is cut off, whatever broke: it comes again by itself
+            log.warning(
+                "A page lost its socket: %s", type(error).__name__, exc_info=not isinstance(error, Error)
+            )
             await self.close(BROKEN)
 
     async def _push(self) -> None:
@@ -135,7 +143,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
                 is_news = False
             self.wake.clear()
             if time.monotonic() - self.checked_at > CHECK_EVERY_S and not await self._still_signed_in():
-                return await self.close(SIGNED_OUT)
+                await self.close(SIGNED_OUT)
+                return
             if not is_news and self.topic.kind != "instance":
                 continue
             drawing = await self._draw(is_news=is_news)
@@ -146,7 +155,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
                 if is_news and not self.wake.is_set():
                     await self._linger()
                 if not self.wake.is_set():
-                    return await self.close(FINISHED)
+                    await self.close(FINISHED)
+                    return
             await asyncio.sleep(self.topic.seconds_between)
 
     async def _linger(self) -> None:

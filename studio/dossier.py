@@ -184,13 +184,15 @@ def _read(instance: Any) -> Dossier:
     if steps_total == STEPS_SHOWN:
         steps_total = Step.objects.filter(**generation).count()
     attempts = _by_step(
-        Attempt.objects.filter(**generation, phase="do", step_seq__lte=steps[-1].seq if steps else 0).order_by(
-            "step_seq", "number"
-        )
+        Attempt.objects.filter(
+            **generation, phase="do", step_seq__lte=steps[-1].seq if steps else 0
+        ).order_by("step_seq", "number")
     )
     events = list(Event.objects.filter(instance_id=instance.key).order_by("-key")[:EVENTS_SHOWN])
     logs = list(
-        Log.objects.filter(instance_id=instance.key, generation=instance.generation).order_by("-key")[:LOGS_SHOWN]
+        Log.objects.filter(instance_id=instance.key, generation=instance.generation).order_by("-key")[
+            :LOGS_SHOWN
+        ]
     )[::-1]
     trail = Audit.objects.filter(instance_key=instance.key).order_by("-key")[:50]
     lines = tuple(_lines(steps, attempts, events, logs))
@@ -315,7 +317,14 @@ def _tries(attempts: Sequence[Attempt]) -> Iterator[Try]:
         )
 
 
-_LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python", "/engine/replay/", "/engine/worker/", "<frozen ")
+_LIBRARY = (
+    "/site-packages/",
+    "/dist-packages/",
+    "/lib/python",
+    "/engine/replay/",
+    "/engine/worker/",
+    "<frozen ",
+)
 
 
 def failure(error: object) -> Failure | None:
@@ -344,9 +353,7 @@ def _timeline(instance: Instance, lines: Sequence[Line], now: datetime) -> timel
     end = instance.finished_at or now
     start = min([instance.created_at, *(line.step.started_at for line in lines[:1])])
     tracks = [
-        timeline.Track(
-            line.step.seq, str(line.step), line.depth, line.status, tuple(_stretches(line, end))
-        )
+        timeline.Track(line.step.seq, str(line.step), line.depth, line.status, tuple(_stretches(line, end)))
         for line in lines[:TIMELINE_LINES]
     ]
     return timeline.build(tracks, start=start, end=end, is_open=not instance.is_finished)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
+from django.http import QueryDict
+
 from studio.shown import GROUPS, LOOKS
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -23,13 +25,13 @@ class Filter:
     q: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Filter:
+    def of(cls, given: Mapping[str, str] | QueryDict) -> Filter:
         """Read it from a query string. What is not a name, a status or an id finds nothing and harms nothing."""
-        status = given.get("status", "")
+        status = str(given.get("status", ""))
         return cls(
-            workflow=_fitting(_SLUG, given.get("workflow", "")),
+            workflow=_fitting(_SLUG, str(given.get("workflow", ""))),
             status=status if status in LOOKS or status in GROUPS else "",
-            q=given.get("q", "").strip()[:100],
+            q=str(given.get("q", "")).strip()[:100],
         )
 
     @property

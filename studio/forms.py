@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine import launch
-from engine.errors import InvalidNameError, InvalidParamsError, InvalidValueError, LimitError
+from engine.errors import InvalidNameError, InvalidParamsError, InvalidValueError, LimitError, ParamError
 from engine.identity import check_event_type, check_instance_id, new_instance_id
 from engine.models import Instance
 from engine.registry import Workflow, declared_events
@@ -121,10 +121,10 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
     instance, or one with other parameters, is another matter.
     """
     try:
-        id = check_instance_id(typed.id or typed.token)
+        wanted = check_instance_id(typed.id or typed.token)
     except InvalidNameError:
         return None
-    found = Instance.objects.filter(workflow=workflow.name, id=id).first()
+    found = Instance.objects.filter(workflow=workflow.name, id=wanted).first()
     if found is None or found.started_by != user.get_username():
         return None
     same = found.params == read_json(launch.validate_params(workflow, value), what="params")
@@ -158,7 +158,9 @@ def _syntax_problem(text: str, field: str, error: InvalidJSON) -> Problem:
     start = jsonplace.utf16(text, min(at, len(text)))
     # At the end of the text there is nothing to underline: mark the last character.
     start = max(0, min(start, jsonplace.utf16(text, len(text)) - 1))
-    return Problem(field, error.message, path=error.path, line=line, column=column, start=start, end=start + 1)
+    return Problem(
+        field, error.message, path=error.path, line=line, column=column, start=start, end=start + 1
+    )
 
 
 def _schema_problems(workflow: Workflow[Any, Any], text: str, value: Any) -> list[Problem]:
@@ -173,7 +175,7 @@ def _schema_problems(workflow: Workflow[Any, Any], text: str, value: Any) -> lis
     return []
 
 
-def _placed(text: str, field: str, errors: Sequence[Mapping[str, str]]) -> list[Problem]:
+def _placed(text: str, field: str, errors: Sequence[ParamError]) -> list[Problem]:
     """Mark each wrong field at its place in the text."""
     if not text.strip():
         return [Problem(field, error["message"], path=error["path"]) for error in errors]

@@ -74,7 +74,9 @@ class Hub:
                     async for notice in connection.notifies():
                         self.tell(changed_keys(notice.payload))
             except (psycopg.Error, OSError) as error:
-                log.warning("Not listening for changes (%s); trying again in %.1f s", type(error).__name__, wait)
+                log.warning(
+                    "Not listening for changes (%s); trying again in %.1f s", type(error).__name__, wait
+                )
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_WAIT_S)
 

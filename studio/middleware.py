@@ -32,7 +32,9 @@ class AccessMiddleware:
             return render(request, "errors/414.html", status=414)
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, view: Handler, args: Any, kwargs: Any) -> HttpResponse | None:
+    def process_view(
+        self, request: HttpRequest, view: Handler, args: Any, kwargs: Any
+    ) -> HttpResponse | None:
         match = request.resolver_match
         route = match.url_name if match else None
         # Only the Studio's own routes: in a larger Django project the others answer for themselves.

@@ -273,9 +273,11 @@ def last_attempts(instances: Sequence[Instance]) -> dict[tuple[int, int], Attemp
         instance_id__in=live, generation=F("instance__generation"), phase="do"
     ).extra(
         where=[
-            "EXISTS (SELECT 1 FROM engine_step s WHERE s.instance_id = engine_attempt.instance_id"
-            " AND s.generation = engine_attempt.generation AND s.seq = engine_attempt.step_seq"
-            " AND s.status IN ('running', 'waiting') AND s.attempts = engine_attempt.number)"
+            (
+                "EXISTS (SELECT 1 FROM engine_step s WHERE s.instance_id = engine_attempt.instance_id"
+                " AND s.generation = engine_attempt.generation AND s.seq = engine_attempt.step_seq"
+                " AND s.status IN ('running', 'waiting') AND s.attempts = engine_attempt.number)"
+            )
         ]
     )
     return {(attempt.instance_id, attempt.step_seq): attempt for attempt in attempts[:2_000]}

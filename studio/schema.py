@@ -46,7 +46,9 @@ def _properties(root: Mapping[str, Any], node: Mapping[str, Any], depth: int) ->
 
 def _field(name: str, root: Mapping[str, Any], node: Any, depth: int, *, is_required: bool) -> Field:
     found = _resolve(root, node)
-    description = (node.get("description") if isinstance(node, Mapping) else "") or found.get("description") or ""
+    description = (
+        (node.get("description") if isinstance(node, Mapping) else "") or found.get("description") or ""
+    )
     return Field(name, depth, _type(root, node), is_required, str(description), tuple(_rules(node, found)))
 
 
@@ -88,7 +90,11 @@ def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
             if word in option:
                 yield f"{sign} {option[word]}"
     if "default" in both and both["default"] is not None:
-        yield f"default {both['default']!r}" if not isinstance(both["default"], dict | list) else "has a default"
+        yield (
+            f"default {both['default']!r}"
+            if not isinstance(both["default"], dict | list)
+            else "has a default"
+        )
 
 
 def _innermost(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:

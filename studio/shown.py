@@ -43,6 +43,12 @@ OPEN = ("queued", "running", "sleeping", "waiting", "retrying", "paused")
 CLOSED = ("complete", "errored", "terminated")
 GROUPS: Mapping[str, tuple[str, ...]] = {"open": OPEN, "closed": CLOSED}
 
+_STORED: Mapping[str, list[tuple[str, str | None]]] = {
+    "running": [("running", None), ("waiting_for_pause", None)],
+    "sleeping": [("waiting", "sleep")],
+    "retrying": [("waiting", "retry")],
+    "waiting": [("waiting", "event"), ("waiting", "child")],
+}
 _WAITING = {WaitingFor.SLEEP: "sleeping", WaitingFor.RETRY: "retrying"}
 
 
@@ -54,15 +60,10 @@ def shown(status: str, waiting_for: str = "") -> str:
 
 
 def stored(name: str) -> list[tuple[str, str | None]]:
-    """Give the (status, waiting_for) pairs behind a shown status or a group; None where what is waited for is all one."""
+    """Give the (status, waiting_for) pairs behind a shown status or a group; None stands for any."""
     if name in GROUPS:
         return [pair for one in GROUPS[name] for pair in stored(one)]
-    return {
-        "running": [("running", None), ("waiting_for_pause", None)],
-        "sleeping": [("waiting", "sleep")],
-        "retrying": [("waiting", "retry")],
-        "waiting": [("waiting", "event"), ("waiting", "child")],
-    }.get(name, [(name, None)])
+    return _STORED.get(name, [(name, None)])
 
 
 def step_shown(status: str, kind: str) -> str:

@@ -84,7 +84,9 @@ class Track:
 class Scale:
     """Where a time stands on the line, in per cent."""
 
-    def __init__(self, start: datetime, end: datetime, folds: Sequence[tuple[datetime, datetime]] = ()) -> None:
+    def __init__(
+        self, start: datetime, end: datetime, folds: Sequence[tuple[datetime, datetime]] = ()
+    ) -> None:
         self.start = start
         self.end = max(end, start + timedelta(milliseconds=1))
         self.folds = list(folds)
@@ -168,7 +170,30 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
 
 
-_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200)
+_STEPS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    20,
+    30,
+    60,
+    120,
+    300,
+    600,
+    1200,
+    1800,
+    3600,
+    7200,
+    14400,
+    43200,
+)
 
 
 def _axis(scale: Scale) -> Iterable[Mark]:

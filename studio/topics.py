@@ -56,6 +56,9 @@ class Drawing:
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
+EVERYTHING = Filter()
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """`home`, `workflows`, `workflow:<name>`, `list` with its filter and rows, or `instance:<key>`."""
@@ -63,7 +66,7 @@ class Topic:
     kind: str
     name: str = ""
     key: int | None = None
-    wanted: Filter = Filter()
+    wanted: Filter = EVERYTHING
     shown: tuple[int, ...] = ()
     top: int = 0
 
@@ -80,7 +83,7 @@ class Topic:
             return cls("instance", key=int(found[1]))
         if text == "list":
             shown = tuple(keys(given.get("keys", ""), 100))
-            return cls("list", wanted=Filter.of(given.dict()), shown=shown, top=cursor(given.get("top", "")) or 0)
+            return cls("list", wanted=Filter.of(given), shown=shown, top=cursor(given.get("top", "")) or 0)
         raise UnknownTopicError(text)
 
     @property
@@ -116,7 +119,13 @@ def partial(target: str, piece: Piece) -> str:
 def _home(topic: Topic, role: Role) -> Drawing:
     overviews = queries.overviews()
     attention = rows.rows_of(queries.needing_attention([one.name for one in overviews]))
-    context = {"overviews": overviews, "rows": attention, "heading": "Workflows", "may_start": role >= Role.OPERATOR, **_health(attention)}
+    context = {
+        "overviews": overviews,
+        "rows": attention,
+        "heading": "Workflows",
+        "may_start": role >= Role.OPERATOR,
+        **_health(attention),
+    }
     return Drawing(
         {
             "health": Piece(render_to_string("partials/health.html", context)),
@@ -136,7 +145,11 @@ def _health(attention: list[rows.Row]) -> dict[str, Any]:
         parts.append(f"{_many(len(failing), 'workflow has', 'workflows have')} failed in the last day")
     if retrying:
         parts.append(f"{_many(retrying, 'instance is', 'instances are')} trying again")
-    well = _many(workers, "worker is", "workers are") + " well" if workers else "no worker is alive, so nothing runs"
+    well = (
+        _many(workers, "worker is", "workers are") + " well"
+        if workers
+        else "no worker is alive, so nothing runs"
+    )
     sentence = " · ".join([*(parts or ["Nothing needs you"]), well])
     return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": workers}
 
@@ -170,7 +183,12 @@ def above_list(wanted: Filter, newer: int) -> dict[str, Piece]:
     """Draw what stands above the rows: the statuses with their counts, and what came since."""
     counts = strip_counts(wanted)
     strip = [
-        {"name": name, "n": counts.get(name, 0), "query": wanted.query(status=name), "is_chosen": name == wanted.status}
+        {
+            "name": name,
+            "n": counts.get(name, 0),
+            "query": wanted.query(status=name),
+            "is_chosen": name == wanted.status,
+        }
         for name in LOOKS
         if counts.get(name) or name == wanted.status
     ]

@@ -112,7 +112,13 @@ def in_short(facts: Situation) -> Sentence:
     if facts.status == "complete" or step is None:
         return ()
     if step.is_waiting and step.kind == "do":
-        return (_turn(step), Moment("until", step.wake_at or facts.now), " · ", Code(step.name), *_because(step))
+        return (
+            _turn(step),
+            Moment("until", step.wake_at or facts.now),
+            " · ",
+            Code(step.name),
+            *_because(step),
+        )
     if step.is_waiting and step.kind == "sleep":
         return ("until ", Moment("moment", step.wake_at or facts.now), " · ", Code(step.name))
     if step.is_waiting:
@@ -155,7 +161,14 @@ def _queued(facts: Situation) -> Sentence:
         )
     there = f"{_many(facts.servers, 'worker serves', 'workers serve')} "
     busy = "" if facts.slots_free else ", all slots busy"
-    return ("Waiting for a worker for ", Moment("since", since), ". ", there, Code(facts.workflow), f"{busy}.")
+    return (
+        "Waiting for a worker for ",
+        Moment("since", since),
+        ". ",
+        there,
+        Code(facts.workflow),
+        f"{busy}.",
+    )
 
 
 def _running(facts: Situation) -> Sentence:
@@ -223,7 +236,15 @@ def _step(step: OpenStep, facts: Situation) -> Sentence:
         )
     if step.kind == "sleep":
         wake = step.wake_at or facts.now
-        return ("Sleeps at ", *_label(step), " until ", Moment("moment", wake), " (", Moment("until", wake), ").")
+        return (
+            "Sleeps at ",
+            *_label(step),
+            " until ",
+            Moment("moment", wake),
+            " (",
+            Moment("until", wake),
+            ").",
+        )
     limit: Sentence = (" without a time limit",)
     if step.wake_at is not None:
         limit = (" until ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ")")

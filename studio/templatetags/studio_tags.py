@@ -137,13 +137,12 @@ def _node(node: payloads.Node) -> SafeString:
         return format_html("{}<ul>{}</ul>{}", opening, items, closing)
     return format_html(
         "<details{}><summary>{}{} {}</summary><ul>{}</ul></details>",
-        SafeString("") if node.is_folded else mark_safe(" open"),  # noqa: S308 - a constant
+        SafeString("") if node.is_folded else mark_safe(" open"),
         key,
         opening + closing,
         node.text,
         items,
     )
-
 
 
 @register.filter

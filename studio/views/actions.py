@@ -34,7 +34,9 @@ def resume(request: HttpRequest, name: str, id: str) -> HttpResponse:
 def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """End it; a reason is required, since nobody can ask the record later."""
     if not _reason(request):
-        return _refused(request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate")
+        return _refused(
+            request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
+        )
     return _steer(request, name, id, Action.TERMINATE, lifecycle.terminate)
 
 
@@ -66,7 +68,9 @@ def _steer(
     before = instance.status
     try:
         if not allows(action, before):
-            return _refused(request, name, id, _who_did(instance, f"It is {_words(before)} already."), status=409)
+            return _refused(
+                request, name, id, _who_did(instance, f"It is {_words(before)} already."), status=409
+            )
         instance = act(instance, by=request.user, reason=reason)
     except InstanceFinishedError as error:
         return _refused(request, name, id, _who_did(instance, str(error)), status=409)
@@ -88,7 +92,9 @@ def _done(request: HttpRequest, instance: Instance, text: str) -> HttpResponse:
     if request.headers.get("HX-Request") != "true":
         messages.success(request, text)
         return HttpResponseRedirect(instance.get_absolute_url())
-    return HttpResponse(_flash(text, "complete") + _now(request, instance), headers={"HX-Trigger": "studio:done"})
+    return HttpResponse(
+        _flash(text, "complete") + _now(request, instance), headers={"HX-Trigger": "studio:done"}
+    )
 
 
 def _refused(

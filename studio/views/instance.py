@@ -34,5 +34,11 @@ def instance_page(
         draw_instance(found, role_of(request.user)),
         topic=f"topic=instance:{found.instance.key}",
         status=status,
-        **{"event_type": next(iter(found.wanted_events), ""), "d": found, "instance": found.instance, "token": new_token(), **context},
+        **{
+            "event_type": next(iter(found.wanted_events), ""),
+            "d": found,
+            "instance": found.instance,
+            "token": new_token(),
+            **context,
+        },
     )

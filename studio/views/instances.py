@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -18,10 +19,10 @@ PATIENCE_S = 3
 
 @takes("GET")
 def instances(request: HttpRequest) -> HttpResponse:
-    wanted = Filter.of(request.GET.dict())
+    wanted = Filter.of(request.GET)
     before, after = cursor(request.GET.get("before", "")), cursor(request.GET.get("after", ""))
     names = queries.workflow_names()
-    frame = {"wanted": wanted, "names": names, "without_q": wanted.query(q="")}
+    frame: dict[str, Any] = {"wanted": wanted, "names": names, "without_q": wanted.query(q="")}
     try:
         with queries.patience(PATIENCE_S):
             found = queries.page_of(wanted, before=before, after=after)
@@ -41,7 +42,9 @@ def instances(request: HttpRequest) -> HttpResponse:
         more_html=mark_safe(above["more"].html),  # noqa: S308
         newer_query=wanted.query(after=str(found.newer or "")),
         older_query=wanted.query(before=str(found.older or "")),
-        removable=[(label, value, wanted.query(**{label: ""})) for label, value in _filled(wanted).items() if value],
+        removable=[
+            (label, value, wanted.query(**{label: ""})) for label, value in _filled(wanted).items() if value
+        ],
         window=queries.SEARCH_WINDOW if wanted.q else 0,
         **frame,
     )

@@ -53,5 +53,7 @@ def _text(name: str, id: str, what: str) -> str | None:
 
 
 def _column(rows: Any, column: str) -> str | None:
-    text: str | None = rows.annotate(text_of=Cast(column, TextField())).values_list("text_of", flat=True).first()
+    text: str | None = (
+        rows.annotate(text_of=Cast(column, TextField())).values_list("text_of", flat=True).first()
+    )
     return text

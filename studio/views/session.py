@@ -54,10 +54,14 @@ def theme(request: HttpRequest) -> HttpResponse:
     wanted = request.POST.get("theme", "")
     wanted = wanted if wanted in THEMES else "system"
     back = request.POST.get("next", "/")
-    if not url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+    if not url_has_allowed_host_and_scheme(
+        back, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
         back = "/"
     response = (
-        HttpResponse(status=204) if request.headers.get("HX-Request") == "true" else HttpResponseRedirect(back)
+        HttpResponse(status=204)
+        if request.headers.get("HX-Request") == "true"
+        else HttpResponseRedirect(back)
     )
     response.set_cookie(
         "studio-theme", wanted, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()

@@ -16,7 +16,9 @@ RECENT = 20
 
 @takes("GET")
 def workflows(request: HttpRequest) -> HttpResponse:
-    return page(request, "pages/workflows.html", draw(Topic("workflows"), request.user), topic="topic=workflows")
+    return page(
+        request, "pages/workflows.html", draw(Topic("workflows"), request.user), topic="topic=workflows"
+    )
 
 
 @takes("GET")

@@ -12,14 +12,14 @@ from django.utils import timezone
 from engine.models import Attempt, Audit, Event, Instance, Log, Step, Worker
 
 _numbers = count(1)
-PASSWORD = "a long and plain password"  # noqa: S105 - of people who live for one test
+PASSWORD = "a long and plain password"
 
-TRACE = '''Traceback (most recent call last):
+TRACE = """Traceback (most recent call last):
   File "/srv/venv/lib/python3.11/site-packages/httpx/_client.py", line 901, in send
     raise exc
   File "/srv/shop/provider.py", line 88, in post
     return self.session.post(url, json=body)
-TimeoutError: no answer from the card service after 5 s'''
+TimeoutError: no answer from the card service after 5 s"""
 FAILURE = {
     "type": "TimeoutError",
     "message": "no answer from the card service after 5 s",
@@ -30,7 +30,9 @@ FAILURE = {
 
 def person(role: str = "operator", name: str | None = None) -> User:
     """Make somebody with a role; `nobody` has none, `root` is a superuser."""
-    user = User.objects.create_user(name or f"{role}-{next(_numbers)}", password=PASSWORD, is_superuser=role == "root")
+    user = User.objects.create_user(
+        name or f"{role}-{next(_numbers)}", password=PASSWORD, is_superuser=role == "root"
+    )
     if role not in ("nobody", "root"):
         user.groups.add(Group.objects.get(name=role))
     return user
@@ -113,7 +115,9 @@ def attempt(of: Step, status: str = "complete", **given: Any) -> Attempt:
         fields["finished_at"] = started + timedelta(seconds=0.8)
     if status in ("errored", "timed_out"):
         fields["error"] = FAILURE
-    Step.objects.filter(instance_id=of.instance_id, generation=of.generation, seq=of.seq).update(attempts=number)
+    Step.objects.filter(instance_id=of.instance_id, generation=of.generation, seq=of.seq).update(
+        attempts=number
+    )
     return Attempt.objects.create(**(fields | given))
 
 

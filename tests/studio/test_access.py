@@ -107,7 +107,13 @@ def test_a_role_taken_away_is_gone_at_the_next_request(signed_in: SignIn) -> Non
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("role", "expected"),
-    [("viewer", Role.VIEWER), ("operator", Role.OPERATOR), ("admin", Role.ADMIN), ("root", Role.ADMIN), ("nobody", 0)],
+    [
+        ("viewer", Role.VIEWER),
+        ("operator", Role.OPERATOR),
+        ("admin", Role.ADMIN),
+        ("root", Role.ADMIN),
+        ("nobody", 0),
+    ],
 )
 def test_a_role_is_a_group(role: str, expected: Role) -> None:
     assert role_of(factories.person(role)) == expected
@@ -176,7 +182,9 @@ def test_variants_of_an_address_show_no_data_to_strangers(client: Client, path: 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/static/../studio/settings.py", "/static/%2e%2e/manage.py", "/media/x", "/admin/"])
+@pytest.mark.parametrize(
+    "path", ["/static/../studio/settings.py", "/static/%2e%2e/manage.py", "/media/x", "/admin/"]
+)
 def test_no_file_outside_static_is_served(operator: Client, path: str) -> None:
     """E15, E16."""
     assert operator.get(path).status_code == 404
@@ -185,5 +193,7 @@ def test_no_file_outside_static_is_served(operator: Client, path: str) -> None:
 @pytest.mark.django_db
 def test_reverse_names_are_the_addresses_of_the_contract() -> None:
     instance = factories.instance(id="order-1")
-    assert address("instance", instance) == instance.get_absolute_url() == "/workflows/orders/instances/order-1/"
+    assert (
+        address("instance", instance) == instance.get_absolute_url() == "/workflows/orders/instances/order-1/"
+    )
     assert reverse("start", args=["orders"]) == "/workflows/orders/start/"

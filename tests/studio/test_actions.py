@@ -13,13 +13,19 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def act(client: Client, instance: Instance, action: str, *, htmx: bool = False, **given: str) -> tuple[int, str]:
+def act(
+    client: Client, instance: Instance, action: str, *, htmx: bool = False, **given: str
+) -> tuple[int, str]:
     answer = client.post(f"{instance.get_absolute_url()}{action}/", given, headers=HTMX if htmx else {})
     return answer.status_code, answer.content.decode()
 
 
-def send(client: Client, instance: Instance, type: str = "paid", payload: str = '{"ok": true}', **given: str) -> tuple[int, str]:
-    return act(client, instance, "events", type=type, payload=payload, **({"token": new_instance_id()} | given))
+def send(
+    client: Client, instance: Instance, type: str = "paid", payload: str = '{"ok": true}', **given: str
+) -> tuple[int, str]:
+    return act(
+        client, instance, "events", type=type, payload=payload, **({"token": new_instance_id()} | given)
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +45,13 @@ def test_an_action_is_done_and_recorded_once(operator: Client, before: str, acti
     status, _ = act(operator, instance, action, reason="because")
     assert (status, instance.refresh().status) == (302, after)
     (entry,) = Audit.objects.all()
-    assert (entry.verb, entry.actor, entry.reason, entry.before, entry.after) == (action, "oli", "because", before, after)
+    assert (entry.verb, entry.actor, entry.reason, entry.before, entry.after) == (
+        action,
+        "oli",
+        "because",
+        before,
+        after,
+    )
 
 
 def test_an_answer_to_htmx_brings_the_page_up_to_date(operator: Client) -> None:
@@ -95,7 +107,12 @@ class TestEvents:
         instance = factories.instance("waiting")
         assert send(operator, instance)[0] == 302
         event = Event.objects.get()
-        assert (event.type, event.payload, event.sent_by, event.state) == ("paid", {"ok": True}, "oli", "buffered")
+        assert (event.type, event.payload, event.sent_by, event.state) == (
+            "paid",
+            {"ok": True},
+            "oli",
+            "buffered",
+        )
 
     def test_an_empty_payload_is_null(self, operator: Client) -> None:
         instance = factories.instance("waiting")
@@ -128,7 +145,9 @@ class TestEvents:
             ("order-approved", "", "approved"),
         ],
     )
-    def test_what_cannot_be_sent_is_marked_and_kept(self, operator: Client, type: str, payload: str, said: str) -> None:
+    def test_what_cannot_be_sent_is_marked_and_kept(
+        self, operator: Client, type: str, payload: str, said: str
+    ) -> None:
         instance = factories.instance("waiting")
         code, page = send(operator, instance, type=type, payload=payload)
         assert code == 422

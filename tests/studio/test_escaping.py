@@ -30,7 +30,14 @@ EVIL = [
 
 def full_of(evil: str) -> Instance:
     """Make an instance with it in every field that holds free text."""
-    error = {"type": evil, "message": evil, "step": evil, "attempts": 1, "details": {evil[:200]: evil}, "traceback": evil}
+    error = {
+        "type": evil,
+        "message": evil,
+        "step": evil,
+        "attempts": 1,
+        "details": {evil[:200]: evil},
+        "traceback": evil,
+    }
     instance = factories.instance(
         "errored",
         params={evil[:200]: [evil]},
@@ -42,9 +49,23 @@ def full_of(evil: str) -> Instance:
     factories.attempt(step, "errored", error=error, worker=evil[:100])
     factories.step(instance, evil[:200], output={evil[:200]: evil})
     factories.step(instance, evil[:99], kind="event", event_types=[evil[:100]])
-    factories.event(instance, evil[:100], {evil[:200]: evil}, sent_by=evil[:150], state="consumed", consumed_by=3, consumed_generation=1)
+    factories.event(
+        instance,
+        evil[:100],
+        {evil[:200]: evil},
+        sent_by=evil[:150],
+        state="consumed",
+        consumed_by=3,
+        consumed_generation=1,
+    )
     Log.objects.create(
-        instance_id=instance.key, generation=1, level="info", message=evil, fields={evil[:200]: evil}, step_seq=1, attempt=1,
+        instance_id=instance.key,
+        generation=1,
+        level="info",
+        message=evil,
+        fields={evil[:200]: evil},
+        step_seq=1,
+        attempt=1,
         at=instance.created_at,
     )
     factories.deed(instance, "pause", evil[:150], evil)
@@ -83,7 +104,9 @@ def test_forms_show_what_was_typed_as_text(operator: Client, evil: str) -> None:
     for where in ("/workflows/process-order/start/", "/_f/workflows/process-order/check/"):
         assert_is_text(operator.post(where, sent).content.decode(), evil)
     good = json.dumps({"customer": evil, "items": [{"sku": evil, "quantity": 0}]})
-    page = operator.post("/workflows/process-order/start/", {**sent, "params": good, "id": ""}).content.decode()
+    page = operator.post(
+        "/workflows/process-order/start/", {**sent, "params": good, "id": ""}
+    ).content.decode()
     assert_is_text(page, evil)
 
 

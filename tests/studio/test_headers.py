@@ -68,7 +68,9 @@ def test_every_answer_carries_them(client: Client, where: str, status: int) -> N
 
 def test_the_policy_allows_nothing_inline_and_nothing_foreign(client: Client) -> None:
     policy = dict(
-        part.strip().split(" ", 1) for part in client.get("/").headers["Content-Security-Policy"].split(";") if part
+        part.strip().split(" ", 1)
+        for part in client.get("/").headers["Content-Security-Policy"].split(";")
+        if part
     )
     assert policy["default-src"] == "'none'"
     assert (policy["script-src"], policy["style-src"]) == ("'self'", "'self'")

@@ -28,7 +28,8 @@ def buttons(page: str) -> list[str]:
     actions = page[page.index('id="actions"') :]
     actions = actions[: actions.index("</div>")]
     return [
-        re.sub(r"<[^>]+>", "", button).strip() for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions)
+        re.sub(r"<[^>]+>", "", button).strip()
+        for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions)
     ]
 
 
@@ -58,7 +59,10 @@ def test_the_tab_tells_the_state(operator: Client) -> None:
 def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operator: Client) -> None:
     page = page_of(operator, factories.retrying())
     step = page[page.index('<li id="s-2"') :]
-    order = [step.index(mark) for mark in ("attempt 4", 'id="s-2-a3"', "waited 39 s", 'id="s-2-a2"', "waited 19 s", 'id="s-2-a1"')]
+    order = [
+        step.index(mark)
+        for mark in ("attempt 4", 'id="s-2-a3"', "waited 39 s", 'id="s-2-a2"', "waited 19 s", 'id="s-2-a1"')
+    ]
     assert order == sorted(order)
     assert 'data-kind="until"' in step
     assert "3/5" in step
@@ -97,7 +101,11 @@ def test_children_stand_indented_under_their_parent(operator: Client) -> None:
     factories.step(instance, "sibling")
     factories.step(instance, "child", parent=1)
     found = dossier.of_key(instance.key)
-    assert [(str(line.step), line.depth) for line in found.lines] == [("parent", 0), ("child", 1), ("sibling", 0)]
+    assert [(str(line.step), line.depth) for line in found.lines] == [
+        ("parent", 0),
+        ("child", 1),
+        ("sibling", 0),
+    ]
     assert re.search(r'<li id="s-3" class="step s-complete depth-1">', page_of(operator, instance))
 
 
@@ -117,10 +125,18 @@ def test_a_wait_links_to_the_event_it_took(operator: Client) -> None:
 def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
     instance = factories.instance("waiting")
     factories.step(
-        instance, "approval", "waiting", "event", event_types=["approved", "refused"], started_at=factories.ago(minutes=1)
+        instance,
+        "approval",
+        "waiting",
+        "event",
+        event_types=["approved", "refused"],
+        started_at=factories.ago(minutes=1),
     )
     page = page_of(operator, instance)
-    assert 'id="event-type" name="type" required maxlength="100" autocomplete="off" list="wanted-events" value="approved"' in page
+    assert (
+        'id="event-type" name="type" required maxlength="100" autocomplete="off" list="wanted-events" value="approved"'
+        in page
+    )
     assert "It waits for <code>approved</code> or <code>refused</code>." in page
 
 
@@ -157,7 +173,16 @@ def test_a_large_output_shows_its_beginning_and_a_download(operator: Client) -> 
 
 @pytest.mark.parametrize(
     "what",
-    ["nothing", "step-0", "step-99999999999999999999", "step-3000000000", "event-1", "step-1x", "params-", "error"],
+    [
+        "nothing",
+        "step-0",
+        "step-99999999999999999999",
+        "step-3000000000",
+        "event-1",
+        "step-1x",
+        "params-",
+        "error",
+    ],
 )
 def test_a_value_that_is_not_there_is_not_found(operator: Client, what: str) -> None:
     instance = factories.instance("running")
@@ -192,8 +217,16 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
     start = timezone.now()
     Step.objects.bulk_create(
         Step(
-            instance_id=instance.key, generation=1, seq=n, kind="do", name=f"step-{n}", count=1, status="complete",
-            started_at=start + timedelta(milliseconds=n), finished_at=start + timedelta(milliseconds=n + 1), output=n,
+            instance_id=instance.key,
+            generation=1,
+            seq=n,
+            kind="do",
+            name=f"step-{n}",
+            count=1,
+            status="complete",
+            started_at=start + timedelta(milliseconds=n),
+            finished_at=start + timedelta(milliseconds=n + 1),
+            output=n,
         )
         for n in range(1, dossier.STEPS_SHOWN + 21)
     )
@@ -216,7 +249,10 @@ def test_who_did_what_is_told(operator: Client) -> None:
     assert re.search(r"Paused by li <time [^>]*>[^<]*</time>: “provider down”", page)
 
 
-@pytest.mark.parametrize("status", ["queued", "running", "waiting", "waiting_for_pause", "paused", "complete", "errored", "terminated"])
+@pytest.mark.parametrize(
+    "status",
+    ["queued", "running", "waiting", "waiting_for_pause", "paused", "complete", "errored", "terminated"],
+)
 def test_every_state_has_a_page_and_every_id_on_it_is_unique(operator: Client, status: str) -> None:
     """A patch finds its place by its id: twice the same, and state moves to the wrong element."""
     instance = factories.instance(status)

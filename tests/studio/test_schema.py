@@ -24,7 +24,7 @@ class Order(BaseModel):
 
 class Tree(BaseModel):
     name: str
-    children: list["Tree"] = []
+    children: list[Tree] = []
 
 
 def test_fields_are_listed_nested_with_type_and_rules() -> None:

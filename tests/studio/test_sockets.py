@@ -50,7 +50,9 @@ async def opened() -> AsyncIterator[Open]:
     """Open sockets, and close them after the test."""
     sockets: list[WebsocketCommunicator] = []
 
-    async def open_one(topic: str, user: User | None, *, origin: bytes | None = ORIGIN) -> WebsocketCommunicator:
+    async def open_one(
+        topic: str, user: User | None, *, origin: bytes | None = ORIGIN
+    ) -> WebsocketCommunicator:
         headers = [(b"host", b"127.0.0.1:8000")] + ([(b"origin", origin)] if origin else [])
         if user is not None:
             headers.append((b"cookie", (await sync_to_async(cookie_of)(user)).encode()))
@@ -112,7 +114,14 @@ async def test_somebody_without_a_role_is_closed_out(opened: Open) -> None:
 
 @pytest.mark.parametrize(
     "origin",
-    [None, b"null", b"http://evil", b"http://127.0.0.1:9999", b"https://127.0.0.1:8000", b"javascript://127.0.0.1:8000"],
+    [
+        None,
+        b"null",
+        b"http://evil",
+        b"http://127.0.0.1:9999",
+        b"https://127.0.0.1:8000",
+        b"javascript://127.0.0.1:8000",
+    ],
 )
 async def test_a_page_of_another_origin_gets_no_socket(opened: Open, origin: bytes | None) -> None:
     """E34."""
@@ -121,7 +130,9 @@ async def test_a_page_of_another_origin_gets_no_socket(opened: Open, origin: byt
     assert not (await socket.connect())[0]
 
 
-@pytest.mark.parametrize("topic", ["topic=nonsense", "topic=instance:x", "", "topic=instance:-1", "topic=workflow:a/b"])
+@pytest.mark.parametrize(
+    "topic", ["topic=nonsense", "topic=instance:x", "", "topic=instance:-1", "topic=workflow:a/b"]
+)
 async def test_an_unknown_topic_is_refused(opened: Open, topic: str) -> None:
     """E35."""
     user, _ = await make()
@@ -141,13 +152,18 @@ async def test_it_begins_with_a_snapshot(opened: Open) -> None:
 
 async def test_a_change_reaches_every_tab_within_a_second(opened: Open) -> None:
     user, instance = await make("operator")
-    topics = [f"topic=instance:{instance.key}"] * 2 + [f"topic=list&keys={instance.key}&top={instance.key}", "topic=home"]
+    topics = [f"topic=instance:{instance.key}"] * 2 + [
+        f"topic=list&keys={instance.key}&top={instance.key}",
+        "topic=home",
+    ]
     tabs = [await opened(topic, user) for topic in topics]
     for tab in tabs:
         await tab.connect()
     for tab in tabs:
         await frame(tab)
-    await asyncio.sleep(1.1)  # lists gather changes for a second; let it pass, so that the next is sent at once
+    await asyncio.sleep(
+        1.1
+    )  # lists gather changes for a second; let it pass, so that the next is sent at once
     await drained(tabs)
     began = time.monotonic()
     await sync_to_async(lifecycle.pause)(instance, by=user)
@@ -260,7 +276,9 @@ def sign_out(user: User) -> None:
     Session.objects.all().delete()
 
 
-@pytest.mark.parametrize("deed", [take_role, disable, new_password, sign_out], ids=["role", "disabled", "password", "sign-out"])
+@pytest.mark.parametrize(
+    "deed", [take_role, disable, new_password, sign_out], ids=["role", "disabled", "password", "sign-out"]
+)
 async def test_who_lost_access_is_closed_out(
     opened: Open, monkeypatch: pytest.MonkeyPatch, deed: Callable[[User], Awaitable[None]]
 ) -> None:

@@ -134,7 +134,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("text", BAD, ids=[text[:20].encode("unicode_escape").decode() or "empty" for text in BAD])
+@pytest.mark.parametrize(
+    "text", BAD, ids=[text[:20].encode("unicode_escape").decode() or "empty" for text in BAD]
+)
 def test_bad_parameters_start_nothing_and_say_why(operator: Client, text: str) -> None:
     """E44 with the inputs of section F."""
     answer = operator.post(START, form(text))
@@ -145,10 +147,22 @@ def test_bad_parameters_start_nothing_and_say_why(operator: Client, text: str) -
     assert operator.get("/instances/").status_code == 200
 
 
-BAD_IDS = ["../../x", "a/b", "a\u202eb", "a b", "Ⓐ", "{" + "0" * 36 + "}", "<script>", "😀", "-a", "x" * 101, "a\x00b"]
+BAD_IDS = [
+    "../../x",
+    "a/b",
+    "a\u202eb",
+    "a b",
+    "Ⓐ",
+    "{" + "0" * 36 + "}",
+    "<script>",
+    "😀",
+    "-a",
+    "x" * 101,
+    "a\x00b",
+]
 
 
-@pytest.mark.parametrize("id", BAD_IDS, ids=[id.encode("unicode_escape").decode()[:20] for id in BAD_IDS])
+@pytest.mark.parametrize("id", BAD_IDS, ids=[bad.encode("unicode_escape").decode()[:20] for bad in BAD_IDS])
 def test_what_cannot_be_an_id_is_refused(operator: Client, id: str) -> None:
     """F18."""
     answer = operator.post(START, form(id=id))

@@ -61,11 +61,17 @@ BODIES = [
     (b"", "application/json"),
     (b"{", "application/json"),
     (b"\xff\xfe", "application/x-www-form-urlencoded"),
-    (b"params=%ff%fe%00&id=%00&tags=%00&token=%00&type=%00&payload=%00&reason=%00", "application/x-www-form-urlencoded"),
+    (
+        b"params=%ff%fe%00&id=%00&tags=%00&token=%00&type=%00&payload=%00&reason=%00",
+        "application/x-www-form-urlencoded",
+    ),
     (b"params=" + b"%5B" * 5_000, "application/x-www-form-urlencoded"),
     (b"&".join(b"a%d=1" % n for n in range(2_000)), "application/x-www-form-urlencoded"),
     (b"--x\r\n", "multipart/form-data; boundary=x"),
-    (b"--x\r\nContent-Disposition: form-data; name=\"id\"; filename=\"f\"\r\n\r\nx\r\n--x--\r\n", "multipart/form-data; boundary=x"),
+    (
+        b'--x\r\nContent-Disposition: form-data; name="id"; filename="f"\r\n\r\nx\r\n--x--\r\n',
+        "multipart/form-data; boundary=x",
+    ),
     (b"x", "multipart/form-data"),
     (b"x", "nonsense"),
 ]
@@ -107,7 +113,9 @@ def test_parameters_over_a_mebibyte_are_refused_in_the_form(operator: Client) ->
     assert b"Nothing was started" in answer.content
 
 
-@pytest.mark.parametrize("where", ["/", "/instances/", "/workflows/orders/instances/x/", "/_f/live/?topic=home"])
+@pytest.mark.parametrize(
+    "where", ["/", "/instances/", "/workflows/orders/instances/x/", "/_f/live/?topic=home"]
+)
 def test_a_database_that_is_away_is_a_503_that_asks_again(
     operator: Client, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

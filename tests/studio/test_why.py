@@ -44,7 +44,10 @@ SENTENCES = [
         situation("queued", wake_at=NOW - timedelta(seconds=38)),
         "Waiting for a worker for 38 s. 3 workers serve “orders”.",
     ),
-    (situation("queued", slots_free=0), "Waiting for a worker for 38 s. 3 workers serve “orders”, all slots busy."),
+    (
+        situation("queued", slots_free=0),
+        "Waiting for a worker for 38 s. 3 workers serve “orders”, all slots busy.",
+    ),
     (
         situation("queued", servers=0),
         "No worker serves “orders”. It has waited for 38 s and starts when one comes.",
@@ -83,17 +86,23 @@ SENTENCES = [
             servers=0,
             steps=[step(kind="event", name="paid", is_waiting=True, wake_at=NOW + timedelta(hours=4))],
         ),
-        "Waits for event “paid” at step 4 “paid” until 2026-11-21 18:03:00 UTC (in 4 h 00 m)."
-        " No worker serves “orders” now.",
+        (
+            "Waits for event “paid” at step 4 “paid” until 2026-11-21 18:03:00 UTC (in 4 h 00 m)."
+            " No worker serves “orders” now."
+        ),
     ),
     (
-        situation("waiting_for_pause", steps=[step()], deed=Deed("li", NOW - timedelta(seconds=5), "provider down")),
+        situation(
+            "waiting_for_pause", steps=[step()], deed=Deed("li", NOW - timedelta(seconds=5), "provider down")
+        ),
         "Pausing by li 5 s ago: “provider down”: what runs is finished first, step 4 “charge_card”.",
     ),
     (
         situation("paused", deed=Deed("li", NOW - timedelta(minutes=10), "provider down")),
-        "Paused by li 10 m 00 s ago: “provider down”."
-        " Nothing new starts and timers stand still until it is resumed.",
+        (
+            "Paused by li 10 m 00 s ago: “provider down”."
+            " Nothing new starts and timers stand still until it is resumed."
+        ),
     ),
     (
         situation("complete", finished_at=NOW, started_at=NOW - timedelta(seconds=184), steps_complete=9),
@@ -109,7 +118,10 @@ SENTENCES = [
     ),
     (
         situation(
-            "terminated", finished_at=NOW, steps_complete=3, deed=Deed("li", NOW - timedelta(seconds=9), "duplicate")
+            "terminated",
+            finished_at=NOW,
+            steps_complete=3,
+            deed=Deed("li", NOW - timedelta(seconds=9), "duplicate"),
         ),
         "Terminated by li 9 s ago: “duplicate”. 3 finished steps stay done.",
     ),
