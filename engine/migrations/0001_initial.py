@@ -103,6 +103,11 @@ class Migration(migrations.Migration):
                         fields=["owner"],
                         name="engine_instance_owned",
                     ),
+                    models.Index(
+                        condition=models.Q(("isolated", True)),
+                        fields=["workflow", "wake_at"],
+                        name="engine_instance_isolated",
+                    ),
                     models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
                 ],
                 "constraints": [

@@ -21,7 +21,8 @@ class Event(models.Model):
     )
     type = models.CharField(max_length=100)
     payload = JsonField()
-    dedup_key = models.CharField(max_length=255, null=True)
+    # NULL, not empty: only what is given must be unique.
+    dedup_key = models.CharField(max_length=255, null=True)  # noqa: DJ001
     sent_by = models.CharField(max_length=150, default="", db_default="", blank=True)
     received_at = models.DateTimeField()
     state = models.CharField(max_length=8, default="buffered", db_default="buffered")

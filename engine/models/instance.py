@@ -124,6 +124,10 @@ class Instance(models.Model):
             ),
             # Reaping what a dead worker held; the heartbeat and the signals of a live one.
             models.Index(fields=["owner"], condition=Q(owner__isnull=False), name="engine_instance_owned"),
+            # The same for those that must run alone: few, and not to be looked for among all that is due.
+            models.Index(
+                fields=["workflow", "wake_at"], condition=Q(isolated=True), name="engine_instance_isolated"
+            ),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
         ]
@@ -131,12 +135,12 @@ class Instance(models.Model):
     def __str__(self) -> str:
         return f"{self.workflow}/{self.id}"
 
+    def get_absolute_url(self) -> str:
+        return f"/workflows/{self.workflow}/instances/{self.id}/"
+
     @property
     def is_finished(self) -> bool:
         return self.status in FINAL
-
-    def get_absolute_url(self) -> str:
-        return f"/workflows/{self.workflow}/instances/{self.id}/"
 
     def refresh(self) -> Instance:
         """Read the row again; returns itself."""
@@ -159,7 +163,13 @@ class Instance(models.Model):
         return lifecycle.terminate(self, by=by, reason=reason)
 
     def send_event(
-        self, type: Any, payload: Any = None, dedup_key: str | None = None, *, by: Any = None, reason: str = ""
+        self,
+        type: Any,
+        payload: Any = None,
+        dedup_key: str | None = None,
+        *,
+        by: Any = None,
+        reason: str = "",
     ) -> Event:
         from engine import events
 
@@ -180,7 +190,13 @@ class Instance(models.Model):
         return await sync_to_async(self.terminate)(by=by, reason=reason)
 
     async def asend_event(
-        self, type: Any, payload: Any = None, dedup_key: str | None = None, *, by: Any = None, reason: str = ""
+        self,
+        type: Any,
+        payload: Any = None,
+        dedup_key: str | None = None,
+        *,
+        by: Any = None,
+        reason: str = "",
     ) -> Event:
         return await sync_to_async(self.send_event)(type, payload, dedup_key, by=by, reason=reason)
 

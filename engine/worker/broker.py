@@ -21,12 +21,14 @@ from engine.worker import cluster_sql as sql
 from engine.worker.latch import Latch
 from engine.worker.places import Places
 from engine.worker.supply import Package, Room, Supply
+from engine.worker.ward import Ward
 from engine.worker.watch import TASKS, Watch
 
 logger = logging.getLogger("engine.cluster")
 
-# How often an acknowledgement is tried, with pauses that double from the first.
-ACKNOWLEDGE_TRIES = 6
+# How often an acknowledgement is tried, with pauses that double from the first: six seconds in all, the
+# length of a restart, and not much more than a stop may take.
+ACKNOWLEDGE_TRIES = 5
 FIRST_PAUSE = 0.2
 
 
@@ -73,6 +75,7 @@ class Broker(ORM):  # type: ignore[misc]
             workflows=lambda: workflows,
             make_shift=_shift_package,
             is_sound=_is_sound,
+            ward=Ward(stop),
         )
 
     def dequeue(self) -> list[Package] | None:

@@ -15,8 +15,6 @@ import pickle
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +45,9 @@ LONGEST_SECONDS_ALONE = 5.0
 # nobody can interrupt, and must not hold up the whole cluster until its supervisor kills it.
 STUCK_SECONDS = 12.0
 
+# How long the pusher may take to stop.
+PUSHER_SECONDS = 3.0
+
 # How long the threads of a shift may take to end after it.
 LAST_JOIN_SECONDS = 1.0
 
@@ -74,6 +75,9 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
         if isinstance(self.broker, Broker):
             self.broker.open(stop=_board.stop, places=_board.places, room=self.task_queue)
         super().spawn_cluster()
+
+    def spawn_pusher(self) -> Any:
+        return self.spawn_process(_push, self.task_queue, self.event_out, self.broker)
 
 
 def harden() -> None:
@@ -105,7 +109,7 @@ def shift(place: int) -> None:
     if board.stop.is_set() or not board.places.take(place):
         return
     try:
-        with _no_longer_than(STUCK_SECONDS, after=board.stop):
+        with guardian.no_longer_than(STUCK_SECONDS, after=board.stop):
             _run(board)
     except Exception:
         # While whatever broke it lasts, it would break the next one as soon.
@@ -113,6 +117,12 @@ def shift(place: int) -> None:
         board.stop.wait(1)
     finally:
         board.places.leave(place)
+
+
+def _push(task_queue: Queue, stop: Latch, broker: Any) -> None:
+    # What it waits for then, an answer of a server that is gone or room in a full queue, is worth no delay.
+    guardian.end_after(PUSHER_SECONDS, after=stop)
+    django_q.cluster.pusher(task_queue, stop, broker)
 
 
 def _run(board: Board) -> None:
@@ -150,23 +160,6 @@ def _places() -> int:
     return max(1, int(django_q.conf.Conf.WORKERS) - 1)
 
 
-@contextmanager
-def _no_longer_than(seconds: float, *, after: Latch) -> Iterator[None]:
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            if after.wait(1) and not done.wait(seconds):
-                logger.critical("A shift did not stop within %d seconds; its worker is ended.", seconds)
-                os._exit(1)
-
-    threading.Thread(target=watch, name="reprise-stop-watch", daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
-
-
 def _announce(**_: Any) -> None:
     """Have the instances of a worker that died taken over at once: a new worker took its place."""
     if _board is None or not _board.start.is_set():
@@ -182,10 +175,9 @@ def _announce(**_: Any) -> None:
 
 def _refuse_unpicklable(task: dict[str, Any], **_: Any) -> None:
     """Turn a result that cannot be stored into a failure; django-q would run the task for ever."""
+    result = task.get("result")
     try:
-        pickle.dumps(task["result"], pickle.HIGHEST_PROTOCOL)
+        pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # noqa: BLE001 - whatever a foreign __reduce__ raises
         task["success"] = False
-        task["result"] = (
-            f"The task returned a {type(task['result']).__name__} that cannot be pickled: {error}"
-        )
+        task["result"] = f"The task returned a {type(result).__name__} that cannot be pickled: {error}"

@@ -25,7 +25,12 @@ WITH clock AS MATERIALIZED (
 )
 SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan),
        extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
-       EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp())
+       EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp()),
+       EXISTS (
+           SELECT FROM engine_instance
+           WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[])
+             AND wake_at < clock_timestamp() - %(isolated_patience)s * interval '1 second'
+       )
 FROM clock LEFT JOIN first ON true
 GROUP BY late
 """  # noqa: S608 - a constant of ours

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
 import multiprocessing.context
 import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from engine.worker.latch import Latch
+
+logger = logging.getLogger("engine.cluster")
 
 PR_SET_PDEATHSIG = 1
 
@@ -57,6 +65,35 @@ class Context:
     """What django-q uses of a multiprocessing context: its processes, guarded."""
 
     Process = Process
+
+
+@contextmanager
+def no_longer_than(seconds: float, *, after: Latch) -> Iterator[None]:
+    """End this process if the block is still running so long after the latch was set."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            if after.wait(1) and not done.wait(seconds):
+                logger.critical("A shift did not stop within %d seconds; its worker is ended.", seconds)
+                os._exit(1)
+
+    threading.Thread(target=watch, name="reprise-stop-watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def end_after(seconds: float, *, after: Latch) -> None:
+    """End this process so long after the latch was set, whatever it does then."""
+
+    def watch() -> None:
+        after.wait()
+        time.sleep(seconds)
+        os._exit(0)
+
+    threading.Thread(target=watch, name="reprise-stop-watch", daemon=True).start()
 
 
 def _exit_soon() -> None:

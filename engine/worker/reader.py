@@ -45,11 +45,10 @@ class Reader:
         """Claim up to `limit` due instances, with what is recorded of them."""
         async with self._lock:
             found = await self._fetch(
-                sql.CLAIM,
+                sql.CLAIM_ISOLATED if isolated else sql.CLAIM,
                 {
                     "workflows": workflows,
                     "limit": limit,
-                    "isolated": isolated,
                     "seat": self._seat,
                     "lease": self._lease,
                 },

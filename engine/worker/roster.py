@@ -8,8 +8,9 @@ SWEEP_SECONDS = 5.0
 # While a shift runs, due rows are its to take. Only what it leaves lying this long wants another shift.
 PATIENCE_SECONDS = 0.02
 
-# While shifts run, look at most this often: under load every commit is a hint.
+# Look at most this often: under load every commit is a hint.
 PAUSE_SECONDS = 0.05
+IDLE_PAUSE_SECONDS = 0.01  # while no shift runs; the hints are then meant for other clusters
 
 # A shift that was handed out and not begun by then is taken for lost; a second one for its place ends by
 # itself.
@@ -43,8 +44,8 @@ class Roster:
     def wake(self, now: float) -> None:
         """Note a hint that there is work."""
         if self._free():
-            earliest = self._looked_at + PAUSE_SECONDS if self.patience else now
-            self.look_at = min(self.look_at, max(now + self.patience, earliest))
+            pause = PAUSE_SECONDS if self.patience else IDLE_PAUSE_SECONDS
+            self.look_at = min(self.look_at, max(now + self.patience, self._looked_at + pause))
 
     def fill(self, due: int, next_in: float | None, now: float) -> list[int]:
         """Return the places to send shifts to, given how many rows are due and how soon the next will be."""

@@ -52,19 +52,29 @@ def run(
     should_stop: Callable[[], bool],
     idle_seconds: float = 15.0,
     max_seconds: float = 900.0,
+    isolates: bool = False,
 ) -> None:
-    """Work until there was nothing to do for `idle_seconds`, or for `max_seconds` in all, or until told to stop."""
+    """Work until there was nothing to do for `idle_seconds`, or for `max_seconds` in all, or until told to stop.
+
+    One that `isolates` takes only instances whose last worker died, one at a time, and gives each back as soon as it
+    got on: a busy shift would never be empty for them.
+    """
     with asyncio.Runner() as runner:
-        runner.run(_work(slots, name, should_stop, idle_seconds, max_seconds))
+        runner.run(_work(slots, name, should_stop, idle_seconds, max_seconds, isolates))
 
 
 async def _work(
-    slots: int, name: str, should_stop: Callable[[], bool], idle_seconds: float, max_seconds: float
+    slots: int,
+    name: str,
+    should_stop: Callable[[], bool],
+    idle_seconds: float,
+    max_seconds: float,
+    isolates: bool,
 ) -> None:
     ends_at = time.monotonic() + max_seconds
     failures = 0
     while not should_stop():
-        shift = Shift(slots, name, should_stop, idle_seconds, ends_at)
+        shift = Shift(slots, name, should_stop, idle_seconds, ends_at, isolates=isolates)
         try:
             await shift.work()
         except (SeatLost, psycopg.Error, OSError) as error:
@@ -79,7 +89,14 @@ class Shift:
     """The host of its cycles (see `engine.replay.cycle.Host`)."""
 
     def __init__(
-        self, slots: int, name: str, should_stop: Callable[[], bool], idle_seconds: float, ends_at: float
+        self,
+        slots: int,
+        name: str,
+        should_stop: Callable[[], bool],
+        idle_seconds: float,
+        ends_at: float,
+        *,
+        isolates: bool = False,
     ) -> None:
         self.name = name
         self.has_worked = False
@@ -87,6 +104,7 @@ class Shift:
         self._should_stop = should_stop
         self._idle_seconds = idle_seconds
         self._ends_at = ends_at
+        self._isolates = isolates
         self._workflows = sorted(workflows)
         self._loop = asyncio.get_running_loop()
         self._clock = DatabaseClock()
@@ -172,7 +190,7 @@ class Shift:
         seconds = max(0.0, self._sweep_at - time.monotonic())
         if self._has_backlog:
             seconds = min(seconds, LIGHT_SECONDS)
-        elif self._free_slots() > 0 and self._isolating is None:
+        elif self._free_slots() > 0 and self._isolating is None and not self._isolates:
             due_us = await self._reader.next_due(self._workflows)
             if due_us is not None:
                 seconds = min(seconds, self._clock.seconds_until(due_us) or HELD_UP_SECONDS)
@@ -201,6 +219,8 @@ class Shift:
                 self._take(found)
                 self._isolating = self._cycles.get(found[0][0].key)
                 return 1
+        if self._isolates:
+            return 0
         found = await self._reader.claim(self._workflows, free, isolated=False)
         self._has_backlog = len(found) == free
         self._take(found)
@@ -349,6 +369,8 @@ class Shift:
             self._woken.set()
 
     def progressed(self, cycle: Cycle) -> None:
-        if self._isolating is cycle:
+        if self._isolating is cycle and self._isolates:
+            leaving.freeze(cycle, InstanceStatus.QUEUED)
+        elif self._isolating is cycle:
             self._isolating = None
             self._woken.set()

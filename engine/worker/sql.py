@@ -47,16 +47,18 @@ REAP = f"""
     RETURNING i.key
 """
 
+
 # Claim the oldest due instances of the workflows that this worker knows. One index range a workflow, so that the
 # index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
 # end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
-CLAIM = f"""
+def _claim(which: str) -> str:
+    return f"""
     WITH due AS (
         SELECT d.key FROM unnest(%(workflows)s::text[]) AS w(name)
         CROSS JOIN LATERAL (
             SELECT key, wake_at FROM engine_instance i
             WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp())
-              AND i.owner IS NULL AND i.isolated = %(isolated)s
+              AND i.owner IS NULL AND {which}
             ORDER BY i.wake_at LIMIT %(limit)s
             FOR NO KEY UPDATE SKIP LOCKED
         ) d
@@ -70,6 +72,10 @@ CLAIM = f"""
     RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.status, i.params::text,
         {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated
 """
+
+
+CLAIM = _claim("NOT i.isolated")
+CLAIM_ISOLATED = _claim("i.isolated")
 
 # When the next parked instance is due, for the wait between claims.
 NEXT_DUE = f"""

@@ -15,7 +15,8 @@ import psycopg
 from engine.worker.latch import Latch
 from engine.worker.places import Places
 from engine.worker.roster import Roster
-from engine.worker.watch import Watch
+from engine.worker.ward import Ward
+from engine.worker.watch import ISOLATED_PATIENCE, Watch
 
 # django-q asks between two calls whether to stop; nothing else tells it.
 TICK_SECONDS = 0.5
@@ -50,6 +51,7 @@ class Supply:
     workflows: Callable[[], Iterable[str]]
     make_shift: Callable[[int], str]
     is_sound: Callable[[str], bool]
+    ward: Ward
     seat: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
 
     def __post_init__(self) -> None:
@@ -58,6 +60,7 @@ class Supply:
         self._tasks_at = 0.0
         self._beat_at = 0.0
         self._pause = 0.0
+        self._isolated_at = NEVER
 
     def next(self) -> list[Package]:
         """Return what is there to do, after at most half a second."""
@@ -82,19 +85,22 @@ class Supply:
     def _wait(self) -> None:
         now = time.monotonic()
         self.roster.count(self.places.taken(), now)
-        until = min(self.roster.look_at, self._tasks_at, self._beat_at) - now
+        until = min(self.roster.look_at, self._tasks_at, self._beat_at, self._isolated_at) - now
         hints = self.watch.wait(min(max(until, 0.0), TICK_SECONDS))
         now = time.monotonic()
         if hints.work:
             self.roster.wake(now)
         if hints.tasks:
             self._tasks_at = now
+        if hints.death:
+            self._isolated_at = now + 2 * ISOLATED_PATIENCE
 
     def _work(self, now: float) -> list[Package]:
         packages: list[Package] = []
         if now >= self._beat_at:
             self._beat(now)
-        if now >= self.roster.look_at:
+        self.ward.collect()
+        if now >= min(self.roster.look_at, self._isolated_at):
             packages += self._look(now)
         if now >= self._tasks_at:
             packages += self._claim_tasks(now, room=self.room_size - self.room.qsize() - len(packages))
@@ -108,6 +114,9 @@ class Supply:
         )
         if look.has_tasks:
             self._tasks_at = min(self._tasks_at, now)
+        self._isolated_at = NEVER
+        if look.has_isolated:
+            self.ward.open()
         return [(None, self.make_shift(place)) for place in self.roster.fill(look.due, look.next_in, now)]
 
     def _claim_tasks(self, now: float, *, room: int) -> list[Package]:

@@ -26,6 +26,10 @@ REAP = "reap"
 # Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
 SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
 
+# A shift that has nothing else takes the instances that must run alone. Those that nobody took for so long get
+# a process of their own.
+ISOLATED_PATIENCE = 0.5
+
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 
@@ -36,6 +40,7 @@ class Hints:
 
     work: bool = False
     tasks: bool = False
+    death: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Look:
     due: int
     next_in: float | None
     has_tasks: bool
+    has_isolated: bool
 
 
 class Watch:
@@ -100,7 +106,12 @@ class Watch:
         return hints
 
     def look(self, *, workflows: Sequence[str], places: int, patience: float) -> Look:
-        values = {"workflows": list(workflows), "places": places, "patience": patience}
+        values = {
+            "workflows": list(workflows),
+            "places": places,
+            "patience": patience,
+            "isolated_patience": ISOLATED_PATIENCE,
+        }
         rows = self._ask(sql.LOOK, values)
         if self._pause:
             logger.info("The broker has its database back.")
@@ -128,4 +139,5 @@ class Watch:
             # A number is meant for the seat of that number alone.
             work=any(note.channel == WAKE and note.payload in ("", REAP) for note in notes),
             tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
+            death=any(note.channel == WAKE and note.payload == REAP for note in notes),
         )
