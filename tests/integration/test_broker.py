@@ -361,6 +361,11 @@ def test_a_task_with_a_foreign_signature_is_handed_on_for_django_q_to_drop(pushe
     assert OrmQ.objects.count() == 0
 
 
+def test_a_task_that_runs_in_place_raises_its_own_error() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async_task("operator.truediv", 1, 0, sync=True)
+
+
 # Connections and presence
 
 

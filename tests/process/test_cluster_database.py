@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -68,6 +69,21 @@ def test_a_cluster_without_a_database_stops_soon(server: EmbeddedServer, cluster
     time.sleep(1)
     assert cluster.stop() < 3
     assert cluster.left(within=0.5) == {}
+
+
+def test_a_cluster_whose_database_does_not_answer_stops_soon(cluster: Cluster) -> None:
+    # As behind a cut cable: the connection stands, and nothing comes back.
+    ((backend,),) = cluster.query(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'reprise-broker'"
+    )
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        # Long enough for the broker to have asked something.
+        time.sleep(6)
+        assert cluster.stop() < 5
+        assert cluster.left(within=0.5) == {}
+    finally:
+        os.kill(backend, signal.SIGCONT)
 
 
 def test_a_cluster_starts_without_a_database_and_works_when_there_is_one(

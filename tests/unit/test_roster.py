@@ -1,6 +1,13 @@
 """Which shifts are sent, and when the database is asked again."""
 
-from engine.worker.roster import PATIENCE_SECONDS, PAUSE_SECONDS, PROMISE_SECONDS, SWEEP_SECONDS, Roster
+from engine.worker.roster import (
+    IDLE_PAUSE_SECONDS,
+    PATIENCE_SECONDS,
+    PAUSE_SECONDS,
+    PROMISE_SECONDS,
+    SWEEP_SECONDS,
+    Roster,
+)
 
 NOBODY: frozenset[int] = frozenset()
 
@@ -52,8 +59,15 @@ def test_rows_are_looked_at_now_and_then_without_any_hint() -> None:
 def test_a_hint_is_followed_at_once_while_no_shift_runs() -> None:
     roster = Roster(2)
     roster.fill(due=0, next_in=None, now=10)
+    roster.wake(now=10.5)
+    assert roster.look_at == 10.5
+
+
+def test_hints_that_are_not_for_this_cluster_do_not_keep_it_busy() -> None:
+    roster = Roster(2)
+    roster.fill(due=0, next_in=None, now=10)
     roster.wake(now=10.001)
-    assert roster.look_at == 10.001
+    assert roster.look_at == 10 + IDLE_PAUSE_SECONDS
 
 
 def test_a_running_shift_has_its_chance_first() -> None:
