@@ -1,0 +1,124 @@
+"""The claim among fifty thousand instances: by the index, in order, and at the same small cost for any backlog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from engine.worker import sql
+
+pytestmark = pytest.mark.usefixtures("engine_db")
+
+ROWS = 50_000
+WORKFLOWS = [f"plan-{number}" for number in range(5)]
+
+FILL = """
+    INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at, owner, fence, finished_at)
+    SELECT 'plan-' || n %% 5, 'i' || n, s.status, CASE WHEN s.status = 'waiting' THEN 'sleep' ELSE '' END, '{}',
+        CASE s.status
+            WHEN 'complete' THEN NULL
+            WHEN 'queued' THEN now() - n * interval '1 millisecond'
+            WHEN 'waiting' THEN now() + interval '1 hour' + n * interval '1 second'
+            ELSE now() + interval '30 seconds'
+        END,
+        CASE WHEN s.status = 'running' THEN 7 END, 1,
+        CASE WHEN s.status = 'complete' THEN now() END
+    FROM generate_series(1, %(rows)s) AS n
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN n %% 100 < %(due)s THEN 'queued' WHEN n %% 100 < %(due)s + 10 THEN 'waiting'
+            WHEN n %% 100 < %(due)s + 12 THEN 'running' ELSE 'complete' END AS status
+    ) s
+"""
+
+
+def fill(*, due: int) -> None:
+    """Write the rows: `due` per cent of them queued, 10 asleep, 2 held by a worker, the others complete."""
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, {"rows": ROWS, "due": due})
+        cursor.execute("ANALYZE engine_instance")
+
+
+def explain(statement: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Run the statement, undo it, and return its plan."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
+        [plan] = cursor.fetchone()
+        transaction.set_rollback(True)
+    return dict((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"])
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scans(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how each scan of the table of instances goes: its kind and its index."""
+    return sorted(
+        {
+            (node["Node Type"], node.get("Index Name", ""))
+            for node in nodes(plan)
+            if node.get("Relation Name") == "engine_instance" and "Scan" in node["Node Type"]
+        }
+    )
+
+
+def buffers(plan: dict[str, Any]) -> int:
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def claim(limit: int, *, isolated: bool = False) -> dict[str, Any]:
+    parameters = {"workflows": WORKFLOWS, "limit": limit, "isolated": isolated, "seat": 1, "lease": 30}
+    return explain(sql.CLAIM, parameters)
+
+
+@pytest.mark.parametrize("due", [1, 80])
+def test_a_claim_reads_the_index_and_little_else_whatever_is_due(due: int) -> None:
+    fill(due=due)
+    claim(8)  # the first one sets hint bits
+    plan = claim(8)
+    found = scans(plan)
+    assert ("Index Scan", "engine_instance_due") in found
+    assert {kind for kind, _ in found} == {"Index Scan"}
+    assert plan["Actual Rows"] == 8
+    # Eight rows locked and written, each with its entries in five indexes, out of 5 × 8 looked at.
+    assert buffers(plan) < 900
+
+
+def test_a_claim_where_nothing_is_due_costs_a_look_at_each_workflow() -> None:
+    fill(due=0)
+    plan = claim(64)
+    assert (plan["Actual Rows"], scans(plan)[0]) == (0, ("Index Scan", "engine_instance_due"))
+    assert buffers(plan) < 60
+
+
+def test_what_a_shift_asks_between_claims_goes_by_an_index_too() -> None:
+    fill(due=0)
+    for statement, parameters, index, most in (
+        # Past every leased row, whose lease ends before the first sleeper is due: a thousand of them here.
+        (sql.NEXT_DUE, {"workflows": WORKFLOWS}, "engine_instance_due", 1_100),
+        (sql.HELD, {"seat": 8}, "engine_instance_owned", 10),
+        (sql.RENEW, {"seat": 8, "lease": 30}, "engine_instance_owned", 10),
+    ):
+        plan = explain(statement, parameters)
+        assert index in {node.get("Index Name") for node in nodes(plan)}, statement
+        assert "Seq Scan" not in {kind for kind, _ in scans(plan)}, statement
+        assert buffers(plan) < most, statement
+
+
+def test_the_oldest_due_instances_are_claimed_first() -> None:
+    """Over all workflows, whatever their names."""
+    fill(due=1)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT key FROM engine_instance WHERE wake_at <= now() ORDER BY wake_at LIMIT 12")
+        oldest = [key for (key,) in cursor.fetchall()]
+        parameters = {"workflows": WORKFLOWS, "limit": 12, "isolated": False, "seat": 1, "lease": 30}
+        cursor.execute(sql.CLAIM, parameters)
+        claimed = [row[0] for row in cursor.fetchall()]
+        transaction.set_rollback(True)
+    assert sorted(claimed) == sorted(oldest)
