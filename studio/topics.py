@@ -229,7 +229,18 @@ def draw_instance(found: dossier.Dossier, role: Role) -> Drawing:
     context = {"d": found, "instance": found.instance, "may_act": role >= Role.OPERATOR}
     pieces = {
         name: Piece(render_to_string(f"partials/instance/{name}.html", context))
-        for name in ("head", "why", "actions", "timeline", "result", "events", "logs", "trail", "steps-note")
+        for name in (
+            "head",
+            "why",
+            "actions",
+            "timeline",
+            "result",
+            "events",
+            "logs",
+            "trail",
+            "steps-note",
+            "event-hint",
+        )
     }
     steps = {
         line.anchor: Piece(render_to_string("partials/instance/step.html", {**context, "line": line}))

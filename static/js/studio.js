@@ -1,7 +1,7 @@
 /* Everything the pages do by themselves. They read and submit without this file; it adds ticking, live state and keys. */
 (() => {
   "use strict";
-  const $ = (selector, root = document) => root.querySelector(selector);
+  const $ = (selector, root = document) => selector && root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const root = document.documentElement;
   root.classList.add("js");
@@ -123,6 +123,8 @@
       const dialog = $(node.dataset.dialog);
       if (!dialog?.showModal) return;
       event.preventDefault();
+      const field = $(node.dataset.fill || null);
+      if (field && !field.value) field.value = node.dataset.value;
       dialog.showModal();
       $$(".editor", dialog).forEach(edit);
     } else if ((node = hit("close"))) {
