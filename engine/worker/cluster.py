@@ -42,11 +42,9 @@ LONGEST_SECONDS = 900.0
 LONGEST_SECONDS_ALONE = 5.0
 
 # A stop leaves bodies 10 seconds; a shift that has not returned this long after it is stuck in code that
-# nobody can interrupt, and must not hold up the whole cluster until its supervisor kills it.
+# nobody can interrupt, and a pusher waits for a server that does not answer. Neither may hold up the whole
+# cluster until its supervisor kills it.
 STUCK_SECONDS = 12.0
-
-# How long the pusher may take to stop.
-PUSHER_SECONDS = 3.0
 
 # How long the threads of a shift may take to end after it.
 LAST_JOIN_SECONDS = 1.0
@@ -76,8 +74,12 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
             self.broker.open(stop=_board.stop, places=_board.places, room=self.task_queue)
         super().spawn_cluster()
 
-    def spawn_pusher(self) -> Any:
-        return self.spawn_process(_push, self.task_queue, self.event_out, self.broker)
+    def stop(self) -> None:
+        # Nothing is forked any more, so here a thread does no harm.
+        deadline = threading.Timer(STUCK_SECONDS, self.pusher.kill)
+        deadline.daemon = True
+        deadline.start()
+        super().stop()
 
 
 def harden() -> None:
@@ -117,12 +119,6 @@ def shift(place: int) -> None:
         board.stop.wait(1)
     finally:
         board.places.leave(place)
-
-
-def _push(task_queue: Queue, stop: Latch, broker: Any) -> None:
-    # What it waits for then, an answer of a server that is gone or room in a full queue, is worth no delay.
-    guardian.end_after(PUSHER_SECONDS, after=stop)
-    django_q.cluster.pusher(task_queue, stop, broker)
 
 
 def _run(board: Board) -> None:

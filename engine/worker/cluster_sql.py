@@ -77,3 +77,5 @@ SET workflows = excluded.workflows, slots = excluded.slots, seen_at = excluded.s
 """
 
 LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s"
+
+TELL = "SELECT pg_notify(%(channel)s, %(payload)s)"

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -83,17 +82,6 @@ def no_longer_than(seconds: float, *, after: Latch) -> Iterator[None]:
         yield
     finally:
         done.set()
-
-
-def end_after(seconds: float, *, after: Latch) -> None:
-    """End this process so long after the latch was set, whatever it does then."""
-
-    def watch() -> None:
-        after.wait()
-        time.sleep(seconds)
-        os._exit(0)
-
-    threading.Thread(target=watch, name="reprise-stop-watch", daemon=True).start()
 
 
 def _exit_soon() -> None:

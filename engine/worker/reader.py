@@ -37,7 +37,7 @@ class Reader:
     async def reap(self) -> int:
         """Take back what dead or expired owners held; return how many."""
         async with self._lock:
-            return len(await self._fetch(sql.REAP))
+            return len(await self._fetch(sql.REAP, {"lease": self._lease}))
 
     async def claim(
         self, workflows: list[str], limit: int, *, isolated: bool

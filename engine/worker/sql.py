@@ -28,18 +28,29 @@ LIVE_SEATS = f"""
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
-# Take back what dead or expired owners held. The instances are due at once and run alone until they get on, because
-# one of them may have killed its worker; those that were to pause are paused. SKIP LOCKED: another reaper is at it,
-# or a sender, after whom the next sweep comes.
+# When the server came up, or took all its sessions down because one of them crashed. Who may not see the server's own
+# processes is told when it was started.
+UP_SINCE = """
+    SELECT greatest(pg_postmaster_start_time(), max(backend_start))
+    FROM pg_stat_activity WHERE backend_type = 'checkpointer'
+"""
+
+# Take back what dead or expired owners held; those that were to pause are paused, the others are due at once.
+#
+# One of them may have killed its worker, so they run alone until they get on. Not so where the worker need not have
+# died: its lease ran out while it was stopped, or its seat went down with the server, after which running everything
+# alone would take ages. SKIP LOCKED: another reaper is at it, or a sender, after whom the next sweep comes.
 REAP = f"""
     WITH lost AS (
-        SELECT key FROM engine_instance
+        SELECT key, owner <> ALL (ARRAY({LIVE_SEATS}))
+            AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
+        FROM engine_instance
         WHERE owner IS NOT NULL
           AND (wake_at < (SELECT clock_timestamp()) OR owner <> ALL (ARRAY({LIVE_SEATS})))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE engine_instance i SET
-        owner = NULL, isolated = true, signals = signals + 1,
+        owner = NULL, isolated = i.isolated OR lost.is_suspect, signals = signals + 1,
         status = CASE WHEN status = 'waiting_for_pause' THEN 'paused' ELSE 'queued' END,
         paused_at = CASE WHEN status = 'waiting_for_pause' THEN clock_timestamp() END,
         wake_at = CASE WHEN status = 'waiting_for_pause' THEN NULL ELSE clock_timestamp() END

@@ -99,7 +99,8 @@ class Supply:
         packages: list[Package] = []
         if now >= self._beat_at:
             self._beat(now)
-        self.ward.collect()
+        if self.ward.collect():
+            self.watch.tell_death()
         if now >= min(self.roster.look_at, self._isolated_at):
             packages += self._look(now)
         if now >= self._tasks_at:
@@ -137,5 +138,10 @@ class Supply:
 
     def _leave(self) -> None:
         # Not worth opening a connection for: a row that is left behind goes by itself.
-        self.watch.leave(seat=self.seat)
-        self.watch.close()
+        try:
+            self.watch.leave(seat=self.seat)
+            self.watch.close()
+        finally:
+            self.ward.wait()
+            # The sentinel lets django-q's loop end in a moment; until then it comes here again.
+            time.sleep(0.01)

@@ -38,15 +38,23 @@ class Ward:
             self._live(parent)
         self._child = child
 
-    def collect(self) -> None:
-        """Take note of the end of the process."""
+    def collect(self) -> bool:
+        """Take note of the end of the process; tell whether it died, and left what it held."""
         if self._child is None:
-            return
+            return False
         ended, status = os.waitpid(self._child, os.WNOHANG)
-        if ended:
+        if not ended:
+            return False
+        self._child = None
+        if status:
+            logger.warning("The process that runs instances alone ended by %s.", _cause(status))
+        return bool(status)
+
+    def wait(self) -> None:
+        """Wait for the end of the process, which dies with this one: what runs in it has its grace at a stop."""
+        if self._child is not None:
+            os.waitpid(self._child, 0)
             self._child = None
-            if status:
-                logger.warning("The process that runs instances alone ended by %s.", _cause(status))
 
     def _live(self, parent: int) -> None:
         from engine.worker.shift import run

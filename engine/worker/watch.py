@@ -124,6 +124,10 @@ class Watch:
     def beat(self, *, seat: int, name: str, workflows: Sequence[str], slots: int) -> None:
         self._ask(sql.BEAT, {"seat": seat, "name": name, "workflows": list(workflows), "slots": slots})
 
+    def tell_death(self) -> None:
+        """Have what a dead process held taken back at once."""
+        self._ask(sql.TELL, {"channel": WAKE, "payload": REAP})
+
     def leave(self, *, seat: int) -> None:
         self._ask(sql.LEAVE, {"seat": seat})
 
