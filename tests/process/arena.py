@@ -45,6 +45,7 @@ class Arena:
         self.log = home / "output.log"
         self.ledger = ledger.Ledger(home / "ledger")
         self.server = EmbeddedServer(home)
+        self._clusters: list[subprocess.Popen[bytes]] = []
         kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
         self.variables = {name: os.environ[name] for name in kept if name in os.environ} | {
             "DJANGO_SETTINGS_MODULE": "tests.process.settings",
@@ -138,6 +139,7 @@ class Arena:
     def cluster(self) -> subprocess.Popen[bytes]:
         """Start `manage.py qcluster`, as people do, and wait until it serves."""
         main = self.launch("manage.py", "qcluster")
+        self._clusters.append(main)
         wait_until(lambda: Worker.objects.filter(role="cluster").exists(), seconds=20, what="the cluster")
         return main
 
@@ -163,6 +165,8 @@ class Arena:
             time.sleep(0.02)
         for pid in left:
             send(pid, signal.SIGKILL)
+        while self._clusters:
+            self._clusters.pop().wait(5)
         return left
 
     def output(self) -> str:
@@ -177,7 +181,7 @@ class Arena:
         with self.connect() as connection:
             return invariants.violations(connection)
 
-    def crash_database(self, sign: signal.Signals) -> float:
+    def restart_database(self, sign: signal.Signals) -> float:
         """Stop the server at once (SIGQUIT, as a crash does) or fast (SIGINT); return when it answered again."""
         assert self.server.process is not None
         self.server.process.send_signal(sign)
@@ -185,6 +189,23 @@ class Arena:
         self.server.start()
         connections["default"].close()
         return time.monotonic()
+
+    def kill_session(self, application: str) -> float:
+        """Kill one session's process, upon which the server ends all; return when it answered again."""
+        with self.connect() as connection:
+            query = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s"
+            sessions = connection.execute(query, [f"{application}%"]).fetchall()
+            send(sessions[0][0], signal.SIGKILL)
+        wait_until(self._answers, seconds=20, what="the recovery of the server")
+        connections["default"].close()
+        return time.monotonic()
+
+    def _answers(self) -> bool:
+        try:
+            with self.connect() as connection:
+                return connection.execute("SELECT true").fetchone() == (True,)
+        except psycopg.OperationalError:
+            return False
 
 
 def is_alive(pid: int) -> bool:
@@ -221,15 +242,10 @@ def attempts(instance: Instance, step: str) -> list[tuple[int, str]]:
 def wait_for(instances: list[Instance], *statuses: str, seconds: float = 10) -> None:
     """Wait until all have one of the statuses; by default, until all are complete."""
     wanted = statuses or ("complete",)
-    keys = [instance.key for instance in instances]
-
-    def others() -> dict[str, str]:
-        rows = Instance.objects.filter(key__in=keys).exclude(status__in=wanted)
-        return {row.id: f"{row.status} {row.waiting_for} {row.error or ''}" for row in rows}
-
+    others = Instance.objects.filter(key__in=[one.key for one in instances]).exclude(status__in=wanted)
     ends_at = time.monotonic() + seconds
-    while left := others():
-        assert time.monotonic() < ends_at, (
-            f"{len(left)} not {wanted} after {seconds} s: {list(left.items())[:5]}"
-        )
-        time.sleep(0.01)
+    while others.exists():
+        if time.monotonic() > ends_at:
+            left = [f"{one.id}: {one.status} {one.waiting_for} {one.error or ''}" for one in others[:5]]
+            raise AssertionError(f"{others.count()} not {wanted} after {seconds} s: {left}")
+        time.sleep(0.02)
