@@ -1,0 +1,40 @@
+"""The table in README.md says what the tests say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROW = re.compile(r"\| ((?:CF|LC|KC|HC|CC)-\d+) \| ([a-z ]+) \| (.+) \|")
+ROWS = [
+    match.groups() for match in map(ROW.fullmatch, (HERE / "README.md").read_text().splitlines()) if match
+]
+TESTED = [(case, note) for case, state, note in ROWS if state in ("passed", "ours differs")]
+
+
+def named(path: Path) -> set[str]:
+    return set(re.findall(r"\b(?:CF|LC|KC|HC|CC)-\d+\b", path.read_text()))
+
+
+def test_every_case_has_one_row_with_a_state_and_a_note() -> None:
+    assert len(ROWS) == 149
+    assert len({case for case, _, _ in ROWS}) == len(ROWS)
+    assert {state for _, state, _ in ROWS} == {"passed", "ours differs", "not yet", "not applicable"}
+
+
+@pytest.mark.parametrize(("case", "note"), TESTED, ids=[case for case, _ in TESTED])
+def test_a_tested_case_is_named_where_the_table_says(case: str, note: str) -> None:
+    files = re.findall(r"(?:tests/\w+/)?test_\w+\.py", note)
+    assert files
+    for file in files:
+        path = HERE.parents[1] / file if "/" in file else HERE / file
+        assert path.exists()
+        assert "/" in file or case in named(path), f"{file} does not name {case}"
+
+
+def test_no_case_is_tested_that_the_table_does_not_say() -> None:
+    said = {case for case, _ in TESTED}
+    assert set().union(*map(named, set(HERE.glob("test_*.py")) - {Path(__file__)})) <= said
