@@ -238,7 +238,13 @@ def test_the_look_touches_few_rows_of_many(pusher: Pusher) -> None:
             "FROM generate_series(1, 20000) AS n"
         )
         cursor.execute("ANALYZE engine_instance")
-        values = {"workflows": list(WORKFLOWS), "places": 2, "patience": 0, "key": "reprise"}
+        values = {
+            "workflows": list(WORKFLOWS),
+            "places": 2,
+            "patience": 0,
+            "isolated_patience": 0.5,
+            "key": "reprise",
+        }
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql.LOOK}", values)
         ((report,),) = cursor.fetchall()
     plan = report[0]["Plan"]
