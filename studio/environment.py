@@ -55,7 +55,7 @@ class Environment:
 
 def read_environment(variables: Mapping[str, str], *, project: Path) -> Environment:
     """Read every setting of the README's table; raise SettingError at the first that is wrong or unsafe."""
-    host = variables.get("HOST") or "127.0.0.1"
+    host = (variables.get("HOST") or "127.0.0.1").strip("[]")
     port = _whole(variables, "PORT", default=8000, lowest=1, highest=65535)
     given_origins = tuple(_origin(item) for item in _list(variables, "REPRISE_ORIGIN"))
     hosts = _allowed_hosts(variables, given_origins)

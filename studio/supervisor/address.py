@@ -10,24 +10,22 @@ class AddressError(Exception):
 
 def require_free(host: str, port: int) -> None:
     """Raise AddressError unless `host`:`port` can be listened on."""
-    for family, address in _resolve(host, port):
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            # As the server itself does: connections of a former run that still linger are no obstacle.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(address)
-            except OSError as error:
-                raise AddressError(_explain(error, host, port)) from None
+    family, address = _resolve(host, port)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As the server itself does: connections of a former run that still linger are no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            raise AddressError(_explain(error, host, port)) from None
 
 
 def answers(host: str, port: int) -> bool:
     """Tell whether something accepts connections there."""
-    for family, address in _resolve(_reachable(host), port):
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.settimeout(1)
-            if probe.connect_ex(address) == 0:
-                return True
-    return False
+    family, address = _resolve(_reachable(host), port)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(address) == 0
 
 
 def url(host: str, port: int) -> str:
@@ -40,14 +38,16 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
-def _resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    # A name means its IPv4 address here, because it does so to the server.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     except OSError as error:
         raise AddressError(
             f'HOST is "{host}", which is no address of this machine: {error.strerror}.'
         ) from None
-    return [(family, address) for family, _, _, _, address in found[:1]]
+    return family, (str(found[0][4][0]), port)
 
 
 def _explain(error: OSError, host: str, port: int) -> str:

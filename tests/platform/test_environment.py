@@ -53,6 +53,7 @@ def test_lists_are_read_without_blanks_and_empty_items() -> None:
         ({"HOST": "0.0.0.0"}, True),
         ({"HOST": "studio.example"}, True),
         ({"HOST": "::1"}, False),
+        ({"HOST": "[::1]"}, False),
         ({"HOST": "127.0.0.7"}, False),
         ({"HOST": "localhost"}, False),
         ({"DATABASE_URL": ""}, False),
