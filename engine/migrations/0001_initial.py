@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
                 "db_table": "engine_instance",
                 "indexes": [
                     models.Index(
-                        condition=models.Q(("wake_at__isnull", False)),
+                        condition=models.Q(("owner__isnull", True), ("wake_at__isnull", False)),
                         fields=["workflow", "wake_at"],
                         name="engine_instance_due",
                     ),
@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
                         name="engine_instance_owned",
                     ),
                     models.Index(
-                        condition=models.Q(("isolated", True)),
+                        condition=models.Q(("isolated", True), ("owner__isnull", True)),
                         fields=["workflow", "wake_at"],
                         name="engine_instance_isolated",
                     ),

@@ -118,15 +118,20 @@ class Instance(models.Model):
             ),
         ]
         indexes = [
-            # The claim: oldest due instances of the workflows that a worker knows.
+            # The claim, and the wait for the next due one: without those that a worker holds, which only reaping
+            # takes back (by owner); a thousand of them would stand before the first that is free.
             models.Index(
-                fields=["workflow", "wake_at"], condition=Q(wake_at__isnull=False), name="engine_instance_due"
+                fields=["workflow", "wake_at"],
+                condition=Q(wake_at__isnull=False, owner__isnull=True),
+                name="engine_instance_due",
             ),
             # Reaping what a dead worker held; the heartbeat and the signals of a live one.
             models.Index(fields=["owner"], condition=Q(owner__isnull=False), name="engine_instance_owned"),
             # The same for those that must run alone: few, and not to be looked for among all that is due.
             models.Index(
-                fields=["workflow", "wake_at"], condition=Q(isolated=True), name="engine_instance_isolated"
+                fields=["workflow", "wake_at"],
+                condition=Q(isolated=True, owner__isnull=True),
+                name="engine_instance_isolated",
             ),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),

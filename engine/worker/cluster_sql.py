@@ -14,7 +14,7 @@ WITH clock AS MATERIALIZED (
     FROM unnest(%(workflows)s::text[]) AS known (workflow)
     CROSS JOIN LATERAL (
         SELECT wake_at FROM engine_instance
-        WHERE workflow = known.workflow AND wake_at IS NOT NULL
+        WHERE workflow = known.workflow AND wake_at IS NOT NULL AND owner IS NULL
         ORDER BY wake_at LIMIT %(places)s + 1
     ) AS row
 ), orphan AS (

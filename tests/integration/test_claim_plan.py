@@ -101,7 +101,7 @@ def test_what_a_shift_asks_between_claims_goes_by_an_index_too() -> None:
     fill(due=0)
     for statement, parameters, index, most in (
         # Past every leased row, whose lease ends before the first sleeper is due: a thousand of them here.
-        (sql.NEXT_DUE, {"workflows": WORKFLOWS}, "engine_instance_due", 1_100),
+        (sql.NEXT_DUE, {"workflows": WORKFLOWS}, "engine_instance_due", 60),
         (sql.HELD, {"seat": 8}, "engine_instance_owned", 10),
         (sql.RENEW, {"seat": 8, "lease": 30}, "engine_instance_owned", 10),
     ):
