@@ -88,7 +88,11 @@ class Line:
     @property
     def preview(self) -> str:
         if self.output is not None and not self.output.is_masked:
-            return payloads.preview(self.output.text)
+            return (
+                payloads.milestone(self.output)
+                if self.step.kind == "progress"
+                else payloads.preview(self.output.text)
+            )
         return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""
 
 
@@ -366,7 +370,7 @@ def _stretches(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
         yield timeline.Stretch("sleep", line.status, step.started_at, until, is_open=not step.finished_at)
         return
     if step.kind == "progress":
-        yield timeline.Stretch("solid", line.status, step.started_at, until)
+        yield timeline.Stretch("mark", line.status, step.started_at, step.started_at)
         return
     reached = step.started_at
     for attempt in reversed(line.tries):

@@ -82,6 +82,15 @@ def preview(text: str, length: int = 80) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+def milestone(shown: Payload) -> str:
+    """Give what a progress step said, with its percentage."""
+    said = decode(shown.text)
+    if not isinstance(said, dict) or not isinstance(said.get("message"), str):
+        return preview(shown.text)
+    percent = said.get("percent")
+    return preview(said["message"] if percent is None else f"{said['message']} · {percent} %", 120)
+
+
 def _node(value: object, key: str | None, budget: list[int]) -> Node:
     budget[0] -= 1
     if budget[0] < 0:

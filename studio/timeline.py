@@ -20,7 +20,7 @@ FOLD_SHARE = 0.15  # and at least this share of the whole
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a step's life. Kinds: `solid` (a body runs), `backoff`, `sleep`, `queued`."""
+    """A part of a step's life. Kinds: `solid` (a body runs), `backoff`, `sleep`, `mark` (a milestone)."""
 
     kind: str
     status: str
@@ -158,7 +158,7 @@ def _line(track: Track, scale: Scale) -> Line:
     )
 
 
-_SAID = {"backoff": "waited to try again", "sleep": "waited", "queued": "queued"}
+_SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said"}
 
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:

@@ -148,7 +148,7 @@
       root.dataset.theme = next;
       const data = new FormData(form);
       data.set("theme", next);
-      fetch(form.action, { method: "POST", body: data, headers: { "HX-Request": "true" } });
+      fetch(form.action, { method: "POST", body: data, keepalive: true, headers: { "HX-Request": "true" } });
       $(".theme-word").textContent = next[0].toUpperCase() + next.slice(1);
     }
   });

@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from engine.durations import format_duration
+from engine.models import Audit
 from studio import payloads, why
 from studio.queries import COUNT_CAP
 from studio.shown import PARTS, Look
@@ -154,3 +155,22 @@ def slug_with(seq: int, number: int) -> str:
 @register.simple_tag
 def sprite_of(name: str) -> str:
     return f"{static('vendor/lucide.svg')}#{name}"
+
+
+_DEEDS = {
+    "start": "started it",
+    "pause": "paused it",
+    "resume": "resumed it",
+    "terminate": "terminated it",
+    "send_event": "sent an event",
+}
+
+
+@register.filter
+def deed(entry: Audit) -> str:
+    """Say what somebody did, or was not allowed to do."""
+    verb = entry.verb.replace("_", " ")
+    if entry.outcome == "denied":
+        return f"was refused: {verb}"
+    kind = entry.data.get("type") if isinstance(entry.data, dict) else None
+    return f"sent event {kind}" if kind else _DEEDS.get(entry.verb, verb)

@@ -1,0 +1,127 @@
+"""What happens to an open page when its socket drops, and when what it shows is hostile."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Dialog, Page, WebSocketRoute, expect
+
+from tests.browser.test_journey import live, start_order, status, terminate, type_json
+
+NewTab = Callable[[], Page]
+RESTARTING = 1012
+
+
+class Line:
+    """The line between a page and the server, which can be cut."""
+
+    def __init__(self, page: Page) -> None:
+        self.is_cut = False
+        self.sockets: list[WebSocketRoute] = []
+        page.route_web_socket(re.compile("/ws/studio/"), self._connect)
+
+    def _connect(self, socket: WebSocketRoute) -> None:
+        if self.is_cut:
+            socket.close(code=RESTARTING)
+            return
+        socket.connect_to_server()
+        self.sockets.append(socket)
+
+    def cut(self) -> None:
+        self.is_cut = True
+        self.sockets[-1].close(code=RESTARTING)
+
+    def mend(self) -> None:
+        self.is_cut = False
+
+
+def test_a_dropped_socket_says_so_comes_back_and_catches_up(signed_in: Page, new_tab: NewTab) -> None:
+    page, other = signed_in, new_tab()
+    line = Line(page)
+    start_order(page)
+    status(page, "waiting")
+    line.cut()
+    expect(page.locator("#offline")).to_contain_text(
+        re.compile(r"Connection lost · showing \d\d:\d\d:\d\d · reconnecting")
+    )
+    other.goto(page.url)
+    other.get_by_role("button", name="Pause").click()
+    status(other, "paused")
+    status(page, "waiting")
+    line.mend()
+    expect(page.locator("#offline")).to_be_hidden(timeout=15_000)
+    status(page, "paused")
+    terminate(other, "only a test")
+
+
+def test_retry_comes_back_at_once(signed_in: Page) -> None:
+    page = signed_in
+    line = Line(page)
+    page.goto("/instances/")
+    live(page)
+    line.cut()
+    expect(page.locator("#offline")).to_contain_text(re.compile("reconnecting in [3-9] s"), timeout=20_000)
+    line.mend()
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=2_000)
+    expect(page.locator("#offline")).to_be_hidden()
+
+
+def test_a_page_whose_person_signed_out_elsewhere_says_so(signed_in: Page, new_tab: NewTab) -> None:
+    page, other = signed_in, new_tab()
+    line = Line(page)
+    page.goto("/instances/")
+    live(page)
+    other.goto("/")
+    other.locator("form[action='/sign-out/'] button").click()
+    other.wait_for_url("**/sign-in/")
+    line.sockets[-1].close(code=RESTARTING)
+    expect(page.locator("#offline")).to_contain_text("Signed out. Sign in again to go on.")
+
+
+EVIL = [
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "</script><script>alert(1)</script>",
+    "<div hx-get=/sign-out hx-trigger=load>",
+    "' autofocus onfocus=alert(1) '",
+    "{{7*1337}}",
+]
+
+
+def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
+    """E53: no dialog, no report of the policy (the `complaints` see them), no request that nobody made."""
+    page = signed_in
+    opened: list[str] = []
+    asked: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        opened.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/workflows/listen-for/start/")
+    type_json(page, json.dumps(EVIL))
+    page.fill("#tags", EVIL[0])
+    page.get_by_role("button", name="Start listen-for").click()
+    page.wait_for_url("**/instances/**")
+    for text in EVIL[:3]:
+        expect(page.locator("#why")).to_contain_text(text)
+        page.get_by_role("button", name="Send event…").click()
+        page.fill("#event-type", text)
+        type_json(page, json.dumps({text: text}), within="dialog")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.locator("#events")).to_contain_text("taken by")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    expect(page.locator("#events")).to_contain_text(EVIL[2])
+    for where in ("/instances/", "/", "/workflows/listen-for/"):
+        back = page.url
+        page.goto(where)
+        expect(page.locator("h1")).to_be_visible()
+        page.goto(back)
+    terminate(page, EVIL[0])
+    assert opened == []
+    assert not [url for url in asked if "sign-out" in url or url.endswith("/x")]
