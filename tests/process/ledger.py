@@ -64,10 +64,15 @@ class Ledger:
     def wait_for(self, seconds: float = 10, **wanted: Any) -> Line:
         """Wait for such a line and return it."""
         ends_at = time.monotonic() + seconds
-        while not (found := self.lines(**wanted)):
-            assert time.monotonic() < ends_at, f"no line {wanted} within {seconds} s in {self.lines()}"
+        looked_at = 0
+        while True:
+            self._read_on()
+            for line in self._lines[looked_at:]:
+                if line.fits(wanted):
+                    return line
+            looked_at = len(self._lines)
+            assert time.monotonic() < ends_at, f"no line {wanted} within {seconds} s in {self._lines}"
             time.sleep(0.002)
-        return found[0]
 
     def _read_on(self) -> None:
         """Read the whole lines that were written since the last time."""
