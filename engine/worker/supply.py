@@ -7,6 +7,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -64,16 +65,18 @@ class Supply:
 
     def next(self) -> list[Package]:
         """Return what is there to do, after at most half a second."""
-        try:
-            return self._next()
-        except psycopg.Error as error:
-            self.watch.lose(error)
-            return []
+        packages: list[Package] = []
+        if not self.stop.is_set():
+            try:
+                packages = self._next()
+            except psycopg.Error as error:
+                self.watch.lose(error)
+        if self.stop.is_set():
+            # Now: django-q may not come here again.
+            self._leave()
+        return packages
 
     def _next(self) -> list[Package]:
-        if self.stop.is_set():
-            self._leave()
-            return []
         if self.watch.open():
             self._wait()
             return [] if self.stop.is_set() else self._work(time.monotonic())
@@ -138,10 +141,9 @@ class Supply:
 
     def _leave(self) -> None:
         # Not worth opening a connection for: a row that is left behind goes by itself.
-        try:
+        with suppress(psycopg.Error):
             self.watch.leave(seat=self.seat)
-            self.watch.close()
-        finally:
-            self.ward.wait()
-            # The sentinel lets django-q's loop end in a moment; until then it comes here again.
-            time.sleep(0.01)
+        self.watch.close()
+        self.ward.wait()
+        # The sentinel lets django-q's loop end in a moment; until then it comes here again.
+        time.sleep(0.01)

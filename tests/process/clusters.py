@@ -28,7 +28,7 @@ from tests.processes import MARK, marked, wait_until_none
 WORKERS = 3
 
 
-def wait_until(condition: Callable[[], bool], *, within: float) -> None:
+def wait_until(condition: Callable[[], object], *, within: float) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, f"not within {within} s"

@@ -56,13 +56,16 @@ def test_an_instance_goes_on_in_the_next_cluster_when_all_of_one_is_killed(
     cluster.wait_for_status("one", "complete", within=5)
 
 
-def test_a_stop_gives_what_is_parked_and_what_runs_back_at_once_after_the_grace(cluster: Cluster) -> None:
+def test_a_stop_gives_back_what_does_not_end_within_the_grace(cluster: Cluster) -> None:
+    # One can be cancelled; the other is a thread that nobody can interrupt.
     cluster.begin("errand", "one", seconds=60)
-    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
-    assert 9 < cluster.stop() < 14
+    cluster.begin("blocking-errand", "two", seconds=60)
+    wait_until(lambda: cluster.workers_at("one") and cluster.workers_at("two"), within=5)
+    assert 9 < cluster.stop() < 15
     assert cluster.left(within=0.5) == {}
     assert cluster.query("SELECT status, owner, wake_at <= clock_timestamp() FROM engine_instance") == [
-        ("queued", None, True)
+        ("queued", None, True),
+        ("queued", None, True),
     ]
 
 
@@ -71,13 +74,6 @@ def test_a_stop_waits_for_a_body_that_ends_within_the_grace(cluster: Cluster) ->
     wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
     assert cluster.stop() < 5
     assert cluster.query("SELECT status, output::text FROM engine_step") == [("complete", '"one"')]
-
-
-def test_a_stop_does_not_wait_for_a_thread_that_nobody_can_interrupt(cluster: Cluster) -> None:
-    cluster.begin("blocking-errand", "one", seconds=60)
-    wait_until(lambda: len(cluster.workers_at("one")) == 1, within=5)
-    assert cluster.stop() < 15
-    assert cluster.left(within=0.5) == {}
 
 
 def test_a_stop_ends_a_worker_whose_loop_is_held_up(cluster: Cluster) -> None:
@@ -89,14 +85,14 @@ def test_a_stop_ends_a_worker_whose_loop_is_held_up(cluster: Cluster) -> None:
 
 
 def test_a_worker_whose_threads_are_all_stuck_is_replaced(cluster: Cluster) -> None:
-    # One worker has 16 threads; the bodies after those wait for one, in vain.
-    for number in range(20):
+    # A worker has 16 threads; the bodies after those wait for one, in vain. One of two workers gets 20.
+    for number in range(40):
         cluster.begin("endless-errand", f"e{number}", seconds=120)
     wait_until(lambda: len(cluster.workers_at("e")) > 0, within=5)
     first = cluster.workers_at("e")
-    wait_until(lambda: not first & set(cluster.children()), within=30)
+    wait_until(lambda: not first <= set(cluster.children()), within=30)
     cluster.begin("errand", "after")
-    cluster.wait_for_status("after", "complete", within=5)
+    cluster.wait_for_status("after", "complete", within=30)
 
 
 def test_a_cluster_with_an_idle_shift_stops_at_once(cluster: Cluster) -> None:
