@@ -122,7 +122,7 @@ def shift(place: int) -> None:
 
 
 def _run(board: Board) -> None:
-    from engine.worker.shift import run
+    from engine.worker.shift import Isolates, run
 
     threads = set(threading.enumerate())
     has_spare_worker = board.places.count < django_q.conf.Conf.WORKERS
@@ -132,6 +132,7 @@ def _run(board: Board) -> None:
         should_stop=board.stop,
         idle_seconds=IDLE_SECONDS,
         max_seconds=LONGEST_SECONDS if has_spare_worker else LONGEST_SECONDS_ALONE,
+        isolates=Isolates.NEVER,
     )
     if _are_left(set(threading.enumerate()) - threads):
         _retire()

@@ -14,7 +14,7 @@ WITH clock AS MATERIALIZED (
     FROM unnest(%(workflows)s::text[]) AS known (workflow)
     CROSS JOIN LATERAL (
         SELECT wake_at FROM engine_instance
-        WHERE workflow = known.workflow AND wake_at IS NOT NULL AND owner IS NULL
+        WHERE workflow = known.workflow AND wake_at IS NOT NULL AND owner IS NULL AND NOT isolated
         ORDER BY wake_at LIMIT %(places)s + 1
     ) AS row
 ), orphan AS (
@@ -29,7 +29,7 @@ SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count
        EXISTS (
            SELECT FROM engine_instance
            WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[])
-             AND wake_at < clock_timestamp() - %(isolated_patience)s * interval '1 second'
+             AND wake_at <= clock_timestamp()
        )
 FROM clock LEFT JOIN first ON true
 GROUP BY late

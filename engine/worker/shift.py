@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import psycopg
@@ -45,6 +46,18 @@ HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that 
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 
+class Isolates(StrEnum):
+    """Whether a shift takes the instances that must run alone.
+
+    A shift in a cluster never does: one long body would keep it from all other work, and the cluster has a ward for
+    them. Without a cluster it does when it has nothing else.
+    """
+
+    NEVER = "never"
+    WHEN_EMPTY = "when_empty"
+    ONLY = "only"
+
+
 def run(
     *,
     slots: int,
@@ -52,12 +65,12 @@ def run(
     should_stop: Callable[[], bool],
     idle_seconds: float = 15.0,
     max_seconds: float = 900.0,
-    isolates: bool = False,
+    isolates: Isolates = Isolates.WHEN_EMPTY,
 ) -> None:
     """Work until there was nothing to do for `idle_seconds`, or for `max_seconds` in all, or until told to stop.
 
-    One that `isolates` takes only instances whose last worker died, one at a time, and gives each back as soon as it
-    got on: a busy shift would never be empty for them.
+    Instances whose last worker died are taken one at a time, each alone, and given back as soon as they got on;
+    `isolates` says whether this shift does that.
     """
     with asyncio.Runner() as runner:
         runner.run(_work(slots, name, should_stop, idle_seconds, max_seconds, isolates))
@@ -69,7 +82,7 @@ async def _work(
     should_stop: Callable[[], bool],
     idle_seconds: float,
     max_seconds: float,
-    isolates: bool,
+    isolates: Isolates,
 ) -> None:
     ends_at = time.monotonic() + max_seconds
     failures = 0
@@ -96,7 +109,7 @@ class Shift:
         idle_seconds: float,
         ends_at: float,
         *,
-        isolates: bool = False,
+        isolates: Isolates = Isolates.WHEN_EMPTY,
     ) -> None:
         self.name = name
         self.has_worked = False
@@ -190,7 +203,7 @@ class Shift:
         seconds = max(0.0, self._sweep_at - time.monotonic())
         if self._has_backlog:
             seconds = min(seconds, LIGHT_SECONDS)
-        elif self._free_slots() > 0 and self._isolating is None and not self._isolates:
+        elif self._free_slots() > 0 and self._isolating is None and self._isolates is not Isolates.ONLY:
             due_us = await self._reader.next_due(self._workflows)
             if due_us is not None:
                 seconds = min(seconds, self._clock.seconds_until(due_us) or HELD_UP_SECONDS)
@@ -204,7 +217,7 @@ class Shift:
         """The net under every notification: reap, look for signals, look for isolated instances."""
         self._sweep_at = time.monotonic() + SWEEP_SECONDS
         self._signalled = bool(self._cycles)
-        self._wants_isolated = True
+        self._wants_isolated = self._isolates is not Isolates.NEVER
         if await self._reader.reap():
             self._woken.set()
 
@@ -219,7 +232,7 @@ class Shift:
                 self._take(found)
                 self._isolating = self._cycles.get(found[0][0].key)
                 return 1
-        if self._isolates:
+        if self._isolates is Isolates.ONLY:
             return 0
         found = await self._reader.claim(self._workflows, free, isolated=False)
         self._has_backlog = len(found) == free
@@ -369,8 +382,5 @@ class Shift:
             self._woken.set()
 
     def progressed(self, cycle: Cycle) -> None:
-        if self._isolating is cycle and self._isolates:
+        if self._isolating is cycle:
             leaving.freeze(cycle, InstanceStatus.QUEUED)
-        elif self._isolating is cycle:
-            self._isolating = None
-            self._woken.set()

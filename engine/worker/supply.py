@@ -16,8 +16,8 @@ import psycopg
 from engine.worker.latch import Latch
 from engine.worker.places import Places
 from engine.worker.roster import Roster
-from engine.worker.ward import Ward
-from engine.worker.watch import ISOLATED_PATIENCE, Watch
+from engine.worker.ward import WARD_SECONDS, Ward
+from engine.worker.watch import Watch
 
 # django-q asks between two calls whether to stop; nothing else tells it.
 TICK_SECONDS = 0.5
@@ -62,6 +62,7 @@ class Supply:
         self._beat_at = 0.0
         self._pause = 0.0
         self._isolated_at = NEVER
+        self._death_at = -NEVER
 
     def next(self) -> list[Package]:
         """Return what is there to do, after at most half a second."""
@@ -96,7 +97,7 @@ class Supply:
         if hints.tasks:
             self._tasks_at = now
         if hints.death:
-            self._isolated_at = now + 2 * ISOLATED_PATIENCE
+            self._isolated_at, self._death_at = now + WARD_SECONDS / 10, now
 
     def _work(self, now: float) -> list[Package]:
         packages: list[Package] = []
@@ -120,7 +121,10 @@ class Supply:
             self._tasks_at = min(self._tasks_at, now)
         self._isolated_at = NEVER
         if look.has_isolated:
-            self.ward.open()
+            self.ward.open(now)
+            self._isolated_at = now + WARD_SECONDS
+        elif now < self._death_at + WARD_SECONDS:
+            self._isolated_at = now + WARD_SECONDS / 10  # what the dead one held is being taken back
         return [(None, self.make_shift(place)) for place in self.roster.fill(look.due, look.next_in, now)]
 
     def _claim_tasks(self, now: float, *, room: int) -> list[Package]:

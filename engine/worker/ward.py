@@ -1,4 +1,4 @@
-"""A process for the instances whose last worker died: one of them may have killed it."""
+"""Processes for the instances whose last worker died: one of them may have killed it."""
 
 from __future__ import annotations
 
@@ -12,60 +12,67 @@ from engine.worker.latch import Latch
 
 logger = logging.getLogger("engine.cluster")
 
-# A moment for the next one that a dying worker leaves; after it the process goes.
+# While instances wait for it, the ward grows by one process in so many seconds.
+WARD_SECONDS = 1.0
+LARGEST = 16
+
+# A moment for the next one that a dying worker leaves; after it a process goes.
 IDLE_SECONDS = 2.0
 
 
 class Ward:
-    """Runs such instances one at a time, each alone, in a child of the pusher, while there are any.
+    """Runs such instances in children of the pusher: one at a time in each, alone, until they get on.
 
-    Shifts do it too while they have nothing else, but under load they never have nothing else. It is no worker of
-    django-q's: a poisoned step may kill it as often as it likes, and no place for shifts or tasks is taken.
+    They are no workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
+    takes, it keeps no place from shifts and tasks. A second after the first process there is a second one, and so on:
+    a few long bodies do not hold up the rest.
     """
 
     def __init__(self, stop: Latch) -> None:
         self._stop = stop
-        self._child: int | None = None
+        self._children: set[int] = set()
+        self._opened_at = float("-inf")
 
-    def open(self) -> None:
-        """Start the process, unless it runs."""
-        self.collect()
-        if self._child is not None or self._stop.is_set():
+    def open(self, now: float) -> None:
+        """Start a process, unless one was started just now or there are enough."""
+        if self._stop.is_set() or len(self._children) >= LARGEST or now < self._opened_at + WARD_SECONDS:
             return
+        self._opened_at = now
         parent = os.getpid()
         child = os.fork()
         if child == 0:
             self._live(parent)
-        self._child = child
+        self._children.add(child)
 
     def collect(self) -> bool:
-        """Take note of the end of the process; tell whether it died, and left what it held."""
-        if self._child is None:
-            return False
-        ended, status = os.waitpid(self._child, os.WNOHANG)
-        if not ended:
-            return False
-        self._child = None
-        if status:
-            logger.warning("The process that runs instances alone ended by %s.", _cause(status))
-        return bool(status)
+        """Take note of processes that ended; tell whether one died, and left what it held."""
+        is_dead = False
+        for child in tuple(self._children):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                self._children.remove(child)
+            if status:
+                logger.warning("A process that runs instances alone ended by %s.", _cause(status))
+                self._opened_at = float("-inf")
+                is_dead = True
+        return is_dead
 
     def wait(self) -> None:
-        """Wait for the end of the process, which dies with this one: what runs in it has its grace at a stop."""
-        if self._child is not None:
-            os.waitpid(self._child, 0)
-            self._child = None
+        """Wait for the end of all, which die with this process: what runs in them has its grace at a stop."""
+        for child in tuple(self._children):
+            os.waitpid(child, 0)
+            self._children.remove(child)
 
     def _live(self, parent: int) -> None:
-        from engine.worker.shift import run
+        from engine.worker.shift import Isolates, run
 
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             guardian.die_with(parent)
             name = f"{socket.gethostname()}:{os.getpid()}"
-            run(slots=1, name=name, should_stop=self._stop, idle_seconds=IDLE_SECONDS, isolates=True)
+            run(slots=1, name=name, should_stop=self._stop, idle_seconds=IDLE_SECONDS, isolates=Isolates.ONLY)
         except BaseException:
-            logger.exception("The process that runs instances alone broke off.")
+            logger.exception("A process that runs instances alone broke off.")
         finally:
             os._exit(0)
 

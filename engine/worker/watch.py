@@ -26,10 +26,6 @@ REAP = "reap"
 # Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
 SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
 
-# A shift that has nothing else takes the instances that must run alone. Those that nobody took for so long get
-# a process of their own.
-ISOLATED_PATIENCE = 0.5
-
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 
@@ -106,12 +102,7 @@ class Watch:
         return hints
 
     def look(self, *, workflows: Sequence[str], places: int, patience: float) -> Look:
-        values = {
-            "workflows": list(workflows),
-            "places": places,
-            "patience": patience,
-            "isolated_patience": ISOLATED_PATIENCE,
-        }
+        values = {"workflows": list(workflows), "places": places, "patience": patience}
         rows = self._ask(sql.LOOK, values)
         if self._pause:
             logger.info("The broker has its database back.")
