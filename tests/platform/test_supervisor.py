@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,12 +15,25 @@ import psycopg
 import pytest
 
 from studio.embedded import EmbeddedServer, socket_dir
+from tests.conftest import home_directory
 from tests.live import PASSWORD, LiveStack
 from tests.processes import marked, wait_until_none
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 MakeStack = Callable[..., LiveStack]
+
+
+@pytest.fixture(scope="module")
+def stack(migrated_home: Path) -> Iterator[LiveStack]:
+    """A stack for the tests that leave it working, whatever they kill of it."""
+    with home_directory() as home:
+        subprocess.run(["cp", "-a", str(migrated_home / "pg"), str(home / "pg")], check=True)
+        stack = LiveStack(home).start()
+        try:
+            yield stack
+        finally:
+            stack.stop()
 
 
 def _status(url: str) -> int:
@@ -77,8 +90,7 @@ def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(make_sta
     assert _status(f"{stack.url}/sign-in/") == 200
 
 
-def test_a_second_start_on_the_same_home_names_the_first(make_stack: MakeStack) -> None:
-    stack = make_stack().start()
+def test_a_second_start_on_the_same_home_names_the_first(stack: LiveStack) -> None:
     assert stack.process is not None
 
     second = LiveStack(stack.home, PORT=str(stack.port + 1))
@@ -152,8 +164,7 @@ def test_a_database_of_ones_own_is_used_and_left_running(
 
 
 @pytest.mark.parametrize("program", ["daphne", "qcluster"])
-def test_a_program_that_dies_is_started_again(make_stack: MakeStack, program: str) -> None:
-    stack = make_stack().start()
+def test_a_program_that_dies_is_started_again(stack: LiveStack, program: str) -> None:
     _wait_for(lambda: bool(_named(stack, program)), 10)
     first = set(_named(stack, program))
 
@@ -166,8 +177,7 @@ def test_a_program_that_dies_is_started_again(make_stack: MakeStack, program: st
         _wait_for(lambda: _answers(stack), 15)
 
 
-def test_a_database_that_dies_is_started_again(make_stack: MakeStack) -> None:
-    stack = make_stack().start()
+def test_a_database_that_dies_is_started_again(stack: LiveStack) -> None:
     lock_file = stack.home / "pg" / "18" / "postmaster.pid"
     first = int(lock_file.read_text().split()[0])
 
@@ -265,8 +275,7 @@ def _remove_tree(directory: Path) -> None:
     subprocess.run(["rm", "-rf", "--one-file-system", str(directory)], check=True)
 
 
-def test_the_first_password_is_not_handed_to_the_programs(make_stack: MakeStack) -> None:
-    stack = make_stack().start()
+def test_the_first_password_is_not_handed_to_the_programs(stack: LiveStack) -> None:
     _wait_for(lambda: bool(_named(stack, "qcluster")), 10)
     for pid in [*_named(stack, "daphne"), *_named(stack, "qcluster")]:
         assert PASSWORD.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
