@@ -142,7 +142,8 @@ class Cycle:
 
     def _deliver(self, operation: Operation) -> None:
         record = operation.record
-        self.now_us = record.finished_us or self.now_us
+        # Another worker may have been a few milliseconds ahead: for the handler time does not go back.
+        self.now_us = max(self.now_us, record.finished_us or 0)
         for one in (operation, *operation.followers):
             if not one.done():
                 self._hand_over(one)

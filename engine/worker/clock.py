@@ -16,6 +16,7 @@ class DatabaseClock:
     def __init__(self) -> None:
         self._early = 0
         self._late = 0
+        self._last = 0
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
         """Take in an answer that said `database_us`."""
@@ -23,8 +24,9 @@ class DatabaseClock:
         self._early = database_us - received_ns // 1000
 
     def now_us(self) -> int:
-        """Return the time, not earlier than it is."""
-        return time.monotonic_ns() // 1000 + self._late
+        """Return the time, not earlier than it is, and never earlier than it was said to be before."""
+        self._last = max(self._last, time.monotonic_ns() // 1000 + self._late)
+        return self._last
 
     def due_us(self) -> int:
         """Return the time, not later than it is."""

@@ -76,9 +76,9 @@ def test_a_sleep_until_the_past_returns_at_once() -> None:
 
     instance = story.start()
     with running_shift():
-        wait_for(instance, "waiting")
+        wait_until(lambda: statuses(instance).get("go") == "waiting")
         assert statuses(instance) == {"long ago": "complete", "zero": "complete", "go": "waiting"}
-        assert instance.waiting_for == "event"
+        assert wait_for(instance, "waiting").waiting_for == "event"
         instance.send_event("go")
         wait_for(instance)
     assert instance.output == "done"
@@ -100,7 +100,7 @@ def test_a_replay_before_the_moment_sleeps_on_until_it() -> None:
         instance.send_event("go")
         wait_for(instance)
     row = step(instance, "moment")
-    assert len(replays) == 3
+    assert len(replays) >= 3
     assert steps(instance) == [("sleep", "moment", 1, "complete"), ("event", "go", 1, "complete")]
     assert when <= row.finished_at < when + timedelta(seconds=1)
     assert row.wake_is_fixed

@@ -152,8 +152,10 @@ def test_a_finally_that_runs_at_a_park_can_do_nothing() -> None:
         return "done"
 
     instance = run_to_end(story.start())
-    # The first cycle ends in the sleep: at its park both run, and the await in one cuts it off. The second is real.
-    assert closed == ["inner", "outer", "inner", "after the await", "outer"]
+    # In the last cycle it is real. In those before both run when they are closed, and the await in one cuts it off.
+    assert closed[-3:] == ["inner", "after the await", "outer"]
+    assert closed[:-3] == ["inner", "outer"] * (len(closed) // 2 - 1)
+    assert len(closed) >= 5
     assert ran == ["cleanup"]
     assert statuses(instance) == {"park": "complete", "cleanup": "complete"}
     assert (instance.status, instance.error["message"]) == ("errored", "in finally")
