@@ -13,6 +13,7 @@ from engine.replay.host import Claimed
 from engine.worker import rows, sql
 from engine.worker.clock import DatabaseClock
 from engine.worker.heart import lease_seconds
+from engine.worker.seat import taken_here
 
 
 class Reader:
@@ -37,7 +38,7 @@ class Reader:
     async def reap(self) -> int:
         """Take back what dead or expired owners held; return how many."""
         async with self._lock:
-            return len(await self._fetch(sql.REAP, {"lease": self._lease}))
+            return len(await self._fetch(sql.REAP, {"lease": self._lease, "alive": taken_here()}))
 
     async def claim(
         self, workflows: list[str], limit: int, *, isolated: bool

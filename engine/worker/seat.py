@@ -12,6 +12,14 @@ import psycopg
 from engine.worker import sql
 from engine.worker.connect import connect
 
+# The seats that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
+_taken_here: set[int] = set()
+
+
+def taken_here() -> list[int]:
+    """Return the seats that this process has now, and those whose connection it lost."""
+    return sorted(_taken_here)
+
 
 class SeatLost(Exception):
     """A connection of the shift broke: its leases are not safe any more."""
@@ -68,4 +76,5 @@ async def _lock(connection: psycopg.AsyncConnection[Any]) -> int:
         number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
         [(taken,)] = await (await connection.execute(sql.TAKE_SEAT, (number,))).fetchall()
         if taken:
+            _taken_here.add(number)
             return number

@@ -38,16 +38,23 @@ UP_SINCE = """
 # Take back what dead or expired owners held; those that were to pause are paused, the others are due at once.
 #
 # One of them may have killed its worker, so they run alone until they get on. Not so where the worker need not have
-# died: its lease ran out while it was stopped, or its seat went down with the server, after which running everything
-# alone would take ages. SKIP LOCKED: another reaper is at it, or a sender, after whom the next sweep comes.
+# died: its lease ran out while it was stopped, its seat went down with the server, after which running everything
+# alone would take ages, or it is the one that asks. What ran alone then is acquitted. SKIP LOCKED: another reaper is
+# at it, or a sender, after whom the next sweep comes.
 REAP = f"""
     WITH lost AS (
-        SELECT key, owner <> ALL (ARRAY({LIVE_SEATS}))
+        SELECT key, generation, isolated, owner <> ALL (ARRAY({LIVE_SEATS}))
+            AND owner <> ALL (%(alive)s::integer[])
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
         WHERE owner IS NOT NULL
           AND (wake_at < (SELECT clock_timestamp()) OR owner <> ALL (ARRAY({LIVE_SEATS})))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    ), acquitted AS (
+        UPDATE engine_attempt a SET alone = false
+        FROM lost
+        WHERE a.instance_id = lost.key AND a.generation = lost.generation AND a.alone AND a.status = 'running'
+          AND lost.isolated AND NOT lost.is_suspect
     )
     UPDATE engine_instance i SET
         owner = NULL, isolated = i.isolated OR lost.is_suspect, signals = signals + 1,

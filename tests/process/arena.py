@@ -200,6 +200,12 @@ class Arena:
         connections["default"].close()
         return time.monotonic()
 
+    def cut_connection(self, application: str) -> None:
+        """End one session, as a broken network or an administrator does."""
+        with self.connect() as connection:
+            query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE %s"
+            assert connection.execute(query, [f"{application}%"]).fetchall() == [(True,)]
+
     def _answers(self) -> bool:
         try:
             with self.connect() as connection:

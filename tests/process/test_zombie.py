@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 
 import pytest
 
-from tests.process.arena import Arena, is_alive, kill, send, wait_for, wait_until
+from engine.models import Attempt, Instance
+from tests.process.arena import Arena, attempts, is_alive, kill, send, wait_for, wait_until
 from tests.process.program.workflows import block, program, together, work
 
 pytestmark = [pytest.mark.process]
@@ -82,6 +84,30 @@ def test_survivor_takes_over_what_a_worker_left_without_a_word(arena: Arena) -> 
 
     wait_for([instance], seconds=7)
     assert arena.ledger.lines(what="start", attempt=2)[0].pid == survivor
+
+
+WAYS_TO_LOSE_IT: dict[str, Callable[[Arena], object]] = {
+    "server restarted": lambda arena: arena.restart_database(signal.SIGINT),
+    "session killed": lambda arena: arena.kill_session("reprise journal"),
+    "connection cut": lambda arena: arena.cut_connection("reprise seat"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_LOSE_IT)
+def test_step_that_ran_alone_is_not_convicted_when_its_worker_only_lost_the_database(
+    arena: Arena, way: str
+) -> None:
+    instance = program.start([work("long", 60, 60, 60, 0)])
+    Instance.objects.update(isolated=True)
+    worker = arena.worker("unlucky")
+    for attempt in (1, 2, 3):  # the budget of a step that was alone
+        arena.ledger.wait_for(what="start", step="long", attempt=attempt)
+        assert Attempt.objects.get(number=attempt).alone
+        WAYS_TO_LOSE_IT[way](arena)
+
+    wait_for([instance])
+    assert attempts(instance, "long") == [(1, "lost"), (2, "lost"), (3, "lost"), (4, "complete")]
+    assert is_alive(worker)
 
 
 def _sessions(arena: Arena) -> str:
