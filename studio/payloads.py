@@ -85,10 +85,11 @@ def preview(text: str, length: int = 80) -> str:
 def milestone(shown: Payload) -> str:
     """Give what a progress step said, with its percentage."""
     said = decode(shown.text)
-    if not isinstance(said, dict) or not isinstance(said.get("message"), str):
+    message = said.get("message") if isinstance(said, dict) else None
+    if not isinstance(said, dict) or not isinstance(message, str):
         return preview(shown.text)
     percent = said.get("percent")
-    return preview(said["message"] if percent is None else f"{said['message']} · {percent} %", 120)
+    return preview(message if percent is None else f"{message} · {percent} %", 120)
 
 
 def _node(value: object, key: str | None, budget: list[int]) -> Node:

@@ -15,6 +15,7 @@ from engine.durations import format_duration
 
 FOLD_WIDTH = 4.0  # per cent of the line that a folded gap keeps
 FOLD_TIMES = 20  # a gap is folded when it is this many times the median of what runs
+THINNEST = 0.15  # per cent of the line
 FOLD_SHARE = 0.15  # and at least this share of the whole
 
 
@@ -163,7 +164,8 @@ _SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said"}
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
-    width = max(scale.x(stretch.end) - x, 0.0)
+    # What took no time is drawn all the same.
+    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind == "solid" else 0.0)
     took = format_duration(stretch.end - stretch.start)
     said = f"attempt {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"

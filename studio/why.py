@@ -297,7 +297,7 @@ def _of(step: OpenStep) -> str:
 
 
 def _because(step: OpenStep) -> Sentence:
-    return (f" · {step.error}",) if step.error else ()
+    return (f" · {step.error.rstrip('.')}",) if step.error else ()
 
 
 def _by(deed: Deed | None) -> Sentence:
@@ -313,7 +313,8 @@ def _abort_reason(facts: Situation) -> str:
 
 def _error_text(error: dict[str, object] | None) -> str:
     kind, message = (error or {}).get("type") or "an unknown error", (error or {}).get("message")
-    text = f"{kind}: {message}" if message else f"{kind}"
+    # step.fail() says all in its message.
+    text = f"{kind}: {message}" if message and kind != "WorkflowFailed" else f"{message or kind}"
     return text if len(text) <= 300 else text[:299] + "…"
 
 

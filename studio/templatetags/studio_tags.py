@@ -174,3 +174,9 @@ def deed(entry: Audit) -> str:
         return f"was refused: {verb}"
     kind = entry.data.get("type") if isinstance(entry.data, dict) else None
     return f"sent event {kind}" if kind else _DEEDS.get(entry.verb, verb)
+
+
+@register.filter
+def paragraphs(text: str) -> list[str]:
+    """Cut a docstring into paragraphs; where its lines end means nothing on a page."""
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]

@@ -148,6 +148,17 @@ def test_what_a_person_opened_stays_open_while_the_page_changes(signed_in: Page)
     status(page, "terminated")
 
 
+def test_a_link_to_an_attempt_opens_it(signed_in: Page) -> None:
+    page = signed_in
+    start_order(page)
+    status(page, "waiting")
+    expect(page.locator("#s-1-a1")).to_be_hidden()
+    page.goto(f"{page.url}#s-1-a1")
+    page.reload()
+    expect(page.locator("#s-1-a1")).to_be_visible()
+    terminate(page, "only a test")
+
+
 def test_new_instances_wait_behind_a_button(signed_in: Page, new_tab: NewTab) -> None:
     listing = signed_in
     listing.goto("/instances/")

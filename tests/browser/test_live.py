@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Dialog, Page, WebSocketRoute, expect
 
+from tests.browser.conftest import Complaints
 from tests.browser.test_journey import live, start_order, status, terminate, type_json
 
 NewTab = Callable[[], Page]
@@ -17,7 +18,8 @@ RESTARTING = 1012
 class Line:
     """The line between a page and the server, which can be cut."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, complaints: Complaints) -> None:
+        complaints.allow("htmx:ws:error")  # htmx reports a cut line in the console
         self.is_cut = False
         self.sockets: list[WebSocketRoute] = []
         page.route_web_socket(re.compile("/ws/studio/"), self._connect)
@@ -37,9 +39,11 @@ class Line:
         self.is_cut = False
 
 
-def test_a_dropped_socket_says_so_comes_back_and_catches_up(signed_in: Page, new_tab: NewTab) -> None:
+def test_a_dropped_socket_says_so_comes_back_and_catches_up(
+    signed_in: Page, new_tab: NewTab, complaints: Complaints
+) -> None:
     page, other = signed_in, new_tab()
-    line = Line(page)
+    line = Line(page, complaints)
     start_order(page)
     status(page, "waiting")
     line.cut()
@@ -56,9 +60,9 @@ def test_a_dropped_socket_says_so_comes_back_and_catches_up(signed_in: Page, new
     terminate(other, "only a test")
 
 
-def test_retry_comes_back_at_once(signed_in: Page) -> None:
+def test_retry_comes_back_at_once(signed_in: Page, complaints: Complaints) -> None:
     page = signed_in
-    line = Line(page)
+    line = Line(page, complaints)
     page.goto("/instances/")
     live(page)
     line.cut()
@@ -69,9 +73,11 @@ def test_retry_comes_back_at_once(signed_in: Page) -> None:
     expect(page.locator("#offline")).to_be_hidden()
 
 
-def test_a_page_whose_person_signed_out_elsewhere_says_so(signed_in: Page, new_tab: NewTab) -> None:
+def test_a_page_whose_person_signed_out_elsewhere_says_so(
+    signed_in: Page, new_tab: NewTab, complaints: Complaints
+) -> None:
     page, other = signed_in, new_tab()
-    line = Line(page)
+    line = Line(page, complaints)
     page.goto("/instances/")
     live(page)
     other.goto("/")

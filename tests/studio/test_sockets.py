@@ -353,3 +353,23 @@ async def test_a_page_whose_drawing_fails_is_told_to_come_again(
     socket = await opened("topic=home", user)
     await socket.connect()
     assert await closing_code(socket) == consumers.BROKEN
+
+
+async def test_changes_arrive_again_after_the_listening_connection_was_lost(opened: Open) -> None:
+    user, instance = await make("operator")
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    await frame(socket)
+    await drained([socket])
+    await sync_to_async(cut_the_listener)()
+    await sync_to_async(lifecycle.pause)(instance, by=user)
+    assert "paused" in await frame(socket)
+
+
+def cut_the_listener() -> None:
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'reprise studio live' AND datname = current_database()"
+        )
+        assert cursor.fetchall() == [(True,)]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from studio.timeline import FOLD_WIDTH, Scale, Stretch, Track, build, idle_gaps
+from studio.timeline import FOLD_WIDTH, THINNEST, Scale, Stretch, Track, build, idle_gaps
 
 START = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def test_what_lies_outside_is_drawn_at_the_edge() -> None:
 
 def test_an_instance_without_duration_can_be_drawn() -> None:
     drawn = build([track(body(0, 0))], start=START, end=START, is_open=False)
-    assert drawn.lines[0].bars[0].width == 0.0
+    assert drawn.lines[0].bars[0].width == THINNEST
 
 
 def test_the_axis_names_about_six_round_times() -> None:

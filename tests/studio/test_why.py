@@ -165,6 +165,7 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
         ),
         (situation("paused", deed=Deed("", NOW)), "by a program"),
         (situation("errored", error={"type": "ValueError"}), "ValueError"),
+        (situation("errored", error={"type": "WorkflowFailed", "message": "No stock."}), "No stock."),
         (situation("complete"), ""),
     ],
 )
