@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import connection
 
 from engine.models import Attempt, Instance, Log, Step
+from engine.worker import seat
 
 
 def steps(instance: Instance) -> list[tuple[str, str, int, str]]:
@@ -41,8 +42,10 @@ def lines(instance: Instance) -> list[str]:
 def crash(name: str = "test") -> None:
     """Take a shift's connections away: what it holds is lost to it at once, as if its process had died.
 
-    It comes back as a new owner after a moment. Its bodies run on unheard, which is worse than death.
+    It comes back as a new owner after a moment, knowing nothing of its seat before. Its bodies run on unheard, which
+    is worse than death.
     """
+    seat._taken_here.clear()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE %s",
