@@ -22,6 +22,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
+from engine.worker.arguments import with_context
 from engine.worker.threads import Threads
 
 SYNC_BODIES = 16  # threads a worker
@@ -115,7 +116,8 @@ class Bodies:
     async def _await(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
         operation = running.operation
         try:
-            value = await fn(*operation.args, **_arguments(running))
+            args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
+            value = await fn(*args, **kwargs)
             stored = _store(operation, value)
         except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a failed attempt too
             self._settle(running, error=error)
@@ -133,7 +135,8 @@ class Bodies:
         self._from_thread(self._start_clock_in_thread, running)
         try:
             close_old_connections()
-            value = operation.fn(*operation.args, **_arguments(running))
+            args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
+            value = operation.fn(*args, **kwargs)
             if inspect.isawaitable(value):
                 self._from_thread(self._adopt, running, value)
                 return
@@ -147,7 +150,12 @@ class Bodies:
     def _adopt(self, running: Running, value: Awaitable[Any]) -> None:
         """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
         running.in_thread = False
-        self._run_async(running, lambda *args, **kwargs: value)
+        if running.is_stuck:
+            self.threads.stuck -= 1
+        if _key(running.cycle, running.attempt) in self._running:
+            self._run_async(running, lambda *args, **kwargs: value)
+        elif inspect.iscoroutine(value):
+            value.close()  # the attempt is over
 
     def _end_of_thread(self, running: Running, stored: Stored | None, error: BaseException | None) -> None:
         if running.is_stuck:
@@ -277,20 +285,3 @@ def _key(cycle: Cycle, attempt: AttemptRecord) -> tuple[int, int, int]:
 
 def _is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
-
-
-def _arguments(running: Running) -> dict[str, Any]:
-    operation = running.operation
-    if "ctx" in operation.kwargs or not _takes_context(operation.fn):
-        return operation.kwargs
-    return {**operation.kwargs, "ctx": running.context}
-
-
-def _takes_context(fn: Any) -> bool:
-    code = getattr(fn, "__code__", None)
-    if code is not None:
-        return "ctx" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    try:
-        return "ctx" in inspect.signature(fn).parameters
-    except (TypeError, ValueError):  # a builtin without a signature
-        return False
