@@ -23,6 +23,7 @@ PARKING_SECONDS = 0.02  # after the start of a body that takes half as long
 BEFORE_ANY_SWEEP = 2.5
 
 
+@pytest.mark.slow
 def test_events_sent_while_instances_park_wake_every_one_of_them(arena: Arena) -> None:
     for name in ("one", "two"):
         arena.worker(name)

@@ -37,7 +37,7 @@ def test_late_writes_of_a_stopped_worker_are_refused_and_it_works_on(arena: Aren
 
     send(zombie, signal.SIGSTOP)
     time.sleep(LEASE)  # the only way to let a lease of the database's clock pass
-    other = arena.worker("other", lease=LEASE)
+    other = arena.worker("other")
     wait_for(instances)
     before = tables(arena)
     ended_before = len(arena.ledger.lines(what="end", pid=zombie))
