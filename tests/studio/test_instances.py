@@ -262,3 +262,18 @@ def test_the_page_of_a_workflow_that_left_the_code_stays_readable(operator: Clie
     assert "no longer in the code" in page
     assert made.id in page
     assert operator.get("/workflows/nowhere/").status_code == 404
+
+
+def test_the_overviews_never_walk_past_the_rows_of_other_workflows() -> None:
+    """Asked plainly, the planner would take the primary key for the newest of each status."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', now() FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+        cursor.execute(f"EXPLAIN (FORMAT TEXT) {queries._NEWEST}", [["bulk-1", "tick"], queries._STATUSES, 1])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "engine_instance_list" in plan
+    assert "pkey" not in plan
+    assert "Seq Scan" not in plan
