@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import (
@@ -254,13 +255,15 @@ class Cycle:
         """Fix the identity of a call, and return what is recorded under it, or a new record."""
         once = once or self.workflow.step_identity == "name"
         identity = self.counter.take(kind, name, once=once)
+        while once and identity in self.entered and self.entered[identity].cancelled():
+            identity = identity._replace(count=identity.count + 1)  # the handler gave that one up
         record = self.history.steps.get(identity)
         if record is None:
             record = StepRecord(0, *identity, is_recorded=False)
             self.history.steps[identity] = record
         return record
 
-    def enter(self, operation: Operation) -> Operation:
+    def enter(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         """Take in a call of the handler: replay its outcome, or start it when nothing recorded is left to replay."""
         record = operation.record
         first = self.entered.setdefault(record.identity, operation)
@@ -271,7 +274,7 @@ class Cycle:
                 heapq.heappush(self.recorded, (record.delivery, len(self.recorded), operation))
         else:
             self.fresh.append(operation)
-        return operation
+        return operation  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
 
     def count_step(self) -> None:
         self.steps_done += 1

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVarTuple
 
 from engine.errors import RepriseError
+from engine.replay.operation import InertOperation, Operation
 
 Ts = TypeVarTuple("Ts")
 
@@ -81,9 +82,7 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         self.driving = True
         try:
             for task in reversed(self._tasks):
-                task._log_destroy_pending = False
-                if not task.done():
-                    _close(task.get_coro())
+                _discard(task)
         finally:
             self.driving = False
             events._set_running_loop(outer)
@@ -109,7 +108,15 @@ class HandlerLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **kwargs: Any
     ) -> asyncio.Task[Any]:
+        operation = coro if isinstance(coro, Operation | InertOperation) else None
+        if operation is not None:
+            coro = operation.awaited()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context, **kwargs)
+        if self._closed:
+            _discard(task)
+            return task
+        if isinstance(operation, Operation):
+            task.add_done_callback(operation.cancel_with)
         self._tasks.append(task)
         return task
 
@@ -169,6 +176,12 @@ _IO = """
 """
 for _name in _IO.split():
     setattr(HandlerLoop, _name, _refuse(f"I/O (loop.{_name})"))
+
+
+def _discard(task: asyncio.Task[Any]) -> None:
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    if not task.done():
+        _close(task.get_coro())
 
 
 def _close(coro: Coroutine[Any, Any, Any] | Any) -> None:

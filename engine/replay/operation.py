@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Operation(asyncio.Future[Any]):
     """One durable call of a handler, from its call to the delivery of its outcome.
 
-    It is a future, so `gather` takes it as it is, and passes for a coroutine, so that `create_task` and
-    `TaskGroup.create_task` take it too. Cancelling it ends the step: its body is cancelled and it is recorded so.
+    It is a future, so `gather` and `wait` take it as it is; for `create_task` and `TaskGroup.create_task` the handler's
+    loop makes a coroutine of it. Cancelling it ends the step: its body is cancelled and it is recorded so.
     """
 
     def __init__(self, cycle: Cycle, record: StepRecord, decode: Callable[[str], Any]) -> None:
@@ -28,7 +28,6 @@ class Operation(asyncio.Future[Any]):
         self.decode = decode
         self.live: Stored | None = None  # the value of an outcome that came in this cycle
         self.followers: list[Operation] = []  # later calls of the same identity
-        self._waiter: Generator[Any, None, Any] | None = None
 
     def cancel(self, msg: Any = None) -> bool:
         cancelled = super().cancel(msg)
@@ -36,24 +35,14 @@ class Operation(asyncio.Future[Any]):
             self.cycle.withdraw(self)
         return cancelled
 
-    # The coroutine's side, for a task that drives this operation
+    def cancel_with(self, task: asyncio.Task[Any]) -> None:
+        """End the step with its task, also with one that was cancelled before it began to wait."""
+        if task.cancelled():
+            self.cancel()
 
-    def send(self, value: Any) -> Any:
-        if self._waiter is None:
-            self._waiter = iter(self)
-        return self._waiter.send(value)
-
-    def throw(self, *exc_info: Any) -> Any:
-        if self._waiter is None:
-            self._waiter = iter(self)
-        return self._waiter.throw(*exc_info)
-
-    def close(self) -> None:
-        if self._waiter is not None:
-            self._waiter.close()
-
-
-Coroutine.register(Operation)
+    async def awaited(self) -> Any:
+        """Return a coroutine in place of this future, for a task."""
+        return await self
 
 
 class DoOperation(Operation):
@@ -123,15 +112,8 @@ class InertOperation:
         while True:
             yield
 
-    def send(self, value: Any) -> Any:
-        return None
-
-    def throw(self, *exc_info: Any) -> Any:
-        raise exc_info[1] if len(exc_info) > 1 and exc_info[1] is not None else exc_info[0]
-
-    def close(self) -> None:
-        """Nothing is open."""
+    async def awaited(self) -> Any:
+        return await self
 
 
-Coroutine.register(InertOperation)
-INERT: Coroutine[Any, Any, Any] = InertOperation()
+INERT: Coroutine[Any, Any, Any] = InertOperation()  # type: ignore[assignment]

@@ -45,6 +45,59 @@ def test_a_race_has_the_same_winner_on_every_replay() -> None:
     assert set(winners) == {"quick"}
 
 
+@pytest.mark.parametrize("made", ["as it is", "ensure_future", "create_task"])
+def test_operations_can_be_raced_in_any_form(made: str) -> None:
+    @workflow
+    async def story(step: WorkflowStep) -> list[str]:
+        form = {"as it is": lambda call: call, "ensure_future": asyncio.ensure_future}.get(
+            made, asyncio.create_task
+        )
+        work, limit = form(step.do("work", after(60, "done"))), form(step.sleep("limit", 0.02))
+        done, _ = await asyncio.wait([work, limit], return_when=asyncio.FIRST_COMPLETED)
+        work.cancel()
+        await step.sleep("park", 0.01)
+        return [name for name, call in (("work", work), ("limit", limit)) if call in done]
+
+    instance = run_to_end(story.start())
+    assert (instance.error, instance.output) == (None, ["limit"])
+    assert statuses(instance) == {"work": "cancelled", "limit": "complete", "park": "complete"}
+
+
+def test_a_step_whose_task_is_cancelled_before_it_began_never_starts() -> None:
+    ran: list[int] = []
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        task = asyncio.create_task(step.do("never", lambda: ran.append(1)))
+        task.cancel()
+        await step.sleep("park", 0.01)
+        return "done"
+
+    instance = run_to_end(story.start())
+    assert (instance.output, ran, statuses(instance)) == ("done", [], {"park": "complete"})
+
+
+def test_a_step_of_one_name_that_was_given_up_runs_anew() -> None:
+    """Under `once` a second call returns the first's result; one that was cancelled has none."""
+    ran: list[str] = []
+
+    @workflow(step_identity="name")
+    async def story(step: WorkflowStep) -> list[str]:
+        first = asyncio.create_task(step.do("fetch", after(60, "first")))
+        await step.sleep("limit", 0.02)
+        first.cancel()
+        got = [await step.do("fetch", lambda: ran.append("ran") or "second") for _ in range(2)]
+        await step.sleep("park", 0.01)
+        return got
+
+    instance = run_to_end(story.start())
+    assert (instance.error, instance.output, ran) == (None, ["second", "second"], ["ran"])
+    assert [row for row in steps(instance) if row[0] == "do"] == [
+        ("do", "fetch", 1, "cancelled"),
+        ("do", "fetch", 2, "complete"),
+    ]
+
+
 def test_the_order_of_completion_is_the_recorded_one() -> None:
     """as_completed and callbacks see outcomes one at a time, by delivery number, not in a bunch."""
     seen: list[list[Any]] = []
