@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import threading
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -43,7 +44,7 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: list[asyncio.Task[Any]] = []
         self._closed = False
-        self.driving = False
+        self._driven_by: int | None = None  # a thread
 
     # Driving
 
@@ -55,7 +56,7 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         """
         outer = events._get_running_loop()
         events._set_running_loop(self)
-        self.driving = True
+        self._driven_by = threading.get_ident()
         try:
             ready = self._ready
             while ready:
@@ -66,7 +67,7 @@ class HandlerLoop(asyncio.AbstractEventLoop):
                     with contextlib.suppress(SystemExit, KeyboardInterrupt):
                         handle._run()
         finally:
-            self.driving = False
+            self._driven_by = None
             events._set_running_loop(outer)
 
     def shut(self) -> None:
@@ -79,12 +80,12 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         self._closed = True
         outer = events._get_running_loop()
         events._set_running_loop(self)
-        self.driving = True
+        self._driven_by = threading.get_ident()
         try:
             for task in reversed(self._tasks):
                 _discard(task)
         finally:
-            self.driving = False
+            self._driven_by = None
             events._set_running_loop(outer)
             self._tasks.clear()
             self._ready.clear()
@@ -124,7 +125,12 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         return False
 
     def is_running(self) -> bool:
-        return self.driving
+        return self._driven_by is not None
+
+    @property
+    def is_driven_here(self) -> bool:
+        """Tell whether the caller is the handler, and not a body in a thread beside it."""
+        return self._driven_by == threading.get_ident()
 
     def is_closed(self) -> bool:
         return self._closed

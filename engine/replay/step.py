@@ -242,10 +242,10 @@ class WorkflowStep:
     def _enter(self, operation: str, name: str) -> Cycle | None:
         """Let a call of the running handler in. None: it is being closed, and every call is inert."""
         cycle = self._cycle
+        if not cycle.loop.is_driven_here:
+            raise ParkingError(operation, name, "another step")
         if cycle.loop.is_closed():
             return None
-        if not cycle.loop.driving:
-            raise ParkingError(operation, name, "another step")
         if cycle.decided is not None:
             raise cycle.decided
         return cycle

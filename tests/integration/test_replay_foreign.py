@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from engine import ParkingError, WorkflowStep, workflow
+from engine import ParkingError, StepError, WorkflowStep, workflow
 from engine.models import Instance
 from tests.records import statuses, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
@@ -205,8 +205,35 @@ def test_a_durable_call_inside_a_body_is_refused(call: str) -> None:
     assert step(instance, "outer").attempts == 1
 
 
-def test_a_step_kept_beyond_its_cycle_is_inert() -> None:
-    """A body or a thread that still holds `step` after the handler was parked reaches nothing."""
+def test_a_durable_call_from_a_thread_is_refused_also_while_the_handler_runs() -> None:
+    is_in_handler, is_over = threading.Event(), threading.Event()
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        def body() -> None:
+            is_in_handler.wait(10)
+            try:
+                step.do("from a thread", str)
+            finally:
+                is_over.set()
+
+        outer = asyncio.ensure_future(step.do("outer", body, max_attempts=1))
+        await step.do("first", str)
+        is_in_handler.set()
+        is_over.wait(10)
+        try:
+            await outer
+        except StepError as error:
+            return error.type
+        return "taken"
+
+    instance = run_to_end(story.start())
+    assert instance.output == "ParkingError"
+    assert statuses(instance) == {"outer": "errored", "first": "complete"}
+
+
+def test_a_step_kept_beyond_its_cycle_reaches_nothing() -> None:
+    """As a body or a thread may keep it that outlives the cycle."""
     kept: list[WorkflowStep] = []
 
     @workflow
@@ -217,7 +244,8 @@ def test_a_step_kept_beyond_its_cycle_is_inert() -> None:
     instance = story.start()
     with running_shift():
         wait_for(instance, "waiting")
-        kept[0].do("from outside", str)
+        with pytest.raises(ParkingError):
+            kept[0].do("from outside", str)
         kept[0].log.info("from outside")
         instance.send_event("go")
         wait_for(instance)
