@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from engine.errors import NonDeterminismError
 from engine.replay import attempts, outcomes
+from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.operation import Operation
 from engine.replay.outcomes import Ending
 from engine.replay.writes import Leave, Writes
-from engine.states import InstanceStatus, StepKind, WaitingFor
+from engine.states import AttemptStatus, InstanceStatus, StepKind, WaitingFor
 
 if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
@@ -125,11 +126,26 @@ def recover(cycle: Cycle, error: Exception) -> None:
     cycle.is_recovering = True
     _stop(cycle)
     _cancel_bodies(cycle)
-    for record in [*cycle.history.steps.values(), *refused.steps.values()]:
+    refused.attempts |= cycle.writes.attempts
+    cycle.writes = Writes()
+    for record in cycle.history.steps.values():
         if record.is_recorded and (not record.is_final or record.seq in refused.steps):
+            attempts.close_lost(cycle, record)
             record.delivery = record.output = record.error = None
             cycle.cancel_record(record)
+    cycle.writes.attempts |= _without_outcomes(cycle, refused)
     leave(cycle, Leave(InstanceStatus.ERRORED, error=outcomes.error_json(error)))
+
+
+def _without_outcomes(cycle: Cycle, refused: Writes) -> dict[tuple[int, int], AttemptRecord]:
+    """Keep of the attempts that they were made, where their step is recorded: what they said may be what is refused."""
+    recorded = {record.seq for record in cycle.history.steps.values() if record.is_recorded}
+    kept = {where: attempt for where, attempt in refused.attempts.items() if where[0] in recorded}
+    for attempt in kept.values():
+        attempt.error = None
+        if attempt.status in (AttemptStatus.RUNNING, AttemptStatus.COMPLETE):
+            attempts.finish(cycle, attempt, AttemptStatus.CANCELLED)
+    return kept
 
 
 def _stop(cycle: Cycle) -> None:

@@ -123,8 +123,10 @@ class Journal:
             await self._write(batch[:middle])
             await self._write(batch[middle:])
             return
-        cycle, _ = batch[0]
+        cycle, writes = batch[0]
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
+        writes.absorb(cycle.writes)
+        cycle.writes = writes
         leaving.recover(cycle, error)
 
     def _again(self, cycle: Cycle, writes: Writes) -> None:
