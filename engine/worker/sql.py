@@ -156,18 +156,20 @@ RENEW = """
 #        transaction must not stall the neighbours. FOR NO KEY UPDATE, and not a join: only the lock makes the fence
 #        that is read here the one that counts at the commit.
 # ours   drops the writes of cycles whose lease is gone.
-# steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for.
+# steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for. Not so where the
+#        handler has ended: nothing of it will run, and an end without what led to it could not be replayed.
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
 #        given back while a pause is asked for is paused by that: the next worker would know nothing of it.
 FLUSH = f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.generation, i.status, i.signals,
-            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours
-        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint)
+            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends
+        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool)
         JOIN engine_instance i ON i.key = c.key
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), ours AS (
-        SELECT key, generation, signals, status, status = 'waiting_for_pause' AS is_pausing FROM held WHERE is_ours
+        SELECT key, generation, signals, status, status = 'waiting_for_pause' AND NOT ends AS is_pausing
+        FROM held WHERE is_ours
     ), steps AS (
         INSERT INTO engine_step AS t (instance_id, generation, seq, parent, kind, name, count, status, delivery,
             options, sensitive, attempts, lost, event_types, wake_at, wake_is_fixed, output, error, started_at,
@@ -191,9 +193,9 @@ FLUSH = f"""
         SELECT o.key, o.generation, a.seq, 'do', a.number, a.status, a.worker, a.alone, a.error::json,
             {_at("a.started_us")}, {_at("a.finished_us")}
         FROM json_to_recordset(%(attempts)s) AS a(key bigint, seq int, number int, status text, worker text,
-            alone bool, error text, started_us bigint, finished_us bigint)
+            alone bool, error text, started_us bigint, finished_us bigint, starts bool)
         JOIN ours o ON o.key = a.key
-        WHERE NOT (a.status = 'running' AND o.is_pausing)
+        WHERE NOT (a.starts AND o.is_pausing)
         ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
             status = excluded.status, error = excluded.error, finished_at = excluded.finished_at
     ), events AS (
