@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.model.machine import Database, Protocol
+from tests.model.story import declare
+
+
+@pytest.fixture
+def protocol(engine_db: None, own_registry: None) -> Iterator[type[Protocol]]:
+    """The machine, on the test's database."""
+    database = Database()
+    Protocol.database, Protocol.workflow = database, declare()
+    try:
+        yield Protocol
+    finally:
+        database.close()

@@ -1,0 +1,328 @@
+"""The protocol with one of its guards taken out: what the simulation must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from engine import events, lifecycle
+from engine.clock import ClockTimestamp
+from engine.models import Instance
+from engine.replay import attempts, leaving, waits
+from engine.replay.cycle import Cycle
+from engine.replay.timers import Timers
+from engine.states import InstanceStatus
+from engine.worker import sql
+from engine.worker.journal import Journal
+
+Patch = pytest.MonkeyPatch
+Change = Callable[[Patch], None]
+MUTANTS: dict[str, tuple[Change, str]] = {}
+
+
+def mutant(tale: str) -> Callable[[Change], Change]:
+    """Name the tale that kills the mutant."""
+
+    def keep(change: Change) -> Change:
+        MUTANTS[change.__name__] = change, tale
+        return change
+
+    return keep
+
+
+def rewrite(patch: Patch, statement: str, old: str, new: str) -> None:
+    """Change a statement of the workers; the guard must be there to be taken out."""
+    text = getattr(sql, statement)
+    assert old in text, f"{statement} has no {old!r} any more"
+    patch.setattr(sql, statement, text.replace(old, new))
+
+
+OURS = "(i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer)"
+ANY_SEAT = "%(seat)s::integer IS NOT NULL"
+
+
+# Fences
+
+
+@mutant("zombie_writes_after_another_worker_has_taken_over")
+def no_fence(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", OURS, f"({ANY_SEAT})")
+
+
+@mutant("worker_claims_again_what_it_lost_and_does_not_know_it")
+def fence_by_owner_only(patch: Patch) -> None:
+    """The same worker may have claimed the instance again."""
+    rewrite(patch, "FLUSH", OURS, "(i.owner IS NOT DISTINCT FROM %(seat)s::integer)")
+
+
+@mutant("zombie_writes_before_anybody_has_taken_over")
+def fence_without_owner(patch: Patch) -> None:
+    """Nobody has claimed the instance yet since it was taken back."""
+    rewrite(patch, "FLUSH", OURS, f"(i.fence = c.fence AND {ANY_SEAT})")
+
+
+@mutant("worker_claims_again_what_it_lost_and_does_not_know_it")
+def claim_keeps_the_fence(patch: Patch) -> None:
+    for statement in ("CLAIM", "CLAIM_ISOLATED"):
+        rewrite(patch, statement, "fence = i.fence + 1", "fence = 1")
+
+
+@mutant("worker_writes_after_its_instance_was_terminated")
+def terminate_without_fence(patch: Patch) -> None:
+    """And without the owner, which alone would do."""
+    fence_without_owner(patch)
+    update = lifecycle._update
+
+    def keeping(row: Instance, status: InstanceStatus, **values: Any) -> InstanceStatus:
+        values.pop("fence", None)
+        return update(row, status, **values)
+
+    patch.setattr(lifecycle, "_update", keeping)
+
+
+# Claims and leases
+
+
+@mutant("sender_holds_the_row_that_is_to_be_claimed")
+def claim_waits_for_locks(patch: Patch) -> None:
+    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE")
+
+
+@mutant("sender_holds_the_row_that_is_to_be_claimed")
+def claim_takes_no_lock(patch: Patch) -> None:
+    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "")
+
+
+@mutant("lease_runs_out_and_nobody_sweeps")
+def claim_takes_what_is_held(patch: Patch) -> None:
+    for statement in ("CLAIM", "CLAIM_ISOLATED"):
+        rewrite(patch, statement, "AND i.owner IS NULL", "")
+
+
+@mutant("sender_holds_the_row_that_is_to_be_written")
+def flush_waits_for_locks(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "FOR NO KEY UPDATE OF i SKIP LOCKED", "FOR NO KEY UPDATE OF i")
+
+
+@mutant("worker_is_killed_in_a_body")
+def reap_nothing(patch: Patch) -> None:
+    rewrite(patch, "REAP", "WHERE owner IS NOT NULL", "WHERE owner IS NULL AND owner IS NOT NULL")
+
+
+@mutant("worker_sweeps_beside_a_living_one")
+def reap_the_living(patch: Patch) -> None:
+    rewrite(patch, "REAP", "AND (wake_at < (SELECT clock_timestamp()) OR", "AND (true OR")
+
+
+@mutant("worker_is_killed_while_its_instance_is_to_pause")
+def reap_forgets_the_pause(patch: Patch) -> None:
+    rewrite(patch, "REAP", "status = 'waiting_for_pause'", "status = ''")
+
+
+# Parking, events and time
+
+
+@mutant("event_comes_while_the_instance_parks")
+def park_ignores_signals(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "(l.signals IS NULL OR l.signals = o.signals)", "true")
+
+
+@mutant("event_comes_while_the_instance_parks")
+def refused_parking_counts_as_left(patch: Patch) -> None:
+    answered = leaving.answered
+    patch.setattr(
+        leaving,
+        "answered",
+        lambda cycle, status, signals, has_left: answered(cycle, status, signals, has_left=True),
+    )
+
+
+@mutant("event_comes_while_the_instance_is_parked")
+def send_without_wake(patch: Patch) -> None:
+    def signal(row: Instance) -> None:
+        Instance.objects.filter(key=row.key).update(signals=F("signals") + 1)
+
+    patch.setattr(events, "_signal", signal)
+
+
+@mutant("event_comes_while_the_instance_parks")
+def send_without_signal(patch: Patch) -> None:
+    def signal(row: Instance) -> None:
+        if row.status == InstanceStatus.WAITING:
+            Instance.objects.filter(key=row.key).update(wake_at=ClockTimestamp())
+
+    patch.setattr(events, "_signal", signal)
+
+
+@mutant("event_comes_while_the_instance_is_parked")
+def event_consumed_not_marked(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "WHERE e.key = c.event AND", "WHERE e.key = -c.event AND")
+
+
+@mutant("event_comes_after_a_time_out_and_before_the_next_wait_is_recorded")
+def timeout_keeps_waiter(patch: Patch) -> None:
+    expire = waits.expire
+
+    def keeping(cycle: Cycle, operation: Any) -> None:
+        expire(cycle, operation)
+        if operation.record.is_final:
+            cycle.waits[operation.record.seq] = operation
+
+    patch.setattr(waits, "expire", keeping)
+
+
+@mutant("event_comes_in_time_and_its_worker_is_not_told")
+def timeout_without_looking(patch: Patch) -> None:
+    expire = waits.expire
+
+    def blind(cycle: Cycle, operation: Any) -> None:
+        cycle.events_as_of_us = max(cycle.events_as_of_us, operation.record.wake_us or 0)
+        expire(cycle, operation)
+
+    patch.setattr(waits, "expire", blind)
+
+
+@mutant("body_ends_shortly_before_a_sleep")
+def timers_fire_early(patch: Patch) -> None:
+    due = Timers.due
+    patch.setattr(Timers, "due", lambda self, now_us: due(self, now_us + 2_000_000))
+
+
+# Pausing
+
+
+@mutant("pause_comes_before_the_next_step_is_recorded")
+def pause_not_seen(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "status = 'waiting_for_pause' AND NOT ends AS is_pausing", "false AS is_pausing")
+
+
+@mutant("pause_comes_before_a_wait_takes_the_event_that_is_there")
+def end_leaves_out_what_began(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "AND NOT ends AS is_pausing", "AS is_pausing")
+
+
+@mutant("pause_comes_before_the_next_step_is_recorded")
+def steps_begin_while_pausing(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "WHERE NOT (s.starts AND o.is_pausing)", "")
+
+
+@mutant("pause_comes_before_the_next_step_is_recorded")
+def attempts_begin_while_pausing(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "WHERE NOT (a.starts AND o.is_pausing)", "")
+
+
+@mutant("pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows")
+def events_go_while_pausing(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "AND NOT (c.starts AND o.is_pausing)", "")
+
+
+@mutant("pause_is_withdrawn_while_the_instance_leaves")
+def pause_after_it_was_withdrawn(patch: Patch) -> None:
+    rewrite(patch, "FLUSH", "AND (l.status <> 'paused' OR o.is_pausing OR l.insists)", "")
+
+
+@mutant("worker_stops_while_its_instance_is_to_pause")
+def give_back_forgets_the_pause(patch: Patch) -> None:
+    rewrite(
+        patch,
+        "FLUSH",
+        "CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused' ELSE l.status END",
+        "l.status",
+    )
+
+
+@mutant("sleeper_is_paused_and_resumed")
+def resume_without_wake(patch: Patch) -> None:
+    update = lifecycle._update
+
+    def asleep(row: Instance, status: InstanceStatus, **values: Any) -> InstanceStatus:
+        if status == InstanceStatus.QUEUED:
+            values.pop("wake_at")
+        return update(row, status, **values)
+
+    patch.setattr(lifecycle, "_update", asleep)
+
+
+@mutant("sleeper_is_paused_and_resumed")
+def resume_shifts_nothing(patch: Patch) -> None:
+    patch.setattr(lifecycle, "_shift_wake_ups", lambda row: None)
+
+
+# Steps and their attempts
+
+
+@mutant("worker_is_killed_in_a_body")
+def late_attempt_record(patch: Patch) -> None:
+    """A body starts before its attempt is committed."""
+    start = attempts.start
+
+    def at_once(cycle: Cycle, operation: Any) -> None:
+        start(cycle, operation)
+        attempt = cycle.bodies.get(operation.record.seq)
+        if attempt is not None:
+            cycle.host.run_body(cycle, operation, attempt)
+
+    patch.setattr(attempts, "start", at_once)
+    patch.setattr(attempts, "_started", lambda *_: None)
+
+
+@mutant("losing_branch_of_a_race_ends_late")
+def late_result_counts(patch: Patch) -> None:
+    settle = attempts.settle
+
+    def trusting(cycle: Cycle, operation: Any, attempt: Any, **outcome: Any) -> None:
+        cycle.bodies[attempt.step_seq] = attempt
+        settle(cycle, operation, attempt, **outcome)
+
+    patch.setattr(attempts, "settle", trusting)
+
+
+@mutant("instance_parks_between_steps")
+def completed_steps_are_forgotten(patch: Patch) -> None:
+    rewrite(
+        patch,
+        "HISTORY_STEPS",
+        "ORDER BY s.instance_id",
+        "WHERE s.status <> 'complete' ORDER BY s.instance_id",
+    )
+
+
+@mutant("worker_is_killed_in_a_body")
+def lost_attempts_are_forgotten(patch: Patch) -> None:
+    rewrite(patch, "HISTORY_ATTEMPTS", "AND a.phase = 'do'", "AND a.phase = 'do' AND a.status <> 'running'")
+
+
+@mutant("instance_parks_between_steps")
+def every_outcome_is_the_first(patch: Patch) -> None:
+    conclude = Cycle.conclude
+
+    def first(self: Cycle, operation: Any, **outcome: Any) -> None:
+        conclude(self, operation, **outcome)
+        operation.record.delivery = 1
+
+    patch.setattr(Cycle, "conclude", first)
+
+
+@mutant("branches_end_in_another_order_than_they_began")
+def replay_in_order_of_start(patch: Patch) -> None:
+    def by_start(self: Cycle) -> bool:
+        if not self.recorded:
+            return False
+        first = min(self.recorded, key=lambda entry: entry[2].record.seq)
+        self.recorded.remove(first)
+        self._deliver(first[2])
+        return True
+
+    patch.setattr(Cycle, "_deliver_recorded", by_start)
+
+
+@mutant("database_refuses_what_a_wait_has_received")
+def what_is_refused_is_forgotten(patch: Patch) -> None:
+    async def split(self: Journal, batch: Any, error: Any) -> None:
+        for cycle, _ in batch:
+            leaving.recover(cycle, error)
+
+    patch.setattr(Journal, "_split", split)

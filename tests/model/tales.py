@@ -1,0 +1,413 @@
+"""Orders of things that chance seldom brings: each is told by hand, rule by rule, and looked at after each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.worker import sql
+from tests.model.machine import Protocol
+
+A, B, C = ["do", "a", 0], ["do", "b", 0], ["do", "c", 0]
+RED = ["wait", "red", None]
+NAP = ["sleep", 40]
+
+TALES: dict[str, Callable[[Teller], None]] = {}
+
+
+class Teller:
+    """Applies rules to a simulation. Worker 0 is the one in trouble, 1 another, 2 the one for lone instances."""
+
+    def __init__(self, protocol: type[Protocol]) -> None:
+        self.machine = protocol()
+
+    def start(self, *program: Any) -> None:
+        self._do(self.machine.begin, program=list(program))
+
+    def send(self, type: str = "red") -> None:
+        self._do(self.machine.send, index=0, type=type, twice=False)
+
+    def send_slowly(self, worker: int = 0) -> None:
+        self._do(self.machine.send_slowly, index=0, type="red", worker=worker, count=2)
+
+    def pause(self) -> None:
+        self._do(self.machine.steer, index=0, action="pause")
+
+    def resume(self) -> None:
+        self._do(self.machine.steer, index=0, action="resume")
+
+    def terminate(self) -> None:
+        self._do(self.machine.steer, index=0, action="terminate")
+
+    def claim(self, worker: int = 0) -> None:
+        self._do(self.machine.turn, worker=worker, what="claim")
+
+    def sweep(self, worker: int) -> None:
+        self._do(self.machine.turn, worker=worker, what="sweep")
+        self._do(self.machine._settle, self.machine.workers[worker])
+
+    def look(self, worker: int = 0) -> None:
+        self._do(self.machine.turn, worker=worker, what="look")
+
+    def settle(self, worker: int = 0) -> None:
+        """Claim, and let the worker do all its statements; bodies go on."""
+        self._do(self.machine.settle, worker=worker)
+
+    def finish(self, worker: int = 0) -> None:
+        """Let the worker do all its statements, without a claim."""
+        self._do(self.machine._settle, self.machine.workers[worker])
+
+    def work(self, worker: int = 0) -> None:
+        self._do(self.machine.work, worker=worker)
+
+    def until_flush(self, worker: int = 0) -> None:
+        """Let the worker go on until its next flush is about to be sent."""
+        one = self.machine.workers[worker]
+        for _ in range(30):
+            if sql.FLUSH in one.connection.to_send:
+                return
+            self._do(self.machine.step, worker=worker, count=1, choice=0)
+        raise AssertionError("there is nothing to flush")
+
+    def end_body(self, name: str, worker: int = 0) -> None:
+        one = self.machine.workers[worker]
+        [body] = [body for body in one.bodies if body.operation.record.name == name]
+        self._do(self.machine._end, one, body)
+
+    def wait(self, seconds: int) -> None:
+        self._do(self.machine.time_passes, seconds=seconds)
+
+    def kill(self, worker: int = 0) -> None:
+        """Kill the worker; another one sweeps."""
+        self._do(self.machine.kill, worker=worker, what="die", count=0)
+
+    def drain(self, worker: int = 0) -> None:
+        self._do(self.machine.drain, worker=worker)
+
+    def refuse(self, worker: int = 0) -> None:
+        self._do(self.machine.refuse, worker=worker)
+
+    def end(self) -> None:
+        """Let faults stop, and everything finish."""
+        self.machine.teardown()
+
+    def _do(self, rule: Callable[..., None], /, *args: Any, **kwargs: Any) -> None:
+        self.machine.is_broken = True
+        rule(*args, **kwargs)
+        self.machine.oracle.check()
+        self.machine.is_broken = False
+
+
+def tale(told: Callable[[Teller], None]) -> Callable[[Teller], None]:
+    TALES[told.__name__] = told
+    return told
+
+
+# Stalled workers
+
+
+@tale
+def zombie_writes_after_another_worker_has_taken_over(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.wait(31)
+    t.sweep(1)
+    t.finish(1)
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def zombie_writes_before_anybody_has_taken_over(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.wait(31)
+    t.sweep(2)
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def worker_claims_again_what_it_lost_and_does_not_know_it(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.wait(31)
+    t.sweep(2)
+    t.settle()
+    first = t.machine.workers[0].bodies[0]
+    t._do(t.machine._end, t.machine.workers[0], first)
+    t.finish()
+
+
+@tale
+def old_stay_flushes_together_with_the_new_one(t: Teller) -> None:
+    t.start(["both", A, NAP])
+    t.settle()
+    t.wait(31)
+    t.sweep(2)
+    t.claim()
+    t.until_flush()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def worker_writes_after_its_instance_was_terminated(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.terminate()
+    t.end_body("a")
+    t.finish()
+
+
+# Claims and leases
+
+
+@tale
+def sender_holds_the_row_that_is_to_be_claimed(t: Teller) -> None:
+    t.start(A)
+    t.claim()
+    t.send_slowly()
+    t.finish()
+
+
+@tale
+def sender_holds_the_row_that_is_to_be_written(t: Teller) -> None:
+    t.start(A)
+    t.claim()
+    t.until_flush()
+    t.send_slowly()
+    t.finish()
+
+
+@tale
+def lease_runs_out_and_nobody_sweeps(t: Teller) -> None:
+    t.start(A)
+    t.settle()
+    t.wait(31)
+    t.settle(1)
+
+
+@tale
+def worker_is_killed_in_a_body(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.kill()
+    t.finish(1)
+
+
+@tale
+def worker_sweeps_beside_a_living_one(t: Teller) -> None:
+    t.start(A)
+    t.settle()
+    t.sweep(1)
+
+
+@tale
+def worker_is_killed_while_its_instance_is_to_pause(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.pause()
+    t.kill()
+    t.finish(1)
+
+
+# Parking, events and time
+
+
+@tale
+def event_comes_while_the_instance_parks(t: Teller) -> None:
+    t.start(RED)
+    t.claim()
+    t.until_flush()
+    t.send()
+    t.finish()
+
+
+@tale
+def event_comes_while_the_instance_is_parked(t: Teller) -> None:
+    t.start(RED)
+    t.settle()
+    t.send()
+    t.settle()
+
+
+@tale
+def event_comes_after_a_time_out_and_before_the_next_wait_is_recorded(t: Teller) -> None:
+    t.start(["wait", "red", 2], ["wait", "red", 35])
+    t.settle()
+    t.wait(3)
+    t.claim()
+    t.until_flush()
+    t.send()
+    t.finish()
+
+
+@tale
+def event_comes_in_time_and_its_worker_is_not_told(t: Teller) -> None:
+    t.start(["both", ["wait", "red", 2], A])
+    t.settle()
+    t.send()
+    t.wait(3)
+    t.finish()
+
+
+@tale
+def body_ends_shortly_before_a_sleep(t: Teller) -> None:
+    t.start(["both", ["sleep", 3], A])
+    t.settle()
+    t.wait(2)
+    t.end_body("a")
+    t.finish()
+
+
+# Pausing
+
+
+@tale
+def pause_comes_before_the_next_step_is_recorded(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.pause()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def pause_comes_before_a_retry_is_recorded(t: Teller) -> None:
+    t.start(A)
+    t.settle()
+    t.pause()
+    worker = t.machine.workers[0]
+    t._do(lambda: t.machine._end(worker, worker.bodies[0], ends_well=False))
+    t.finish()
+
+
+@tale
+def pause_comes_before_a_wait_takes_the_event_that_is_there(t: Teller) -> None:
+    t.start(A, RED)
+    t.send()
+    t.settle()
+    t.pause()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows(t: Teller) -> None:
+    t.start(A, RED, B)
+    t.send()
+    t.settle()
+    t.pause()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def pause_is_withdrawn_while_the_instance_leaves(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.pause()
+    t.look()
+    t.finish()
+    t.end_body("a")
+    t.until_flush()
+    t.resume()
+    t.finish()
+
+
+@tale
+def worker_stops_while_its_instance_is_to_pause(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.pause()
+    t.drain()
+    t.finish()
+
+
+@tale
+def pause_comes_before_a_lost_attempt_is_recorded(t: Teller) -> None:
+    t.start(A)
+    t.settle()
+    t.kill()
+    t.until_flush(1)
+    t.pause()
+    t.finish(1)
+    t.resume()
+    t.work(1)
+
+
+@tale
+def sleeper_is_paused_and_resumed(t: Teller) -> None:
+    t.start(NAP)
+    t.settle()
+    t.pause()
+    t.wait(31)
+    t.resume()
+    t.work()
+    t.wait(20)
+    t.work()
+
+
+# Steps and their attempts
+
+
+@tale
+def losing_branch_of_a_race_ends_late(t: Teller) -> None:
+    t.start(["race", A, B], C)
+    t.settle()
+    t.end_body("a")
+    t.finish()
+    t.end_body("b")
+    t.finish()
+
+
+@tale
+def instance_parks_between_steps(t: Teller) -> None:
+    t.start(A, ["sleep", 3], B, ["progress", "half"], ["progress", "nearly"])
+    t.work()
+    t.wait(10)
+    t.work()
+
+
+@tale
+def branches_end_in_another_order_than_they_began(t: Teller) -> None:
+    t.start(["both", ["then", A, C], ["then", B, C]])
+    t.settle()
+    t.end_body("b")
+    t.finish()
+    t.end_body("a")
+    t.finish()
+    t.kill()
+    t.work(1)
+
+
+@tale
+def database_refuses_what_a_wait_has_received(t: Teller) -> None:
+    t.start(["both", ["wait", "red", 35], A])
+    t.settle()
+    t.send()
+    t.look()
+    t.until_flush()
+    t.refuse()
+    t.finish()
+
+
+@tale
+def database_refuses_what_a_body_has_returned(t: Teller) -> None:
+    t.start(["both", A, B])
+    t.settle()
+    t.end_body("a")
+    t.until_flush()
+    t.refuse()
+    t.finish()
+
+
+@tale
+def database_refuses_what_comes_after_a_loss(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.kill()
+    t.until_flush(1)
+    t.refuse(1)
+    t.finish(1)

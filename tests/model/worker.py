@@ -1,0 +1,280 @@
+"""Real shifts, moved by hand: their loop, their connection, their clock and their bodies are the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from asyncio import events
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psycopg
+
+from engine.replay import attempts, leaving
+from engine.replay.cycle import Claimed, Cycle
+from engine.replay.history import AttemptRecord, History
+from engine.replay.operation import DoOperation
+from engine.replay.writes import Leave
+from engine.states import InstanceStatus
+from engine.worker import sql
+from engine.worker.journal import Journal
+from engine.worker.reader import Reader
+from engine.worker.shift import Isolates, Shift
+from tests.model.clock import SimulatedClock
+from tests.model.hand_loop import HandLoop
+
+LEASE_SECONDS = 30.0
+SLOTS = 100
+
+_seats = itertools.count(1)
+
+
+class Gone(psycopg.OperationalError):
+    """The connection of a shift broke."""
+
+
+class Witness(Protocol):
+    """Who looks at everything that workers do."""
+
+    def before(self, worker: HandShift, statement: str, parameters: Any) -> None: ...
+    def after(self, worker: HandShift, statement: str, parameters: Any, rows: list[Any]) -> None: ...
+    def refused(self, parameters: Any) -> None: ...
+    def body_starts(self, worker: HandShift, body: Body) -> None: ...
+
+
+@dataclass(eq=False)
+class Body:
+    """A body that runs, until the test ends it."""
+
+    cycle: Cycle
+    operation: DoOperation
+    attempt: AttemptRecord
+    is_cancelled: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        return self.cycle.claimed.key, self.attempt.step_seq, self.attempt.number
+
+
+class HandBodies:
+    """Stands for `engine.worker.attempt.Bodies`."""
+
+    def __init__(self, shift: HandShift) -> None:
+        self._shift = shift
+        self.running: list[Body] = []
+
+    def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+        body = Body(cycle, operation, attempt)
+        self.running.append(body)
+        self._shift.witness.body_starts(self._shift, body)
+
+    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> None:
+        for body in self.running:
+            if body.cycle is cycle and body.attempt is attempt:
+                body.is_cancelled = True
+
+    def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
+        return False
+
+
+class HandSlices:
+    """Stands for `engine.worker.slices.Slices`, without a timer that interrupts."""
+
+    def drive(self, cycle: Cycle) -> None:
+        cycle.loop.drain()
+
+    def forget(self, cycle: Cycle) -> None:
+        """Nothing is kept."""
+
+
+class HandCursor:
+    def __init__(self, rows: list[Any]) -> None:
+        self._rows = rows
+
+    async def fetchall(self) -> list[Any]:
+        return self._rows
+
+
+class HandConnection:
+    """A connection whose statements wait at a boundary before they are sent, and again before their answer comes."""
+
+    def __init__(self, shift: HandShift, real: psycopg.Connection[Any]) -> None:
+        self._shift = shift
+        self._real = real
+        self.closed = False
+        self.refusal: psycopg.Error | None = None
+        self.to_send: list[str] = []
+
+    async def execute(
+        self, statement: str, parameters: Any = None, prepare: bool | None = None
+    ) -> HandCursor:
+        self.to_send.append(statement)
+        await self._shift.loop.boundary()
+        self.to_send.remove(statement)
+        if self.closed:
+            raise Gone
+        if statement is sql.FLUSH and self.refusal is not None:
+            refusal, self.refusal = self.refusal, None
+            self._shift.witness.refused(parameters)
+            raise refusal
+        self._shift.witness.before(self._shift, statement, parameters)
+        rows = self._send(statement, parameters)
+        self._shift.witness.after(self._shift, statement, parameters, rows)
+        await self._shift.loop.boundary()
+        if self.closed:
+            raise Gone
+        return HandCursor(rows)
+
+    def _send(self, statement: str, parameters: Any) -> list[Any]:
+        try:
+            return self._real.execute(statement, parameters, prepare=True).fetchall()
+        except psycopg.Error as error:  # the journal would try again, or give the instance up
+            raise AssertionError(f"the database refused {statement}: {error}") from error
+
+
+class HandShift(Shift):
+    """A shift whose statements and bodies go on when the test says so."""
+
+    def __init__(
+        self,
+        name: str,
+        real: psycopg.Connection[Any],
+        clock: SimulatedClock,
+        witness: Witness,
+        *,
+        isolates: Isolates = Isolates.WHEN_EMPTY,
+    ) -> None:
+        self.loop = HandLoop(clock)
+        self.witness = witness
+        self.seat_number = next(_seats)
+        self.cycles_ever: list[Cycle] = []
+        outer = events._get_running_loop()
+        events._set_running_loop(self.loop)
+        try:
+            super().__init__(SLOTS, name, lambda: False, 3600.0, float("inf"), isolates=isolates)
+        finally:
+            events._set_running_loop(outer)
+        self._slices.close()
+        self._slices = HandSlices()  # type: ignore[assignment]
+        self._bodies = HandBodies(self)  # type: ignore[assignment]
+        self._clock = clock  # type: ignore[assignment]
+        self._real = real
+        self._main: asyncio.Task[Any] | None = None
+        self._sit_down()
+
+    def _sit_down(self) -> None:
+        [(taken,)] = self._real.execute(sql.TAKE_SEAT, (self.seat_number,)).fetchall()
+        assert taken, "the seat of another shift"
+        self.connection = HandConnection(self, self._real)
+        connection: Any = self.connection
+        self._reader = Reader(connection, self.seat_number, self._clock)
+        self._reader._lease = LEASE_SECONDS
+        self._changes = NoChanges()  # type: ignore[assignment]
+        self._journal = Journal(connection, self.seat_number, self._clock, self._on_written)
+        self._writing = self.loop.create_task(self._journal.run())
+        self.loop.drain()
+
+    # What the test may do
+
+    @property
+    def bodies(self) -> list[Body]:
+        return self._bodies.running  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def holds(self) -> dict[int, Cycle]:
+        return self._cycles
+
+    @property
+    def is_quiet(self) -> bool:
+        return not self.loop.is_waiting
+
+    def step(self, choice: int = 0) -> None:
+        if self.loop.is_waiting:
+            self.loop.step(choice)
+
+    def sweep(self) -> None:
+        """Begin what a shift does every few seconds."""
+
+        async def sweep() -> None:
+            await self._sweep()
+            if self._signalled:
+                await self._look_for_signals()
+            await self._claim()
+
+        self._begin(sweep)
+
+    def claim(self) -> None:
+        self._begin(self._claim)
+
+    def look(self) -> None:
+        """Begin what a shift does when somebody says that something of its own has changed."""
+        self._begin(self._look_for_signals)
+
+    def beat(self) -> None:
+        parameters = {"seat": self.seat_number, "lease": LEASE_SECONDS}
+        self._real.execute(sql.RENEW, parameters, prepare=True)
+        self.witness.after(self, sql.RENEW, parameters, [])
+
+    def drain_away(self) -> None:
+        """Give everything back, as a worker does that is told to stop, its grace over."""
+
+        def drain() -> None:
+            for cycle in list(self._cycles.values()):
+                leaving.freeze(cycle, InstanceStatus.QUEUED)
+            for cycle in list(self._cycles.values()):
+                leaving.give_back(cycle)
+
+        self.loop.run(drain)
+
+    def end_body(self, body: Body, *, value: str | None = None, error: BaseException | None = None) -> None:
+        self.bodies.remove(body)
+        stored = None if value is None else body.operation.codec.store(value)
+        self.loop.run(
+            lambda: attempts.settle(body.cycle, body.operation, body.attempt, stored=stored, error=error)
+        )
+
+    def die(self) -> None:
+        """Be killed: nothing of it goes on, and its seat is free at once."""
+        self._leave_seat()
+        self.loop.die()
+        for cycle in self.cycles_ever:
+            cycle.loop.shut()
+
+    def lose_connection(self) -> None:
+        """Find the connection broken: give up everything, without a write. Its bodies end unheard."""
+        self._leave_seat()
+        for cycle in list(self._cycles.values()):
+            self.loop.run(lambda cycle=cycle: leaving.abandon(cycle))  # type: ignore[misc]
+        for body in list(self.bodies):
+            self.end_body(body, value="too late")
+        self.die()
+
+    def _leave_seat(self) -> None:
+        self.connection.closed = True
+        self._real.execute("SELECT pg_advisory_unlock_all()")
+
+    def _begin(self, what: Callable[[], Any]) -> None:
+        if self._main is None or self._main.done():
+            self._main = self.loop.create_task(what())
+            self.loop.drain()
+
+    # What the shift does otherwise
+
+    def _take(self, found: list[tuple[Claimed, History]]) -> None:
+        super()._take(found)
+        self.cycles_ever += [self._cycles[claimed.key] for claimed, _ in found]
+
+    def _advance(self, cycle: Cycle) -> None:
+        """Hide no defect: a real shift gives the instance up and goes on."""
+        self._poked.discard(cycle.claimed.key)
+        if cycle.phase.name != "LEFT":
+            cycle.advance()
+
+
+class NoChanges:
+    def add(self, keys: Any) -> None:
+        """Nobody watches."""
+
+
+__all__ = ["LEASE_SECONDS", "Body", "Gone", "HandShift", "Leave", "Witness"]
