@@ -111,6 +111,16 @@
     if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
+  // What a person did and the server never got: say so, since nothing else on the page changes.
+  document.addEventListener("htmx:error", ({ detail }) => {
+    const source = detail?.ctx?.sourceElement;
+    if (!source?.matches("form[method=post]") || source.matches(".marked")) return;
+    const note = document.createElement("div");
+    note.className = "note s-errored";
+    note.textContent = "The server did not answer, so it is not known whether this was done. See what the page shows once it is live again.";
+    $("#flash")?.replaceChildren(note);
+  });
+
   // --- small things by attribute --------------------------------------------------------------------------------
   document.addEventListener("click", (event) => {
     const hit = (name) => event.target.closest(`[data-${name}]`);
