@@ -52,6 +52,15 @@
     if (icon && icon.getAttribute("href") !== head.dataset.tabIcon) icon.href = head.dataset.tabIcon;
   }
 
+  // What was done is told until the instance moves on, and long enough to be read: "is paused" must not outlive a resume.
+  const READ_MS = 5000;
+  let told = null, toldAt = 0, toldOf = "";
+  function forget() {
+    const note = $("#flash > .s-complete"), of = $("[data-tab-title]")?.dataset.tabTitle;
+    if (note !== told) [told, toldAt, toldOf] = [note, Date.now(), of];
+    else if (note && of !== toldOf) setTimeout(() => note.remove(), Math.max(0, toldAt + READ_MS - Date.now()));
+  }
+
   // --- live: one socket, honest about its state ---------------------------------------------------------------
   const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
   let heard = Date.now(), retryAt = 0, lost = false;
@@ -229,10 +238,11 @@
   });
 
   // --- beginnings -------------------------------------------------------------------------------------------------
-  document.addEventListener("htmx:after:swap", () => { tick(); wear(); for (const form of $$("form.marked")) mark(form); });
+  document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); for (const form of $$("form.marked")) mark(form); });
   document.addEventListener("DOMContentLoaded", () => {
     tick();
     wear();
+    forget();
     unfold();
     $$(".editor").forEach((box) => box.closest("dialog") || edit(box));
     $("[data-focus]")?.focus();
