@@ -199,6 +199,8 @@
   function mark(form) {
     const box = form && $(".editor", form);
     if (!box) return;
+    const wrong = $$("[data-wrong]", form).map((n) => n.dataset.wrong);
+    for (const name of ["id", "tags"]) form.elements[name]?.setAttribute?.("aria-invalid", String(wrong.includes(name)));
     const marks = $$("[data-from]", form).map((n) => ({ from: +n.dataset.from, to: +n.dataset.to, message: n.dataset.message }));
     box.studio?.mark(marks);
     box.classList.toggle("invalid", marks.length > 0);

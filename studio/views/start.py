@@ -106,5 +106,6 @@ def _facts(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> dict
         "workflow": workflow,
         "typed": typed,
         "checked": checked,
+        "wrong": {problem.field: True for problem in checked.problems},
         "servers": queries.servers_of([workflow.name])[workflow.name],
     }
