@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from engine import events, lifecycle
 from engine.errors import DedupConflictError, InstanceFinishedError, LimitError, RepriseError
 from engine.models import Audit, Instance
-from engine.states import Action, allows
+from engine.states import Action, InstanceStatus, allows
 from studio import forms, topics
 from studio.views.fragments import frame_of
 from studio.views.instance import instance_page
@@ -128,4 +128,5 @@ def _who_did(instance: Instance, text: str) -> str:
 
 
 def _words(status: str) -> str:
-    return status.replace("_", " ")
+    """Name a status as the page does."""
+    return "pausing" if status == InstanceStatus.WAITING_FOR_PAUSE else status.replace("_", " ")
