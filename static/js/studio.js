@@ -189,7 +189,7 @@
       doc: area.value,
       label: area.getAttribute("aria-label") || area.labels?.[0]?.textContent.trim() || "JSON",
       onChange(text) { area.value = text; area.dispatchEvent(new Event("input", { bubbles: true })); },
-      onSubmit() { area.form.requestSubmit(); },
+      onSubmit() { $(".button:not([type=button], [disabled])", area.form)?.click(); },
     });
     area.hidden = true;
     host.hidden = false;
