@@ -242,6 +242,9 @@
   // --- beginnings -------------------------------------------------------------------------------------------------
   document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); for (const form of $$("form.marked")) mark(form); });
   document.addEventListener("DOMContentLoaded", () => {
+    // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
+    const address = $("[data-address]")?.dataset.address;
+    if (address && address !== location.pathname) history.replaceState(null, "", address);
     tick();
     wear();
     forget();
