@@ -250,6 +250,9 @@ class Shift:
     def _take(self, found: list[tuple[Claimed, History]]) -> None:
         self.has_worked = True
         for claimed, history in found:
+            before = self._cycles.get(claimed.key)
+            if before is not None:  # its lease ran out unnoticed, and the instance came back
+                leaving.abandon(before)
             cycle = Cycle(self, workflows[claimed.workflow], claimed, history)
             self._cycles[claimed.key] = cycle
             cycle.begin()
