@@ -22,20 +22,19 @@ class HandLoop(asyncio.AbstractEventLoop):
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[int, int, asyncio.Handle]] = []
         self._count = itertools.count()
-        self._boundaries: deque[asyncio.Future[None]] = deque()
+        self._boundaries: list[asyncio.Future[None]] = []
         self._tasks: list[asyncio.Task[Any]] = []
 
     # Driving
 
     @property
-    def is_waiting(self) -> bool:
-        """Tell whether something waits at a boundary."""
-        return bool(self._boundaries)
+    def waiting(self) -> int:
+        """Count the tasks that wait at a boundary."""
+        return len(self._boundaries)
 
     def step(self, choice: int = 0) -> None:
-        """Let one of the tasks that wait at a boundary go on to its next one."""
-        self._boundaries.rotate(-choice)
-        self._boundaries.popleft().set_result(None)
+        """Let one of the tasks that wait at a boundary, the first one by default, go on to its next one."""
+        self._boundaries.pop(choice % len(self._boundaries)).set_result(None)
         self.drain()
 
     def drain(self) -> None:

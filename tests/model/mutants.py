@@ -52,7 +52,7 @@ def no_fence(patch: Patch) -> None:
     rewrite(patch, "FLUSH", OURS, f"({ANY_SEAT})")
 
 
-@mutant("worker_claims_again_what_it_lost_and_does_not_know_it")
+@mutant("flush_is_sent_after_its_worker_has_claimed_again")
 def fence_by_owner_only(patch: Patch) -> None:
     """The same worker may have claimed the instance again."""
     rewrite(patch, "FLUSH", OURS, "(i.owner IS NOT DISTINCT FROM %(seat)s::integer)")

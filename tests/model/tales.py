@@ -24,6 +24,9 @@ class Teller:
     def start(self, *program: Any) -> None:
         self._do(self.machine.begin, program=list(program))
 
+    def another(self, *program: Any) -> None:
+        self._do(self.machine.start, program=list(program))
+
     def send(self, type: str = "red") -> None:
         self._do(self.machine.send, index=0, type=type, twice=False)
 
@@ -68,6 +71,11 @@ class Teller:
                 return
             self._do(self.machine.step, worker=worker, count=1, choice=0)
         raise AssertionError("there is nothing to flush")
+
+    def all_but_flushes(self, worker: int = 0) -> None:
+        """Let the worker do its other statements while a flush, which came first, is on its way."""
+        while self.machine.workers[worker].loop.waiting > 1:
+            self._do(self.machine.step, worker=worker, count=1, choice=1)
 
     def end_body(self, name: str, worker: int = 0) -> None:
         one = self.machine.workers[worker]
@@ -140,6 +148,19 @@ def worker_claims_again_what_it_lost_and_does_not_know_it(t: Teller) -> None:
 
 
 @tale
+def flush_is_sent_after_its_worker_has_claimed_again(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.end_body("a")
+    t.until_flush()
+    t.wait(31)
+    t.sweep(2)
+    t.claim()
+    t.all_but_flushes()
+    t.finish()
+
+
+@tale
 def old_stay_flushes_together_with_the_new_one(t: Teller) -> None:
     t.start(["both", A, NAP])
     t.settle()
@@ -147,6 +168,21 @@ def old_stay_flushes_together_with_the_new_one(t: Teller) -> None:
     t.sweep(2)
     t.claim()
     t.until_flush()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def old_stay_flushes_while_the_new_one_waits_for_its_turn(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.wait(31)
+    t.another(C)
+    t.claim()
+    t.until_flush()
+    t.sweep(2)
+    t.claim()
+    t.all_but_flushes()
     t.end_body("a")
     t.finish()
 

@@ -187,10 +187,10 @@ class HandShift(Shift):
 
     @property
     def is_quiet(self) -> bool:
-        return not self.loop.is_waiting
+        return not self.loop.waiting
 
     def step(self, choice: int = 0) -> None:
-        if self.loop.is_waiting:
+        if self.loop.waiting:
             self.loop.step(choice)
 
     def sweep(self) -> None:
