@@ -83,7 +83,7 @@ SELECT name.workflow, 'waiting', counted.waiting_for, counted.n
         GROUP BY waiting_for) AS counted
 """
 
-# The newest of each workflow and status, from the index that is sorted that way. Asked with plain equalities, the planner
+# The newest of each workflow and status, from the index sorted that way. Asked with plain equalities, the planner
 # prefers to walk the primary key, past every row of the others (4 s on 200,000 rows); with rows compared it cannot.
 _NEWEST = """
 SELECT name.workflow, newest.key, newest.created_at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -18,6 +19,7 @@ from studio.converters import WorkflowName
 from studio.filters import Filter, cursor, keys
 from studio.permissions import Role, role_of
 from studio.shown import LOOKS
+from studio.steps import Line
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 _WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
@@ -69,6 +71,7 @@ class Topic:
     wanted: Filter = EVERYTHING
     shown: tuple[int, ...] = ()
     top: int = 0
+    upto: int | None = None
 
     @classmethod
     def of(cls, query: str | QueryDict) -> Topic:
@@ -80,7 +83,7 @@ class Topic:
         if found := _WORKFLOW.fullmatch(text):
             return cls("workflow", name=found[1], shown=tuple(keys(given.get("keys", ""), 100)))
         if found := _INSTANCE.fullmatch(text):
-            return cls("instance", key=int(found[1]))
+            return cls("instance", key=int(found[1]), upto=cursor(given.get("upto", "")))
         if text == "list":
             shown = tuple(keys(given.get("keys", ""), 100))
             return cls("list", wanted=Filter.of(given), shown=shown, top=cursor(given.get("top", "")) or 0)
@@ -218,7 +221,7 @@ def _row_pieces(instances: list[Instance]) -> dict[str, Piece]:
 
 def _instance(topic: Topic, role: Role) -> Drawing:
     try:
-        found = dossier.of_key(topic.key or 0)
+        found = dossier.of_key(topic.key or 0, topic.upto)
     except Instance.DoesNotExist:
         return Drawing({}, is_done=True)
     return draw_instance(found, role)
@@ -242,13 +245,27 @@ def draw_instance(found: dossier.Dossier, role: Role) -> Drawing:
             "event-hint",
         )
     }
-    steps = {
-        line.anchor: Piece(render_to_string("partials/instance/step.html", {**context, "line": line}))
-        for line in found.lines
-    }
+    steps = {line.anchor: Piece(_step_html(line, found.instance)) for line in found.lines}
     return Drawing(
         {**pieces, **steps},
         order=tuple(steps),
         is_done=found.instance.is_finished,
         say=f"{found.instance.id} is now {found.status}",
     )
+
+
+# What has ended does not change: of a long instance only the open steps are drawn anew at each change.
+_drawn_steps: OrderedDict[tuple[object, ...], str] = OrderedDict()
+_DRAWN_STEPS = 4_000
+
+
+def _step_html(line: Line, instance: Instance) -> str:
+    kept = _drawn_steps.get(line.state) if line.is_final else None
+    if kept is not None:
+        return kept
+    html = render_to_string("partials/instance/step.html", {"line": line, "instance": instance})
+    if line.is_final:
+        _drawn_steps[line.state] = html
+        while len(_drawn_steps) > _DRAWN_STEPS:
+            _drawn_steps.popitem(last=False)
+    return html

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
 from studio import dossier
+from studio.filters import cursor
 from studio.forms import new_token
 from studio.permissions import role_of
 from studio.topics import draw_instance
@@ -24,15 +25,16 @@ def instance_page(
     request: HttpRequest, name: str, id: str, *, status: int = 200, **context: object
 ) -> HttpResponse:
     """Draw it; also after a refused action, with what was refused."""
+    upto = cursor(request.GET.get("upto", ""))
     try:
-        found = dossier.of(name, id)
+        found = dossier.of(name, id, upto)
     except Instance.DoesNotExist:
         raise Http404 from None
     return page(
         request,
         "pages/instance.html",
         draw_instance(found, role_of(request.user)),
-        topic=f"topic=instance:{found.instance.key}",
+        topic=f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else ""),
         status=status,
         **{
             "event_type": next(iter(found.wanted_events), ""),

@@ -232,7 +232,24 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
     )
     with django_assert_max_num_queries(22):
         page = page_of(operator, instance)
-    assert f"The first {dossier.STEPS_SHOWN} of {dossier.STEPS_SHOWN + 20} steps." in page
+    assert f"{dossier.STEPS_SHOWN} of {dossier.STEPS_SHOWN + 20} steps" in page
+    assert 'id="s-20"' not in page
+    assert f'id="s-{dossier.STEPS_SHOWN + 20}"' in page
+    earlier = operator.get(f"{instance.get_absolute_url()}?upto=20").content.decode()
+    assert 'href="?upto=20"' in page
+    assert 'id="s-1"' in earlier
+    assert 'id="s-21"' not in earlier
+    assert f"topic=instance:{instance.key}&amp;upto=20" in earlier
+
+
+def test_the_why_line_knows_of_open_steps_that_the_page_does_not_show(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    for n in range(3):
+        factories.step(instance, f"step-{n}")
+    factories.step(instance, "approval", "waiting", "event", started_at=factories.ago(minutes=1))
+    page = operator.get(f"{instance.get_absolute_url()}?upto=2").content.decode()
+    assert "Waits for event <code>approval</code> at step 4" in page
+    assert 'id="s-4"' not in page
 
 
 def test_an_earlier_generation_is_not_mixed_in(operator: Client) -> None:

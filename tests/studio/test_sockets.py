@@ -23,7 +23,8 @@ from studio.asgi import application
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ORIGIN = b"http://127.0.0.1:8000"
+ORIGIN = settings.ENVIRONMENT.origins[0].encode()
+HOST = ORIGIN.split(b"//")[1]
 Open = Callable[..., Awaitable[WebsocketCommunicator]]
 
 
@@ -53,7 +54,7 @@ async def opened() -> AsyncIterator[Open]:
     async def open_one(
         topic: str, user: User | None, *, origin: bytes | None = ORIGIN
     ) -> WebsocketCommunicator:
-        headers = [(b"host", b"127.0.0.1:8000")] + ([(b"origin", origin)] if origin else [])
+        headers = [(b"host", HOST)] + ([(b"origin", origin)] if origin else [])
         if user is not None:
             headers.append((b"cookie", (await sync_to_async(cookie_of)(user)).encode()))
         socket = WebsocketCommunicator(application, f"/ws/studio/?{topic}", headers=headers)
@@ -121,8 +122,8 @@ async def test_somebody_without_a_role_is_closed_out(opened: Open) -> None:
         b"null",
         b"http://evil",
         b"http://127.0.0.1:9999",
-        b"https://127.0.0.1:8000",
-        b"javascript://127.0.0.1:8000",
+        b"https://" + HOST,
+        b"javascript://" + HOST,
     ],
 )
 async def test_a_page_of_another_origin_gets_no_socket(opened: Open, origin: bytes | None) -> None:

@@ -1,0 +1,219 @@
+"""The steps of an instance with all their attempts, arranged for the page: in tree order, newest attempt first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from engine.models import Attempt, Event, Log, Step
+from studio import payloads, timeline
+from studio.rows import error_line
+from studio.shown import step_shown
+
+INLINE = 8 * 1024  # a step's own payload; more of it is a download
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A recorded error, for people."""
+
+    type: str
+    message: str
+    traceback: tuple[tuple[str, bool], ...]  # (line, is the application's own)
+
+    @property
+    def own_frames(self) -> int:
+        return sum(1 for line, is_own in self.traceback if is_own and line.lstrip().startswith("File "))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for line, _ in self.traceback)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One attempt, with the gap before it."""
+
+    number: int
+    status: str
+    worker: str
+    started_at: datetime
+    finished_at: datetime | None
+    failure: Failure | None
+    gap: timedelta | None
+    likeness: str  # "same error" or "differs" from the attempt before, where both failed
+
+    @property
+    def took(self) -> timedelta | None:
+        return self.finished_at - self.started_at if self.finished_at else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A step with its attempts, newest first."""
+
+    step: Step
+    depth: int
+    status: str
+    tries: tuple[Try, ...]
+    output: payloads.Payload | None
+    failure: Failure | None
+    event: Event | None
+    max_attempts: int | None
+    logs: tuple[Log, ...]
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What its drawing depends on, for steps that have ended: nothing else of them changes."""
+        event = self.event.key if self.event else None
+        return self.step.pk, self.step.status, self.step.attempts, self.depth, len(self.logs), event
+
+    @property
+    def is_final(self) -> bool:
+        return self.step.finished_at is not None
+
+    @property
+    def anchor(self) -> str:
+        return f"s-{self.step.seq}"
+
+    @property
+    def took(self) -> timedelta | None:
+        return self.step.finished_at - self.step.started_at if self.step.finished_at else None
+
+    @property
+    def of(self) -> int | None:
+        """How many attempts it has in all: those that a dying worker lost are extra."""
+        return self.max_attempts + self.step.lost if self.max_attempts else None
+
+    @property
+    def preview(self) -> str:
+        if self.output is not None and not self.output.is_masked:
+            return (
+                payloads.milestone(self.output)
+                if self.step.kind == "progress"
+                else payloads.preview(self.output.text)
+            )
+        return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""
+
+
+def lines_of(
+    steps: Sequence[Any], attempts: dict[int, list[Attempt]], events: Sequence[Event], logs: Sequence[Log]
+) -> Iterator[Line]:
+    """Join steps with their attempts, the events they took and what they logged."""
+    consumed = {event.consumed_by: event for event in events if event.consumed_by is not None}
+    said: dict[int, list[Log]] = {}
+    for log in logs:
+        if log.step_seq is not None:
+            said.setdefault(log.step_seq, []).append(log)
+    for step, depth in in_tree_order(steps):
+        options = step.options if isinstance(step.options, dict) else {}
+        most = options.get("max_attempts")
+        yield Line(
+            step=step,
+            depth=min(depth, 3),
+            status=step_shown(step.status, step.kind),
+            tries=tuple(_tries(attempts.get(step.seq, []))),
+            output=_output(step),
+            failure=failure(step.error),
+            event=consumed.get(step.seq),
+            max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
+            logs=tuple(said.get(step.seq, ())),
+        )
+
+
+def in_tree_order(steps: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+    """Give each step with its depth, children right after their parent."""
+    children: dict[int, list[Any]] = {}
+    known = {step.seq for step in steps}
+    for step in steps:
+        children.setdefault(step.parent if step.parent in known else 0, []).append(step)
+    stack = [(step, 0) for step in reversed(children.get(0, ()))]
+    while stack:
+        step, depth = stack.pop()
+        yield step, depth
+        stack += [(child, depth + 1) for child in reversed(children.get(step.seq, ()))]
+
+
+def _output(step: Any) -> payloads.Payload | None:
+    if step.status != "complete" or step.output_text is None or step.kind in ("sleep", "event"):
+        return None
+    what = f"step-{step.seq}"
+    if step.sensitive:
+        return payloads.masked(what)
+    return payloads.payload(what, step.output_text, step.output_size, full_up_to=INLINE)
+
+
+def _tries(attempts: Sequence[Attempt]) -> Iterator[Try]:
+    """Give the attempts newest first, each with the time that passed since the one before it."""
+    for i in range(len(attempts) - 1, -1, -1):
+        attempt, before = attempts[i], attempts[i - 1] if i else None
+        likeness = ""
+        if before is not None and attempt.error and before.error:
+            same = error_line(attempt.error) == error_line(before.error)
+            likeness = f"same error as {before.number}" if same else f"differs from {before.number}"
+        yield Try(
+            number=attempt.number,
+            status=attempt.status,
+            worker=attempt.worker,
+            started_at=attempt.started_at,
+            finished_at=attempt.finished_at,
+            failure=failure(attempt.error),
+            gap=attempt.started_at - before.finished_at if before and before.finished_at else None,
+            likeness=likeness,
+        )
+
+
+_LIBRARY = (
+    "/site-packages/",
+    "/dist-packages/",
+    "/lib/python",
+    "/engine/replay/",
+    "/engine/worker/",
+    "<frozen ",
+)
+
+
+def failure(error: object) -> Failure | None:
+    """Arrange a recorded error: its trace with the frames of libraries told from the program's own."""
+    if not isinstance(error, dict):
+        return None
+    trace = str(error.get("traceback") or "")
+    return Failure(
+        type=str(error.get("type") or "Error"),
+        message=str(error.get("message") or ""),
+        traceback=tuple(_frames(trace.splitlines())),
+    )
+
+
+def _frames(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    is_own = True
+    for line in lines:
+        if line.lstrip().startswith("File "):
+            is_own = not any(mark in line for mark in _LIBRARY)
+        elif not line.startswith("    "):
+            is_own = True
+        yield line, is_own
+
+
+def stretches_of(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
+    """Cut the life of a step into what the timeline draws; `end` stands for now while it is open."""
+    step = line.step
+    until = step.finished_at or end
+    if step.kind in ("sleep", "event"):
+        yield timeline.Stretch("sleep", line.status, step.started_at, until, is_open=not step.finished_at)
+        return
+    if step.kind == "progress":
+        yield timeline.Stretch("mark", line.status, step.started_at, step.started_at)
+        return
+    reached = step.started_at
+    for attempt in reversed(line.tries):
+        if attempt.started_at > reached and attempt.number > 1:
+            yield timeline.Stretch("backoff", "retrying", reached, attempt.started_at)
+        reached = attempt.finished_at or until
+        yield timeline.Stretch(
+            "solid", attempt.status, attempt.started_at, reached, attempt.number, not attempt.finished_at
+        )
+    if step.status == "waiting" and reached < end:
+        yield timeline.Stretch("backoff", "retrying", reached, end, is_open=True)
