@@ -145,7 +145,7 @@ def back_off(
 ) -> None:
     """Take in what the delay function said; if it failed, no further attempt is made."""
     record = operation.record
-    if record.seq not in cycle.delaying:
+    if record.seq not in cycle.delaying or record.is_final:
         return
     cycle.delaying.discard(record.seq)
     if error is not None:
@@ -177,6 +177,7 @@ def drop(cycle: Cycle, record: StepRecord) -> None:
     if attempt is not None:
         cycle.host.cancel_body(cycle, attempt)
         cancel(cycle, record.seq, attempt)
+        _start_deferred(cycle)
 
 
 def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:

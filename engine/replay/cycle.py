@@ -12,6 +12,7 @@ carries the start of what the handler called next. A body starts only after that
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,9 @@ class Cycle:
         self.log_position = 0
         self.now_us = claimed.started_us
 
-        self.entered: dict[StepIdentity, Operation] = {}  # the first call of each identity
-        self.recorded: list[tuple[int, int, Operation]] = []  # heap by delivery number
+        self.entered: dict[StepIdentity, Operation] = {}  # the call of each identity that the others follow
+        self.recorded: list[tuple[int, int, Operation]] = []  # heap by delivery number, then by call
+        self.calls = itertools.count()
         self.fresh: deque[Operation] = deque()  # called, not recorded, not started
         self.open: dict[int, Operation] = {}  # started, without an outcome
         self.arrived: deque[Operation] = deque()  # with a live outcome, not delivered
@@ -170,7 +172,7 @@ class Cycle:
             return False
         while self.fresh:
             operation = self.fresh.popleft()
-            if not operation.done():
+            if operation.is_wanted:
                 self._start(operation)
         return True
 
@@ -255,7 +257,7 @@ class Cycle:
         """Fix the identity of a call, and return what is recorded under it, or a new record."""
         once = once or self.workflow.step_identity == "name"
         identity = self.counter.take(kind, name, once=once)
-        while once and identity in self.entered and self.entered[identity].cancelled():
+        while once and identity in self.entered and self.entered[identity].is_given_up:
             identity = identity._replace(count=identity.count + 1)  # the handler gave that one up
         record = self.history.steps.get(identity)
         if record is None:
@@ -266,14 +268,15 @@ class Cycle:
     def enter(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         """Take in a call of the handler: replay its outcome, or start it when nothing recorded is left to replay."""
         record = operation.record
-        first = self.entered.setdefault(record.identity, operation)
-        if first is not operation and not first.done():
-            first.followers.append(operation)
-        elif record.is_final:
-            if record.delivery is not None:
-                heapq.heappush(self.recorded, (record.delivery, len(self.recorded), operation))
+        earlier = self.entered.get(record.identity)
+        if earlier is not None and earlier.is_wanted:
+            earlier.followers.append(operation)
         else:
-            self.fresh.append(operation)
+            self.entered[record.identity] = operation
+            if not record.is_final:
+                self.fresh.append(operation)
+            elif record.delivery is not None:
+                heapq.heappush(self.recorded, (record.delivery, next(self.calls), operation))
         return operation  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
 
     def count_step(self) -> None:
@@ -317,11 +320,14 @@ class Cycle:
         if self.loop.is_closed():
             return  # it is being closed, not cancelled
         record = operation.record
-        if self.open.pop(record.seq, None) is None:
+        if record.is_final or not record.seq or self.entered[record.identity].is_wanted:
             return
+        # Recorded by an earlier worker, it may not have been begun by this one.
+        attempts.close_lost(self, record)
+        self.open.pop(record.seq, None)
         self.waits.pop(record.seq, None)
-        attempts.drop(self, record)
         self.cancel_record(record)
+        attempts.drop(self, record)
 
     # Recording
 
@@ -392,7 +398,8 @@ class Cycle:
         self.events_as_of_us = as_of_us
         if self.phase is not Phase.DRIVING:
             return
-        self.signals = max(self.signals, signals)
+        if signals < self.signals:
+            self.read_events()  # one more came since, maybe too late for this answer; nothing else tells of it
         known = {event.key for event in self.events} | self.consumed
         self.events += [event for event in events if event.key not in known]
         waits.match(self)

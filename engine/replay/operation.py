@@ -18,7 +18,8 @@ class Operation(asyncio.Future[Any]):
     """One durable call of a handler, from its call to the delivery of its outcome.
 
     It is a future, so `gather` and `wait` take it as it is; for `create_task` and `TaskGroup.create_task` the handler's
-    loop makes a coroutine of it. Cancelling it ends the step: its body is cancelled and it is recorded so.
+    loop makes a coroutine of it. Cancelling it ends the step, unless another call of its identity still waits for
+    it: its body is cancelled and it is recorded so.
     """
 
     def __init__(self, cycle: Cycle, record: StepRecord, decode: Callable[[str], Any]) -> None:
@@ -28,6 +29,16 @@ class Operation(asyncio.Future[Any]):
         self.decode = decode
         self.live: Stored | None = None  # the value of an outcome that came in this cycle
         self.followers: list[Operation] = []  # later calls of the same identity
+
+    @property
+    def is_wanted(self) -> bool:
+        """Tell whether any of the calls that share the step still waits for its outcome."""
+        return not self.done() or any(not one.done() for one in self.followers)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Tell whether all of them were cancelled before there was an outcome."""
+        return self.cancelled() and not self.is_wanted and self.record.delivery is None
 
     def cancel(self, msg: Any = None) -> bool:
         cancelled = super().cancel(msg)

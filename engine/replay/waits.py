@@ -34,7 +34,10 @@ def match(cycle: Cycle) -> None:
     if not cycle.events or not cycle.waits:
         return
     left: list[EventRecord] = []
-    for event in cycle.events:
+    for at, event in enumerate(cycle.events):
+        if not cycle.waits:
+            left += cycle.events[at:]  # there may be thousands
+            break
         taker = _taker(cycle, event)
         if taker is None:
             left.append(event)
