@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import sys
 import threading
 from asyncio import events
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from typing import Any, NoReturn, TypeVarTuple
 
 from engine.errors import RepriseError
@@ -54,11 +55,8 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         Called from a plain callback of the worker's loop, never from inside a task: since Python 3.14 the current
         task is tracked by thread, not by loop.
         """
-        outer = events._get_running_loop()
-        events._set_running_loop(self)
-        self._driven_by = threading.get_ident()
-        try:
-            ready = self._ready
+        ready = self._ready
+        with self._running():
             while ready:
                 handle = ready.popleft()
                 if not handle._cancelled:
@@ -66,9 +64,6 @@ class HandlerLoop(asyncio.AbstractEventLoop):
                     # handler. The worker is not its to end.
                     with contextlib.suppress(SystemExit, KeyboardInterrupt):
                         handle._run()
-        finally:
-            self._driven_by = None
-            events._set_running_loop(outer)
 
     def shut(self) -> None:
         """Close the coroutines of all tasks, innermost last started first.
@@ -78,17 +73,32 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         """
         self._ready.clear()
         self._closed = True
-        outer = events._get_running_loop()
-        events._set_running_loop(self)
-        self._driven_by = threading.get_ident()
         try:
-            for task in reversed(self._tasks):
-                _discard(task)
+            with self._running():
+                for task in reversed(self._tasks):
+                    _discard(task)
         finally:
-            self._driven_by = None
-            events._set_running_loop(outer)
             self._tasks.clear()
             self._ready.clear()
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Be this thread's loop, also for async generators: the worker's loop would finish them on itself."""
+        outer, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
+        events._set_running_loop(self)
+        sys.set_asyncgen_hooks(None, self._finish)
+        self._driven_by = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._driven_by = None
+            sys.set_asyncgen_hooks(*hooks)
+            events._set_running_loop(outer)
+
+    def _finish(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """Close an async generator that the handler has left, as asyncio does; at a park it just goes."""
+        if self.is_driven_here and not self._closed:
+            self.create_task(generator.aclose())
 
     # What handlers use
 
