@@ -97,6 +97,10 @@ class Bodies:
             running.context.cancel()
             if running.task is not None:
                 running.task.cancel()
+                # A task that is cancelled before its first turn runs nothing, so it does not settle either.
+                running.task.add_done_callback(
+                    lambda _: self._settle(running, error=asyncio.CancelledError())
+                )
 
     def ask_delay(
         self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
@@ -154,6 +158,8 @@ class Bodies:
             self.threads.stuck -= 1
         if _key(running.cycle, running.attempt) in self._running:
             self._run_async(running, lambda *args, **kwargs: value)
+            if running.context.cancelled.is_set():  # while the function ran
+                self.cancel(running.cycle, running.attempt)
         elif inspect.iscoroutine(value):
             value.close()  # the attempt is over
 

@@ -17,6 +17,7 @@ class DatabaseClock:
         self._early = 0
         self._late = 0
         self._last = 0
+        self._last_due = 0
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
         """Take in an answer that said `database_us`."""
@@ -29,8 +30,12 @@ class DatabaseClock:
         return self._last
 
     def due_us(self) -> int:
-        """Return the time, not later than it is."""
-        return time.monotonic_ns() // 1000 + self._early
+        """Return the time, not later than it is, and never earlier than it was said to be before.
+
+        A slow answer moves the early bound back; what was due must stay so, or a deadline that fired is not met.
+        """
+        self._last_due = max(self._last_due, time.monotonic_ns() // 1000 + self._early)
+        return self._last_due
 
     def seconds_until(self, when_us: int) -> float:
         """Return how long to wait until `when_us` is due; 0 if it is."""

@@ -288,6 +288,8 @@ class Shift:
             # Bodies that wait for a thread wait in vain once every thread is stuck.
             if self._should_stop() or self._bodies.threads.all_stuck:
                 ends_at = min(ends_at, time.monotonic() + GRACE_SECONDS)
+            if self._signalled:
+                await self._look_for_signals()  # a body that outlives its instance must not hold up the rest
             await asyncio.sleep(0.01)
 
     async def _tick(self, heart: Heart) -> None:

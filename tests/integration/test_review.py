@@ -1,0 +1,215 @@
+"""Calls that share a step, signals that overtake an answer, and what a worker leaves behind: rare orders, made."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from engine import WorkflowStep, workflow
+from engine.models import Instance, Step
+from engine.replay.cycle import Cycle
+from engine.worker import shift
+from engine.worker.attempt import Bodies
+from engine.worker.clock import DatabaseClock
+from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
+from tests.shifts import run_to_end
+
+pytestmark = [pytest.mark.usefixtures("own_registry"), pytest.mark.django_db(transaction=True)]
+
+
+def slow() -> int:
+    time.sleep(0.3)
+    return 1
+
+
+def one() -> int:
+    return 1
+
+
+@pytest.mark.parametrize("cancelled", [0, 1])
+def test_a_step_goes_on_while_one_of_the_calls_that_share_it_waits(cancelled: int) -> None:
+    @workflow(step_identity="name")
+    async def sharing(step: WorkflowStep) -> int:
+        calls = [asyncio.ensure_future(step.do("x", slow)) for _ in range(2)]
+        await step.sleep("nap", "50ms")
+        calls.pop(cancelled).cancel()
+        value = await calls[0]
+        await step.sleep("park", "10ms")
+        return value
+
+    instance = run_to_end(sharing.start())
+    assert (instance.status, instance.output) == ("complete", 1), instance.error
+
+
+def test_what_one_of_two_calls_got_is_what_a_later_call_gets() -> None:
+    """Though the first of the two was cancelled, and so is not the one that knows."""
+    ran: list[int] = []
+
+    def counted() -> int:
+        ran.append(1)
+        return slow()
+
+    @workflow(step_identity="name")
+    async def sharing(step: WorkflowStep) -> int:
+        first, second = [asyncio.ensure_future(step.do("x", counted)) for _ in range(2)]
+        await step.sleep("nap", "50ms")
+        first.cancel()
+        value = await second
+        await step.sleep("park", "10ms")
+        return value + await step.do("x", slow)
+
+    assert run_to_end(sharing.start()).output == 2
+    assert ran == [1]
+
+
+def test_calls_that_share_a_finished_step_may_come_in_any_number() -> None:
+    @workflow(step_identity="name")
+    async def often(step: WorkflowStep) -> list[int]:
+        async def twice() -> int:
+            return await step.do("x", one) + await step.do("x", one)
+
+        await step.do("x", one)
+        return list(await asyncio.gather(twice(), twice(), step.do("x", one), twice()))
+
+    instance = run_to_end(often.start())
+    assert (instance.status, instance.output) == ("complete", [2, 2, 1, 2]), instance.error
+
+
+def test_a_step_kept_back_while_its_instance_runs_alone_starts_when_the_other_is_cancelled() -> None:
+    @workflow
+    async def alone(step: WorkflowStep) -> int:
+        first = asyncio.ensure_future(step.do("first", asyncio.sleep, 30))
+        second = asyncio.ensure_future(step.do("second", one))
+        await step.sleep("nap", "100ms")
+        first.cancel()
+        return await second
+
+    instance = alone.start()
+    Instance.objects.filter(key=instance.key).update(isolated=True)
+    assert run_to_end(instance).output == 1
+
+
+def test_a_signal_that_overtakes_the_answer_about_events_is_looked_into_too() -> None:
+    @workflow
+    async def waits(step: WorkflowStep) -> Any:
+        return (await step.wait_for_event("go", timeout=None)).payload
+
+    desk = Desk()
+    cycle = cycle_of(waits, desk)
+    parking = take(cycle)
+    cycle.written("running", 1, leave=parking.leave, has_left=False)
+    cycle.on_signals("running", 2)
+    cycle.on_events([], 1, NOW_US)
+    cycle.advance()
+    assert (desk.asked_events, cycle.writes.leave) == (2, None)
+    cycle.on_events([event(1, "go")], 2, NOW_US)
+    cycle.advance()
+    assert cycle.writes.consumed.keys() == {1}
+
+
+def test_an_unfinished_step_that_the_replay_cancels_before_it_begins_is_recorded_so() -> None:
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        loser = asyncio.ensure_future(step.do("loser", str))
+        await step.do("winner", str)
+        loser.cancel()
+        await step.wait_for_event("go", timeout=None)
+
+    desk = Desk()
+    before = cycle_of(race, desk)
+    answer(before, take(before))
+    end_body(before, desk, "winner")
+    steps = {record.name: record for record in before.history.steps.values()}
+    lost = desk.bodies["loser"][1]
+    # The worker died after it had written the winner, before it wrote that the loser is cancelled.
+    steps["loser"].status, steps["loser"].finished_us = "running", None
+    lost.status = "running"
+    before.history.running = {lost.step_seq: lost}
+    before.history.steps = {k: v for k, v in before.history.steps.items() if v.name in ("winner", "loser")}
+    again = Cycle(desk, race, before.claimed, before.history)
+    again.begin()
+    again.advance()
+    assert (steps["loser"].status, lost.status) == ("cancelled", "lost")
+    assert again.writes.steps.keys() >= {steps["loser"].seq}
+
+
+def test_a_deadline_that_was_due_stays_due_after_a_slow_answer() -> None:
+    clock = DatabaseClock()
+    clock.set(NOW_US, sent_ns=time.monotonic_ns(), received_ns=time.monotonic_ns())
+    due_us = clock.due_us()
+    clock.set(NOW_US, sent_ns=time.monotonic_ns(), received_ns=time.monotonic_ns() + 50_000_000)
+    assert clock.due_us() >= due_us
+
+
+async def test_a_body_that_is_cancelled_before_its_first_turn_lets_go() -> None:
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await step.do("body", asyncio.sleep, 30)
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    bodies = Bodies(asyncio.get_running_loop(), desk.now_us)
+    desk.run_body = bodies.run  # type: ignore[method-assign]
+    answer(cycle, take(cycle))
+    (attempt,) = cycle.bodies.values()
+    bodies.cancel(cycle, attempt)
+    await asyncio.sleep(0.01)
+    assert cycle.bodies == {}
+    bodies.stop()
+
+
+def test_an_async_generator_that_a_handler_leaves_is_closed_by_its_handler() -> None:
+    @workflow
+    async def reads(step: WorkflowStep) -> str:
+        async def pages() -> AsyncIterator[int]:
+            try:
+                for page in range(3):
+                    yield page
+            finally:
+                await step.do("close", one)
+
+        async for _ in pages():
+            await step.sleep("nap", "20ms")
+            break
+        await step.sleep("park", "20ms")
+        return "read"
+
+    instance = run_to_end(reads.start())
+    assert instance.output == "read"
+    assert set(Step.objects.values_list("name", "status")) == {
+        ("nap", "complete"),
+        ("close", "complete"),
+        ("park", "complete"),
+    }
+
+
+def test_terminating_an_instance_cancels_its_body_also_while_the_shift_ends() -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    @workflow
+    async def long(step: WorkflowStep) -> None:
+        async def body() -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(8)
+            except asyncio.CancelledError:
+                cancelled.set()
+
+        await step.do("body", body)
+
+    def work() -> None:
+        shift.run(slots=4, name="short", should_stop=lambda: False, max_seconds=0.5)
+
+    instance = long.start()
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(10)
+    time.sleep(1)
+    instance.terminate()
+    assert cancelled.wait(4)
+    thread.join(20)
