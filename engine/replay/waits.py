@@ -72,7 +72,9 @@ def expire(cycle: Cycle, operation: WaitOperation) -> None:
         cycle.read_events()
         return
     del cycle.waits[record.seq]
-    timeout = timedelta(microseconds=deadline - record.started_us)
+    # The call's own, where it still has one: a pause has moved the deadline.
+    length_us = deadline - record.started_us if operation.timeout_us is None else operation.timeout_us
+    timeout = timedelta(microseconds=length_us)
     types = record.event_types[0] if len(record.event_types) == 1 else record.event_types
     error = EventTimeoutError(record.name, types, timeout)
     cycle.conclude(operation, error=outcomes.error_json(error, step=record.name))

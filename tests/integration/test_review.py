@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engine import WorkflowStep, workflow
+from engine.errors import EventTimeoutError
 from engine.models import Instance, Step
 from engine.replay.cycle import Cycle
 from engine.worker import shift
@@ -110,6 +111,27 @@ def test_a_signal_that_overtakes_the_answer_about_events_is_looked_into_too() ->
     cycle.on_events([event(1, "go")], 2, NOW_US)
     cycle.advance()
     assert cycle.writes.consumed.keys() == {1}
+
+
+def test_a_wait_that_timed_out_after_a_pause_says_its_own_timeout() -> None:
+    @workflow
+    async def waits(step: WorkflowStep) -> float:
+        try:
+            await step.wait_for_event("go", timeout="1s")
+        except EventTimeoutError as error:
+            return error.timeout
+        return 0
+
+    desk = Desk()
+    before = cycle_of(waits, desk)
+    answer(before, take(before))
+    (record,) = before.history.steps.values()
+    desk.time_us = before.history.as_of_us = record.wake_us = NOW_US + 60_000_000
+    again = Cycle(desk, waits, before.claimed, before.history)
+    again.begin()
+    again.advance()
+    assert again.writes.leave is not None
+    assert again.writes.leave.output == "1.0"
 
 
 def test_an_unfinished_step_that_the_replay_cancels_before_it_begins_is_recorded_so() -> None:
