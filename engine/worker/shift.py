@@ -42,6 +42,7 @@ LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
 LIGHT_SECONDS = 0.02  # after so long in async bodies only, an instance takes no slot
 LIGHT_FACTOR = 8  # instances that a shift holds at most, in slots
+ASK_AGAIN_SECONDS = 0.5
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
@@ -367,7 +368,9 @@ class Shift:
         try:
             events, as_of_us = await self._reader.events(cycle.claimed.key)
         except psycopg.Error:
-            return  # the claims' connection is gone, and with it this shift
+            # The claims' connection is gone, and with it this shift. Or not: then only asking again lets the cycle park.
+            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_events, cycle)
+            return
         cycle.on_events(events, signals, as_of_us)
 
     def drive(self, cycle: Cycle) -> None:
