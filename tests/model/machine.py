@@ -17,6 +17,7 @@ from engine.events import send_event
 from engine.models import Instance
 from engine.registry import Workflow
 from engine.replay.outcomes import micros
+from engine.worker import sql
 from engine.worker.connect import SESSION as WORKER_SESSION
 from engine.worker.connect import parameters
 from engine.worker.shift import Isolates
@@ -288,11 +289,18 @@ class Protocol(RuleBasedStateMachine):
         """Tell a worker to stop; it comes back, as another shift of the same process would."""
         self._worker(worker).drain_away()
 
-    @rule(worker=indexes)
+    @rule(worker=indexes, what=st.sampled_from(["records", "flush", "reading"]))
     @guarded
-    def refuse(self, worker: int) -> None:
-        """Let the database refuse the next flush of a worker, whatever it says."""
-        self._worker(worker).connection.refusal = psycopg.errors.UntranslatableCharacter("not storable")
+    def refuse(self, worker: int, what: str) -> None:
+        """Let the database refuse what a worker writes next, or cancel its next flush or its next look for events."""
+        statement, error = {
+            "records": (sql.FLUSH, psycopg.errors.UntranslatableCharacter("not storable")),
+            "flush": (sql.FLUSH, psycopg.errors.QueryCanceled("by somebody")),
+            "reading": (sql.BUFFERED_EVENTS, psycopg.errors.QueryCanceled("by somebody")),
+        }[what]
+        one = self._worker(worker)
+        if what != "reading" or one.is_reading_events:
+            one.connection.refusals[statement] = error
 
     @rule(slow=indexes, quick=indexes, count=counts, works=st.booleans())
     @guarded
@@ -332,7 +340,7 @@ class Protocol(RuleBasedStateMachine):
 
     def _let_all_finish(self) -> None:
         for worker in self.workers:
-            worker.connection.refusal = None
+            worker.connection.refusals.clear()
         for _ in range(ROUNDS):
             still_open = list(Instance.objects.open())
             if not still_open:

@@ -92,8 +92,13 @@ class Teller:
     def drain(self, worker: int = 0) -> None:
         self._do(self.machine.drain, worker=worker)
 
-    def refuse(self, worker: int = 0) -> None:
-        self._do(self.machine.refuse, worker=worker)
+    def refuse(self, what: str = "records", worker: int = 0) -> None:
+        self._do(self.machine.refuse, worker=worker, what=what)
+
+    def until_reading(self, worker: int = 0) -> None:
+        """Let the worker go on until it is about to look for events."""
+        while not self.machine.workers[worker].is_reading_events:
+            self._do(self.machine.step, worker=worker, count=1, choice=0)
 
     def end(self) -> None:
         """Let faults stop, and everything finish."""
@@ -445,5 +450,27 @@ def database_refuses_what_comes_after_a_loss(t: Teller) -> None:
     t.settle()
     t.kill()
     t.until_flush(1)
-    t.refuse(1)
+    t.refuse(worker=1)
     t.finish(1)
+
+
+@tale
+def flush_is_cancelled(t: Teller) -> None:
+    t.start(["both", A, B])
+    t.settle()
+    t.end_body("a")
+    t.until_flush()
+    t.refuse("flush")
+    t.end_body("b")
+    t.finish()
+
+
+@tale
+def look_for_events_is_cancelled(t: Teller) -> None:
+    t.start(["both", RED, A])
+    t.settle()
+    t.send()
+    t.look()
+    t.until_reading()
+    t.refuse("reading")
+    t.finish()

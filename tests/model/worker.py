@@ -103,7 +103,7 @@ class HandConnection:
         self._shift = shift
         self._real = real
         self.closed = False
-        self.refusal: psycopg.Error | None = None
+        self.refusals: dict[str, psycopg.Error] = {}  # by the statement that is refused once
         self.to_send: list[str] = []
 
     async def execute(
@@ -114,10 +114,7 @@ class HandConnection:
         self.to_send.remove(statement)
         if self.closed:
             raise Gone
-        if statement is sql.FLUSH and self.refusal is not None:
-            refusal, self.refusal = self.refusal, None
-            self._shift.witness.refused(parameters)
-            raise refusal
+        self._maybe_refuse(statement, parameters)
         self._shift.witness.before(self._shift, statement, parameters)
         rows = self._send(statement, parameters)
         self._shift.witness.after(self._shift, statement, parameters, rows)
@@ -125,6 +122,14 @@ class HandConnection:
         if self.closed:
             raise Gone
         return HandCursor(rows)
+
+    def _maybe_refuse(self, statement: str, parameters: Any) -> None:
+        refusal = self.refusals.pop(statement, None)
+        if refusal is None:
+            return
+        if statement is sql.FLUSH and isinstance(refusal, psycopg.DataError):
+            self._shift.witness.refused(parameters)
+        raise refusal
 
     def _send(self, statement: str, parameters: Any) -> list[Any]:
         try:
@@ -188,6 +193,12 @@ class HandShift(Shift):
     @property
     def is_quiet(self) -> bool:
         return not self.loop.waiting
+
+    @property
+    def is_reading_events(self) -> bool:
+        """Tell whether the next statement is to look for the events of one instance, not part of a claim."""
+        is_claiming = self._main is not None and not self._main.done()
+        return not is_claiming and sql.BUFFERED_EVENTS in self.connection.to_send
 
     def step(self, choice: int = 0) -> None:
         if self.loop.waiting:
