@@ -368,7 +368,7 @@ class Shift:
         try:
             events, as_of_us = await self._reader.events(cycle.claimed.key)
         except psycopg.Error:
-            # The claims' connection is gone, and with it this shift. Or not: then only asking again lets the cycle park.
+            # The claims' connection is gone, and with it this shift. Or not: then the cycle parks only if asked again.
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_events, cycle)
             return
         cycle.on_events(events, signals, as_of_us)
