@@ -165,8 +165,8 @@ def _attempts(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Attemp
 
 def _still_open(instance: Instance) -> list[why.OpenStep]:
     """Read the steps that have not ended, also where the page shows others."""
-    attempts = queries.last_attempts([instance])
     steps = queries.open_steps([instance])[instance.key]
+    attempts = queries.last_attempts(steps)
     return [open_step(step, attempts.get((instance.key, step.seq))) for step in steps]
 
 

@@ -275,21 +275,11 @@ def open_steps(instances: Sequence[Instance]) -> dict[int, list[Step]]:
     return found
 
 
-def last_attempts(instances: Sequence[Instance]) -> dict[tuple[int, int], Attempt]:
-    """Find the latest attempt of each open step: who runs it, or why it failed."""
-    live = [instance.key for instance in instances if not instance.is_finished]
-    attempts = Attempt.objects.filter(
-        instance_id__in=live, generation=F("instance__generation"), phase="do"
-    ).extra(
-        where=[
-            (
-                "EXISTS (SELECT 1 FROM engine_step s WHERE s.instance_id = engine_attempt.instance_id"
-                " AND s.generation = engine_attempt.generation AND s.seq = engine_attempt.step_seq"
-                " AND s.status IN ('running', 'waiting') AND s.attempts = engine_attempt.number)"
-            )
-        ]
-    )
-    return {(attempt.instance_id, attempt.step_seq): attempt for attempt in attempts[:2_000]}
+def last_attempts(steps: Iterable[Step]) -> dict[tuple[int, int], Attempt]:
+    """Find the latest attempt of each of these steps: who runs it, or why it failed."""
+    wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in steps if one.attempts]
+    attempts = Attempt.objects.filter(pk__in=wanted[:500]) if wanted else ()
+    return {(attempt.instance_id, attempt.step_seq): attempt for attempt in attempts}
 
 
 def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:

@@ -34,7 +34,7 @@ class Row:
 def rows_of(instances: Sequence[Instance]) -> list[Row]:
     """Make the lines of a page with four queries, however long it is."""
     steps = queries.open_steps(instances)
-    attempts = queries.last_attempts(instances)
+    attempts = queries.last_attempts(step for found in steps.values() for step in found)
     servers = queries.servers_of({instance.workflow for instance in instances})
     deeds = last_deeds(instances)
     now = queries.database_now()
