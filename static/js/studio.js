@@ -58,7 +58,7 @@
   function forget() {
     const note = $("#flash > .s-complete"), of = $("[data-tab-title]")?.dataset.tabTitle;
     if (note !== told) [told, toldAt, toldOf] = [note, Date.now(), of];
-    else if (note && of !== toldOf) setTimeout(() => note.remove(), Math.max(0, toldAt + READ_MS - Date.now()));
+    else if (note && of !== toldOf) setTimeout(() => note.isConnected && $("#flash").replaceChildren(), Math.max(0, toldAt + READ_MS - Date.now()));
   }
 
   // --- live: one socket, honest about its state ---------------------------------------------------------------
