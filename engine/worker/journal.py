@@ -100,7 +100,7 @@ class Journal:
                 leaving.abandon(cycle)
             else:
                 _, status, signals, has_left = answer
-                _tell(cycle, writes, status, signals, has_left=has_left)
+                tell(cycle, writes, status, signals, has_left=has_left)
                 written.append(cycle)
         self._on_written(written)
 
@@ -136,11 +136,15 @@ class Journal:
         asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
 
 
-def _tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: bool) -> None:
+def tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: bool) -> None:
+    """Tell a cycle what became of its writes, and what its row said."""
     left_out = status == InstanceStatus.WAITING_FOR_PAUSE
     for seq, record in writes.steps.items():
         if not (left_out and seq in writes.starts):
             record.is_recorded = True
     for then in writes.then:
         then(left_out)
+    if left_out and writes.starts:
+        # Also if the pause is over by now, and no news any more: only a replay begins what was left out.
+        leaving.freeze(cycle, InstanceStatus.QUEUED)
     cycle.written(status, signals, leave=writes.leave, has_left=has_left)

@@ -17,6 +17,7 @@ from engine.replay.host import Claimed, Phase
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Writes
 from engine.serialization import Stored
+from engine.worker import journal
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 
@@ -171,3 +172,22 @@ def test_an_event_whose_consumption_is_on_its_way_is_not_taken_twice() -> None:
     end_body(cycle, desk, "body")
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '["1","2"]'
+
+
+def test_a_start_that_was_left_out_is_begun_again_also_when_the_pause_is_over_by_then() -> None:
+    """The answer that tells of it comes after the news that the pause was withdrawn, which then is no news."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await step.do("a", str)
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    on_its_way = take(cycle)
+    cycle.on_signals("running", 2)  # paused and resumed
+    cycle.on_events([], 2, desk.time_us)
+    journal.tell(cycle, on_its_way, "waiting_for_pause", 1, has_left=False)
+    cycle.advance()
+    leave = cycle.writes.leave
+    assert leave is not None
+    assert (leave.status, leave.signals) == ("queued", None)
