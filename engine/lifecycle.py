@@ -79,7 +79,7 @@ def _pause(row: Instance) -> InstanceStatus:
 def _resume(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.WAITING_FOR_PAUSE:
         return _update(row, InstanceStatus.RUNNING)
-    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None)
+    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None, error=None)
     _shift_wake_ups(row)
     notify.wake()
     return after

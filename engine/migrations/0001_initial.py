@@ -72,6 +72,12 @@ class Migration(migrations.Migration):
                 ("output", engine.models.fields.JsonField(null=True)),
                 ("error", engine.models.fields.JsonField(null=True)),
                 (
+                    "unreached",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), db_default=[], default=list, size=None
+                    ),
+                ),
+                (
                     "tags",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(max_length=100), db_default=[], default=list, size=None

@@ -49,6 +49,8 @@ class Instance(models.Model):
     params = JsonField()
     output = JsonField(null=True)
     error = JsonField(null=True)
+    # Steps that the code which ended the instance no longer reached, by their `seq`.
+    unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
     tags = ArrayField(models.CharField(max_length=100), default=list, db_default=[])
     started_by = models.CharField(max_length=150, default="", db_default="", blank=True)
     code = models.CharField(max_length=64, default="", db_default="", blank=True)

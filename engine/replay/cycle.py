@@ -301,6 +301,12 @@ class Cycle:
         self.forced = self.forced or ending
 
     @property
+    def is_decided(self) -> bool:
+        """Tell whether the handler itself came to its end, and was not cut short."""
+        has_returned = self.main is not None and self.main.done() and not self.main.cancelled()
+        return self.forced is None and (self.decided is not None or has_returned)
+
+    @property
     def is_driving(self) -> bool:
         return self.phase is Phase.DRIVING
 

@@ -101,7 +101,14 @@ def write_end(cycle: Cycle, ending: Ending) -> None:
             attempts.close_lost(cycle, record)
             cycle.cancel_record(record)
     cycle.open.clear()
-    leave(cycle, Leave(ending.status, output=ending.output, error=ending.error))
+    unreached = _unreached(cycle) if cycle.is_decided else ()
+    leave(cycle, Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached))
+
+
+def _unreached(cycle: Cycle) -> tuple[int, ...]:
+    """List what is recorded and was not called for any more: the code has changed since."""
+    steps = cycle.history.steps.items()
+    return tuple(record.seq for identity, record in steps if record.seq and identity not in cycle.entered)
 
 
 def abandon(cycle: Cycle) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from engine import identity
-from engine.durations import parse_duration
+from engine.durations import MAX_DURATION, parse_duration
 from engine.error_record import cut
 from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
 from engine.identity import check_event_type, check_step_name
@@ -169,7 +169,7 @@ class WorkflowStep:
 
     def sleep_until(self, name: str, when: datetime) -> Coroutine[Any, Any, None]:
         """Park until a moment (an aware datetime). A moment in the past returns at once."""
-        return self._sleep("sleep_until", name, None, _check_moment(when))
+        return self._sleep("sleep_until", name, None, _check_moment(when, self.now()))
 
     def _sleep(self, operation: str, name: str, duration_us: int | None, until_us: int | None) -> Awaited:
         cycle = self._enter(operation, name)
@@ -281,12 +281,16 @@ def _check_percent(percent: object) -> None:
         raise StepConfigError("percent", percent, rule, what="argument of step.progress")
 
 
-def _check_moment(when: object) -> int:
+def _check_moment(when: object, now: datetime) -> int:
     what = "argument of step.sleep_until"
     if not isinstance(when, datetime):
         raise StepConfigError("when", when, "It must be a datetime.", what=what)
     if when.tzinfo is None:
         raise StepConfigError("when", when, "It must say its time zone: use an aware datetime.", what=what)
+    if when - now > MAX_DURATION:
+        raise StepConfigError(
+            "when", when, f"It must come within 365 days of step.now(), {now:%Y-%m-%d %H:%M} UTC.", what=what
+        )
     us = outcomes.micros(when)
     if not us >= 0 or when.year >= 9999:
         raise StepConfigError("when", when, "It must lie between the years 1970 and 9998.", what=what)

@@ -23,6 +23,7 @@ class Leave:
     output: str | None = None
     error: str | None = None
     insists: bool = False
+    unreached: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -26,10 +26,10 @@ from engine.worker.rows import Batch
 
 log = logging.getLogger("engine.journal")
 
-# What the server says of the data, not of itself: it would say it again.
-REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+# Classes of SQLSTATE that tell of the server's state, not of the data: conflicts, resources, locks, operators, files.
+PASSING = ("40", "53", "55", "57", "58")
 RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
-BATCH_BYTES = 8 * 1024 * 1024
+BATCH_BYTES = 8 * 1024 * 1024  # of outputs in one statement; PostgreSQL would take a gigabyte
 
 
 class Journal:
@@ -52,8 +52,6 @@ class Journal:
         self._on_written = on_written
         self._waiting: dict[int, Cycle] = {}
         self._wanted = asyncio.Event()
-        self.flushes = 0
-        self.idle = True
 
     def flush(self, cycle: Cycle) -> None:
         """Write the cycle's records with the next flush; one that has left has nothing to say any more."""
@@ -71,25 +69,22 @@ class Journal:
             self._waiting.clear()
             for cycle, _ in batch:
                 cycle.writes = Writes()
-            if batch:
-                self.idle = False
-                await self._write(batch)
-                self.idle = True
+            for part in _parts(batch):
+                await self._write(part)
 
     async def _write(self, batch: list[tuple[Cycle, Writes]]) -> None:
         try:
             answers = await self._execute(batch)
-        except REFUSED as error:
-            await self._split(batch, error)
-            return
-        except psycopg.OperationalError as error:
+        except (psycopg.Error, UnicodeError) as error:
             if self._connection.closed:
                 raise
-            log.warning("a flush failed and is tried again: %s", error)
-            for cycle, writes in batch:
-                self._again(cycle, writes)
+            if _is_passing(error):
+                log.warning("a flush failed and is tried again: %s", error)
+                for cycle, writes in batch:
+                    self._again(cycle, writes)
+            else:
+                await self._split(batch, error)
             return
-        self.flushes += 1
         written = []
         for cycle, writes in batch:
             answer = answers.get(cycle.claimed.key)
@@ -116,7 +111,7 @@ class Journal:
             self._clock.set(now_us, sent_ns=sent, received_ns=received)
         return {key: (is_ours, status, signals, left) for key, is_ours, status, signals, left, _ in found}
 
-    async def _split(self, batch: list[tuple[Cycle, Writes]], error: psycopg.Error) -> None:
+    async def _split(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """Find the record that the database refuses: its instance fails, the others are written."""
         if len(batch) > 1:
             middle = len(batch) // 2
@@ -134,6 +129,26 @@ class Journal:
         writes.absorb(cycle.writes)
         cycle.writes = writes
         asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _is_passing(error: Exception) -> bool:
+    """Tell whether the same records may be written later: not if the server speaks of them."""
+    state = error.sqlstate if isinstance(error, psycopg.Error) else ""
+    return state is None or state[:2] in PASSING
+
+
+def _parts(batch: list[tuple[Cycle, Writes]]) -> Iterator[list[tuple[Cycle, Writes]]]:
+    """Cut a batch where its outputs grow large."""
+    part, size = list[tuple[Cycle, Writes]](), 0
+    for cycle, writes in batch:
+        own = sum(len(record.output or "") for record in writes.steps.values())
+        if part and size + own > BATCH_BYTES:
+            yield part
+            part, size = [], 0
+        part.append((cycle, writes))
+        size += own
+    if part:
+        yield part
 
 
 def tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: bool) -> None:

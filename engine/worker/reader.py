@@ -35,10 +35,12 @@ class Reader:
         [(now_us,)] = await self._fetch(sql.NOW)
         self._clock.set(now_us, sent_ns=sent, received_ns=time.monotonic_ns())
 
-    async def reap(self) -> int:
-        """Take back what dead or expired owners held; return how many."""
+    async def reap(self) -> list[int]:
+        """Take back what dead or expired owners held; return the keys."""
         async with self._lock:
-            return len(await self._fetch(sql.REAP, {"lease": self._lease, "alive": taken_here()}))
+            return [
+                key for (key,) in await self._fetch(sql.REAP, {"lease": self._lease, "alive": taken_here()})
+            ]
 
     async def claim(
         self, workflows: list[str], limit: int, *, isolated: bool

@@ -116,6 +116,7 @@ class Batch:
                         "output": leave.output,
                         "error": leave.error,
                         "insists": leave.insists,
+                        "unreached": leave.unreached,
                     }
                 )
             )

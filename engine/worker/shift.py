@@ -38,6 +38,7 @@ log = logging.getLogger("engine.shift")
 
 SWEEP_SECONDS = 5.0
 GRACE_SECONDS = 10.0
+DRAIN_SECONDS = 60.0  # for a shift that ends of age
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
 LIGHT_SECONDS = 0.02  # after so long in async bodies only, an instance takes no slot
@@ -125,7 +126,7 @@ class Shift:
         self._slices = Slices()
         self._bodies = Bodies(self._loop, self.now_us)
         self._cycles: dict[int, Cycle] = {}
-        self._poked: set[int] = set()
+        self._poked: set[Cycle] = set()
         self._alarms: dict[int, asyncio.TimerHandle] = {}
         self._isolating: Cycle | None = None
         self._woken = asyncio.Event()
@@ -180,6 +181,12 @@ class Shift:
         await self._seat.leave()
 
     async def _claim_and_wait(self) -> None:
+        while not await self._claim_for_a_while():
+            # What is held runs too long to wait for; others must not.
+            self._ends_at = time.monotonic() + DRAIN_SECONDS
+
+    async def _claim_for_a_while(self) -> bool:
+        """Claim until the shift has to end; tell whether it has, holding nothing."""
         busy_at = time.monotonic()
         while not self._must_end():
             self._woken.clear()
@@ -191,13 +198,13 @@ class Shift:
             if claimed or self._cycles:
                 busy_at = time.monotonic()
             elif time.monotonic() - busy_at > self._idle_seconds:
-                return
+                return True
             if not claimed:
                 await self._wait()
-        await self._drain()
+        return await self._drain()
 
     def _must_end(self) -> bool:
-        return self._should_stop() or time.monotonic() > self._ends_at or self._bodies.threads.all_stuck
+        return self._is_urgent() or time.monotonic() > self._ends_at
 
     async def _wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
@@ -219,7 +226,9 @@ class Shift:
         self._sweep_at = time.monotonic() + SWEEP_SECONDS
         self._signalled = bool(self._cycles)
         self._wants_isolated = self._isolates is not Isolates.NEVER
-        if await self._reader.reap():
+        reaped = await self._reader.reap()
+        if reaped:
+            self._changes.add(reaped)
             self._woken.set()
 
     async def _claim(self) -> int:
@@ -273,21 +282,29 @@ class Shift:
             else:
                 cycle.on_signals(status, signals)
 
-    async def _drain(self) -> None:
-        """Claim no more: let bodies end and be recorded, then give everything back."""
+    async def _drain(self) -> bool:
+        """Claim no more: let bodies end and be recorded, then give everything back. Told to stop, insist on it.
+
+        Where nothing but its age ends the shift, bodies that take long are left alone: tell whether any was.
+        """
         for cycle in list(self._cycles.values()):
             leaving.freeze(cycle, InstanceStatus.QUEUED)
-        grace = GRACE_SECONDS if self._should_stop() else float("inf")
-        await self._until_empty(grace)
+        await self._until_empty(GRACE_SECONDS if self._is_urgent() else DRAIN_SECONDS)
+        if not self._cycles or not self._is_urgent():
+            return not self._cycles
         for cycle in list(self._cycles.values()):
             leaving.give_back(cycle)
         await self._until_empty(LAST_WRITES_SECONDS)
+        return True
+
+    def _is_urgent(self) -> bool:
+        # Bodies that wait for a thread wait in vain once every thread is stuck.
+        return self._should_stop() or self._bodies.threads.all_stuck
 
     async def _until_empty(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while self._cycles and time.monotonic() < ends_at:
-            # Bodies that wait for a thread wait in vain once every thread is stuck.
-            if self._should_stop() or self._bodies.threads.all_stuck:
+            if self._is_urgent():
                 ends_at = min(ends_at, time.monotonic() + GRACE_SECONDS)
             if self._signalled:
                 await self._look_for_signals()  # a body that outlives its instance must not hold up the rest
@@ -323,12 +340,12 @@ class Shift:
         return self._clock.due_us()
 
     def poke(self, cycle: Cycle) -> None:
-        if cycle.claimed.key not in self._poked:
-            self._poked.add(cycle.claimed.key)
+        if cycle not in self._poked:
+            self._poked.add(cycle)
             self._loop.call_soon(self._advance, cycle)
 
     def _advance(self, cycle: Cycle) -> None:
-        self._poked.discard(cycle.claimed.key)
+        self._poked.discard(cycle)
         if cycle.phase is Phase.LEFT:
             return
         try:

@@ -215,11 +215,11 @@ FLUSH = f"""
         UPDATE engine_instance i SET
             owner = NULL, isolated = false, status = becomes.status, waiting_for = l.waiting_for,
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp() ELSE {_at("l.wake_us")} END,
-            output = l.output::json, error = l.error::json,
+            output = l.output::json, error = l.error::json, unreached = coalesce(l.unreached, '{{}}'),
             paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
             finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
-            signals bigint, output text, error text, insists bool)
+            signals bigint, output text, error text, insists bool, unreached int[])
         JOIN ours o ON o.key = l.key
         CROSS JOIN LATERAL (
             SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused' ELSE l.status END AS status
