@@ -21,7 +21,7 @@ from engine.errors import (
     StepError,
 )
 from engine.replay.history import EventRecord, StepRecord
-from engine.serialization import JSON, decode, encode
+from engine.serialization import JSON, encode
 from engine.states import InstanceStatus, StepKind
 
 if TYPE_CHECKING:
@@ -190,6 +190,3 @@ def _shown(value: object) -> str:
         return str(value)
     except Exception:  # noqa: BLE001 - a user's __str__
         return f"(a {type(value).__qualname__})"
-
-
-__all__ = ["Ending", "decode", "moment"]

@@ -61,9 +61,6 @@ class Bodies:
         self._turn = 0
         self._running: dict[tuple[int, int, int], Running] = {}
 
-    def __len__(self) -> int:
-        return len(self._running)
-
     def stop(self) -> None:
         """Let idle threads end, and the connections of all of them with them; wait for none."""
         self.threads.stop()
