@@ -12,7 +12,8 @@ from tests.model.story import declare
 def protocol(engine_db: None, own_registry: None) -> Iterator[type[Protocol]]:
     """The machine, on the test's database."""
     database = Database()
-    Protocol.database, Protocol.workflow = database, declare()
+    Protocol.database = database
+    Protocol.story, Protocol.hurried = declare()
     try:
         yield Protocol
     finally:

@@ -100,7 +100,8 @@ class Protocol(RuleBasedStateMachine):
     """
 
     database: ClassVar[Database]
-    workflow: ClassVar[Workflow[Any, Any]]
+    story: ClassVar[Workflow[Any, Any]]
+    hurried: ClassVar[Workflow[Any, Any]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,16 +130,16 @@ class Protocol(RuleBasedStateMachine):
     @initialize(program=programs)
     @guarded
     def begin(self, program: list[Any]) -> None:
-        self._start(program)
+        self._start(self.story, program)
 
     @precondition(lambda self: len(self.oracle.instances) < INSTANCES)
-    @rule(program=programs)
+    @rule(program=programs, is_hurried=st.booleans())
     @guarded
-    def start(self, program: list[Any]) -> None:
-        self._start(program)
+    def start(self, program: list[Any], is_hurried: bool) -> None:
+        self._start(self.hurried if is_hurried else self.story, program)
 
-    def _start(self, program: list[Any]) -> None:
-        instance = self.workflow.start(program, by="ann")
+    def _start(self, workflow: Workflow[Any, Any], program: list[Any]) -> None:
+        instance = workflow.start(program, by="ann")
         self.oracle.instances[instance.key] = Promises()
 
     @rule(index=indexes, type=types, twice=st.booleans())
@@ -368,7 +369,8 @@ class Protocol(RuleBasedStateMachine):
         self.oracle.check_the_end()
         self._look_at_sleeps()
         for instance in Instance.objects.filter(status="complete"):
-            replay(self.oracle, self.workflow, instance.key, self.clock.us)
+            declared = self.story if instance.workflow == "story" else self.hurried
+            replay(self.oracle, declared, instance.key, self.clock.us)
 
     def _look_at_sleeps(self) -> None:
         """No sleep and no time-out of a wait came early, time paused left aside."""

@@ -163,12 +163,18 @@ class Oracle:
     def _check_status(self, key: int, status: str) -> None:
         promises = self.instances[key]
         if status == "errored" and not promises.may_fail:
-            [(error,)] = self.rows("SELECT error::text FROM engine_instance WHERE key = %s", (key,))
-            raise Broken(f"{key} has failed: {error}")
+            self._check_deadline(key)
         if status not in FINAL and promises.is_paused != (status in PAUSING):
             raise Broken(f"{key} is {status}, and {'' if promises.is_paused else 'not '}paused by its people")
         if status in FINAL and promises.at_the_end is None:
             promises.at_the_end = self.snapshots([key])[key]
+
+    def _check_deadline(self, key: int) -> None:
+        """Nothing else makes an instance fail."""
+        query = "SELECT error::text, finished_at >= deadline_at FROM engine_instance WHERE key = %s"
+        [(error, is_late)] = self.rows(query, (key,))
+        if json.loads(error)["type"] != "WorkflowTimeoutError" or not is_late:
+            raise Broken(f"{key} has failed: {error}")
 
     def check_the_end(self) -> None:
         """Look at what must be true of everything that has finished."""

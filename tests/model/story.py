@@ -11,12 +11,18 @@ from engine.registry import Workflow
 Op = list[Any]
 
 
-def declare() -> Workflow[Any, Any]:
-    @workflow("story", timeout=None)
+def declare() -> tuple[Workflow[Any, Any], Workflow[Any, Any]]:
+    """Return one that may take its time, and one that may not."""
+
+    @workflow("story")
     async def story(step: WorkflowStep, params: list[Any]) -> list[Any]:
         return [await perform(step, op) for op in params]
 
-    return story
+    @workflow("hurried", timeout=30)
+    async def hurried(step: WorkflowStep, params: list[Any]) -> list[Any]:
+        return [await perform(step, op) for op in params]
+
+    return story, hurried
 
 
 def body(given: Any) -> str:

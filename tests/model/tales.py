@@ -15,6 +15,10 @@ NAP = ["sleep", 40]
 TALES: dict[str, Callable[[Teller], None]] = {}
 
 
+class Untold(Exception):
+    """The tale cannot go on as it is told; that breaks no promise."""
+
+
 class Teller:
     """Applies rules to a simulation. Worker 0 is the one in trouble, 1 another, 2 the one for lone instances."""
 
@@ -25,7 +29,12 @@ class Teller:
         self._do(self.machine.begin, program=list(program))
 
     def another(self, *program: Any) -> None:
-        self._do(self.machine.start, program=list(program))
+        self._do(self.machine.start, program=list(program), is_hurried=False)
+
+    def start_hurried(self, *program: Any) -> None:
+        """Start one whose time is up after 30 seconds, beside one that ends at once."""
+        self._do(self.machine.begin, program=[["progress", "done"]])
+        self._do(self.machine.start, program=list(program), is_hurried=True)
 
     def send(self, type: str = "red") -> None:
         self._do(self.machine.send, index=0, type=type, twice=False)
@@ -70,7 +79,7 @@ class Teller:
             if sql.FLUSH in one.connection.to_send:
                 return
             self._do(self.machine.step, worker=worker, count=1, choice=0)
-        raise AssertionError("there is nothing to flush")
+        raise Untold("there is nothing to flush")
 
     def all_but_flushes(self, worker: int = 0) -> None:
         """Let the worker do its other statements while a flush, which came first, is on its way."""
@@ -79,8 +88,10 @@ class Teller:
 
     def end_body(self, name: str, worker: int = 0) -> None:
         one = self.machine.workers[worker]
-        [body] = [body for body in one.bodies if body.operation.record.name == name]
-        self._do(self.machine._end, one, body)
+        running = [body for body in one.bodies if body.operation.record.name == name]
+        if not running:
+            raise Untold(f"no body of {name} runs in worker {worker}")
+        self._do(self.machine._end, one, running[0])
 
     def wait(self, seconds: int) -> None:
         self._do(self.machine.time_passes, seconds=seconds)
@@ -97,12 +108,25 @@ class Teller:
 
     def until_reading(self, worker: int = 0) -> None:
         """Let the worker go on until it is about to look for events."""
-        while not self.machine.workers[worker].is_reading_events:
+        one = self.machine.workers[worker]
+        while not one.is_reading_events:
+            if one.is_quiet:
+                raise Untold("there are no events to look for")
             self._do(self.machine.step, worker=worker, count=1, choice=0)
 
     def end(self) -> None:
         """Let faults stop, and everything finish."""
         self.machine.teardown()
+
+    def stop(self) -> None:
+        """Stop the workers, whatever state they are in."""
+        self.machine.is_broken = True
+        self.machine.teardown()
+
+    def fail_body(self, name: str, worker: int = 0) -> None:
+        one = self.machine.workers[worker]
+        [body] = [body for body in one.bodies if body.operation.record.name == name]
+        self._do(self.machine._end, one, body, ends_well=False)
 
     def _do(self, rule: Callable[..., None], /, *args: Any, **kwargs: Any) -> None:
         self.machine.is_broken = True
@@ -147,8 +171,7 @@ def worker_claims_again_what_it_lost_and_does_not_know_it(t: Teller) -> None:
     t.wait(31)
     t.sweep(2)
     t.settle()
-    first = t.machine.workers[0].bodies[0]
-    t._do(t.machine._end, t.machine.workers[0], first)
+    t.end_body("a")
     t.finish()
 
 
@@ -302,6 +325,25 @@ def body_ends_shortly_before_a_sleep(t: Teller) -> None:
     t.finish()
 
 
+@tale
+def time_is_up_while_a_body_runs(t: Teller) -> None:
+    t.start_hurried(["both", A, RED], B)
+    t.settle()
+    t.wait(31)
+    t.finish()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def time_is_up_while_nobody_has_the_instance(t: Teller) -> None:
+    t.start_hurried(["both", A, NAP], B)
+    t.settle()
+    t.kill()
+    t.wait(31)
+    t.sweep(1)
+
+
 # Pausing
 
 
@@ -319,8 +361,7 @@ def pause_comes_before_a_retry_is_recorded(t: Teller) -> None:
     t.start(A)
     t.settle()
     t.pause()
-    worker = t.machine.workers[0]
-    t._do(lambda: t.machine._end(worker, worker.bodies[0], ends_well=False))
+    t.fail_body("a")
     t.finish()
 
 

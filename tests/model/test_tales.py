@@ -11,5 +11,7 @@ def test_every_promise_is_kept_when(protocol: type[Protocol], name: str) -> None
     teller = Teller(protocol)
     try:
         TALES[name](teller)
-    finally:
         teller.end()
+    except BaseException:
+        teller.stop()
+        raise

@@ -276,12 +276,6 @@ class HandShift(Shift):
         super()._take(found)
         self.cycles_ever += [self._cycles[claimed.key] for claimed, _ in found]
 
-    def _advance(self, cycle: Cycle) -> None:
-        """Hide no defect: a real shift gives the instance up and goes on."""
-        self._poked.discard(cycle.claimed.key)
-        if cycle.phase.name != "LEFT":
-            cycle.advance()
-
 
 class NoChanges:
     def add(self, keys: Any) -> None:
