@@ -44,6 +44,7 @@ INVARIANTS = (
         WHERE owner IS NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
         """,
     ),
+    # New code may have dropped the wait: then the event lies there for nothing, and this tells of it.
     Invariant(
         "I7b",
         "nobody-waits-for-what-is-there",

@@ -33,8 +33,8 @@ class Answer:
 class Command(BaseCommand):
     help = (
         "Check what must always hold in the engine's tables. Reads only, in one REPEATABLE READ transaction, so it may "
-        "run beside live workers; each check reads a table or two once. For a million steps and as many attempts that takes "
-        "up to 4 seconds a check and 40 in all, on one core. "
+        "run beside live workers; each check reads a table or two once. For a million steps and as many attempts that "
+        "takes up to 4 seconds a check and 40 in all, on one core. "
         f"Exits with {VIOLATED} on a violation and {UNANSWERED} if a check took longer than --timeout."
     )
 
