@@ -10,7 +10,7 @@ START_US = 1_900_000_000_000_000
 TICK_US = 1_000
 
 # PostgreSQL's own clock, overridden: a function is looked for in the schemas of search_path in their order.
-SESSION = "SET search_path = sim, public, pg_catalog; SET lock_timeout = '100ms'; SET jit = off"
+SESSION = "SET search_path = sim, public, pg_catalog; SET jit = off"
 
 _TIME = "SELECT timestamptz ''epoch'' + last_value * interval ''1 microsecond'' FROM sim.us"
 _INSTALL = f"""

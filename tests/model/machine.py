@@ -49,6 +49,10 @@ counts = st.integers(min_value=1, max_value=6)
 types = st.sampled_from(["red", "blue"])
 
 
+# A worker's statement never waits for a row: everything here happens in one thread, so it would wait for ever.
+NO_WAITING = "SET lock_timeout = '100ms'"
+
+
 class Database:
     """The connections of a simulation, kept over its many runs."""
 
@@ -56,7 +60,7 @@ class Database:
         self._open: list[psycopg.Connection[Any]] = []
         self.checks = self.connect()
         self.clock = SimulatedClock(self.checks)
-        self.of_workers = [self.connect(WORKER_SESSION) for _ in range(WORKERS)]
+        self.of_workers = [self.connect(f"{WORKER_SESSION}; {NO_WAITING}") for _ in range(WORKERS)]
         with connection.cursor() as cursor:
             cursor.execute(clock.SESSION)
 
@@ -75,7 +79,7 @@ class Database:
 
     def close(self) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("RESET search_path; RESET lock_timeout; RESET jit; DROP SCHEMA sim CASCADE")
+            cursor.execute("RESET search_path; RESET jit; DROP SCHEMA sim CASCADE")
         for one in self._open:
             one.close()
 
