@@ -15,7 +15,7 @@ from engine.states import Action, allows
 from studio import payloads, queries, timeline, why
 from studio.rows import last_deeds, open_step, situation
 from studio.shown import shown
-from studio.steps import INLINE, Failure, Line, failure, lines_of, stretches_of
+from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
 
 STEPS_SHOWN = 200
 LOGS_SHOWN = 200
@@ -41,6 +41,7 @@ class Dossier:
     params: payloads.Payload
     output: payloads.Payload | None
     failure: Failure | None
+    origin: Origin | None
     wanted_events: tuple[str, ...]
 
     @property
@@ -133,6 +134,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         params=payloads.payload("params", instance.params_text or "null", instance.params_size),
         output=_output(instance),
         failure=failure(error),
+        origin=_origin(instance, error, lines),
         wanted_events=_wanted_events(still_open),
     )
 
@@ -178,6 +180,21 @@ def _output(instance: Any) -> payloads.Payload | None:
     if instance.status != "complete":
         return None
     return payloads.payload("output", instance.output_text or "null", instance.output_size)
+
+
+def _origin(instance: Instance, error: dict[str, Any] | None, lines: Sequence[Line]) -> Origin | None:
+    """Find the step that the instance failed at: its error tells the line that raised, the instance's the handler's.
+
+    An error names its step without the number of its call, so that of several the one with the same error counts.
+    """
+    if instance.status != "errored" or not error or not error.get("step"):
+        return None
+    rows = _of_generation(Step, instance).filter(name=error["step"], status="errored").defer("output")
+    for step in rows.order_by("-seq")[:STEPS_SHOWN]:
+        found = failure(step.error)
+        if found and (found.type, found.message) == (error.get("type"), error.get("message")):
+            return Origin(step, found, is_shown=any(line.step.seq == step.seq for line in lines))
+    return None
 
 
 def _event_payload(event: Event) -> payloads.Payload:

@@ -33,6 +33,21 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The step whose failure ended an instance."""
+
+    step: Step
+    failure: Failure
+    is_shown: bool
+
+    @property
+    def address(self) -> str:
+        """Where it stands: at its last attempt, on a page of earlier steps where this one does not have it."""
+        place = f"#s-{self.step.seq}" + (f"-a{self.step.attempts}" if self.step.attempts else "")
+        return place if self.is_shown else f"?upto={self.step.seq}{place}"
+
+
+@dataclass(frozen=True, slots=True)
 class Try:
     """One attempt, with the gap before it."""
 

@@ -77,6 +77,31 @@ def test_an_attempt_shows_worker_error_and_traceback_with_own_frames(operator: C
     assert re.search(r'<span class="lib">  File &quot;/srv/venv/lib/python3.11/site-packages/httpx', page)
 
 
+def test_the_error_of_an_instance_is_where_its_step_raised(operator: Client) -> None:
+    handlers = {"traceback": "StepError, as the handler got it", "step": "charge_card", "attempts": 1}
+    instance = factories.instance("errored", error={**factories.FAILURE, **handlers})
+    first = factories.step(instance, "charge_card", "errored")
+    factories.attempt(first, "errored")
+    other = factories.step(
+        instance, "charge_card", "errored", count=2, error={"type": "Other", "message": "x"}
+    )
+    factories.attempt(other, "errored")
+    page = page_of(operator, instance)
+    result = page[page.index('id="result"') :]
+    result = result[: result.index("</section>")]
+    assert '<a href="#s-1-a1">step 1 <code>charge_card</code>, attempt 1</a>' in result
+    assert "/srv/shop/provider.py" in result
+    assert "as the handler got it" not in page
+
+
+def test_the_error_links_to_its_step_on_the_page_that_has_it(operator: Client) -> None:
+    instance = factories.instance("errored")
+    factories.step(instance, "load")
+    factories.attempt(factories.step(instance, "charge_card", "errored"), "errored")
+    page = operator.get(f"{instance.get_absolute_url()}?upto=1").content.decode()
+    assert '<a href="?upto=2#s-2-a1">step 2' in page
+
+
 def test_attempts_that_died_with_a_worker_are_extra(operator: Client) -> None:
     instance = factories.instance("running")
     step = factories.step(instance, "reserve", "running", lost=1)
