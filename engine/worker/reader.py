@@ -47,6 +47,7 @@ class Reader:
     ) -> list[tuple[Claimed, History]]:
         """Claim up to `limit` due instances, with what is recorded of them."""
         async with self._lock:
+            as_of_us = self._clock.due_us()  # before the claim: one without signals knows of no event after it
             found = await self._fetch(
                 sql.CLAIM_ISOLATED if isolated else sql.CLAIM,
                 {
@@ -57,11 +58,10 @@ class Reader:
                 },
             )
             claims = [rows.claimed(row) for row in found]
-            histories = await self._histories(claims)
+            histories = await self._histories(claims, as_of_us)
         return [(one, histories[one.key]) for one in claims]
 
-    async def _histories(self, claims: list[Claimed]) -> dict[int, History]:
-        as_of_us = self._clock.due_us()
+    async def _histories(self, claims: list[Claimed], as_of_us: int) -> dict[int, History]:
         old = [one for one in claims if one.fence > 1]
         which: dict[str, object] = {
             "keys": [one.key for one in old],
