@@ -81,6 +81,10 @@ class Teller:
             self._do(self.machine.step, worker=worker, count=1, choice=0)
         raise Untold("there is nothing to flush")
 
+    def one_step(self, worker: int = 0) -> None:
+        """Let the next statement be done, without its answer."""
+        self._do(self.machine.step, worker=worker, count=1, choice=0)
+
     def all_but_flushes(self, worker: int = 0) -> None:
         """Let the worker do its other statements while a flush, which came first, is on its way."""
         while self.machine.workers[worker].loop.waiting > 1:
@@ -514,4 +518,16 @@ def look_for_events_is_cancelled(t: Teller) -> None:
     t.look()
     t.until_reading()
     t.refuse("reading")
+    t.finish()
+
+
+@tale
+def event_comes_after_a_claim_whose_answer_is_slow(t: Teller) -> None:
+    t.start(["both", ["wait", "red", 10], ["sleep", 3]])
+    t.settle()
+    t.wait(3)
+    t.claim()
+    t.one_step()
+    t.send()
+    t.wait(10)
     t.finish()
