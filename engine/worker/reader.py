@@ -47,7 +47,8 @@ class Reader:
     ) -> list[tuple[Claimed, History]]:
         """Claim up to `limit` due instances, with what is recorded of them."""
         async with self._lock:
-            as_of_us = self._clock.due_us()  # before the claim: one without signals knows of no event after it
+            # Before the claim: what had no signals then is not asked for the events that came after it.
+            as_of_us = self._clock.due_us()
             found = await self._fetch(
                 sql.CLAIM_ISOLATED if isolated else sql.CLAIM,
                 {
