@@ -15,8 +15,9 @@ from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
 from engine.replay.timers import Timers
 from engine.states import InstanceStatus
-from engine.worker import sql
+from engine.worker import rows, shift, sql
 from engine.worker.journal import Journal
+from engine.worker.reader import Reader
 
 Patch = pytest.MonkeyPatch
 Change = Callable[[Patch], None]
@@ -122,6 +123,18 @@ def reap_forgets_the_pause(patch: Patch) -> None:
     rewrite(patch, "REAP", "status = 'waiting_for_pause'", "status = ''")
 
 
+@mutant("old_stay_flushes_while_the_new_one_waits_for_its_turn")
+def old_stay_is_kept(patch: Patch) -> None:
+    take = shift.Shift._take
+
+    def forgetful(self: shift.Shift, found: Any) -> None:
+        for claimed, _ in found:
+            self._cycles.pop(claimed.key, None)
+        take(self, found)
+
+    patch.setattr(shift.Shift, "_take", forgetful)
+
+
 # Parking, events and time
 
 
@@ -185,6 +198,21 @@ def timeout_without_looking(patch: Patch) -> None:
     patch.setattr(waits, "expire", blind)
 
 
+@mutant("event_comes_after_a_claim_whose_answer_is_slow")
+def claim_is_taken_for_later_than_it_was(patch: Patch) -> None:
+    histories = Reader._histories
+
+    async def later(self: Reader, claims: Any, as_of_us: int) -> Any:
+        return await histories(self, claims, self._clock.due_us())
+
+    patch.setattr(Reader, "_histories", later)
+
+
+@mutant("look_for_events_is_cancelled")
+def failed_look_is_not_repeated(patch: Patch) -> None:
+    patch.setattr(shift, "ASK_AGAIN_SECONDS", 1e9)
+
+
 @mutant("body_ends_shortly_before_a_sleep")
 def timers_fire_early(patch: Patch) -> None:
     due = Timers.due
@@ -212,6 +240,11 @@ def steps_begin_while_pausing(patch: Patch) -> None:
 @mutant("pause_comes_before_the_next_step_is_recorded")
 def attempts_begin_while_pausing(patch: Patch) -> None:
     rewrite(patch, "FLUSH", "WHERE NOT (a.starts AND o.is_pausing)", "")
+
+
+@mutant("pause_comes_before_a_lost_attempt_is_recorded")
+def loss_is_recorded_without_its_step(patch: Patch) -> None:
+    patch.setattr(rows, "_belongs_to_a_start", lambda attempt, begun: attempt.status == "running")
 
 
 @mutant("pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows")
