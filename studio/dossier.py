@@ -12,7 +12,7 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
-from studio import payloads, queries, timeline, why
+from studio import declared, payloads, queries, timeline, why
 from studio.rows import last_deeds, open_step, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -43,6 +43,10 @@ class Dossier:
     failure: Failure | None
     origin: Origin | None
     wanted_events: tuple[str, ...]
+
+    @property
+    def declared_events(self) -> list[declared.Declared]:
+        return declared.declared(self.wanted_events)
 
     @property
     def started_at(self) -> datetime:

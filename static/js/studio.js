@@ -144,6 +144,7 @@
       event.preventDefault();
       const field = $(node.dataset.fill || null);
       if (field && !field.value) field.value = node.dataset.value;
+      fit($("form[data-send]", dialog));
       dialog.showModal();
       $$(".editor", dialog).forEach(edit);
     } else if ((node = hit("close"))) {
@@ -171,6 +172,22 @@
       $(".theme-word").textContent = next[0].toUpperCase() + next.slice(1);
     }
   });
+  // The form for an event shows what the typed type takes, and its example where nobody has typed anything else.
+  document.addEventListener("input", (event) => { if (event.target.name === "type") fit(event.target.closest("form[data-send]")); });
+  function fit(form) {
+    if (!form) return;
+    const type = form.elements.type.value.trim(), events = $$("[data-event]", form), about = events.find((node) => node.dataset.event === type);
+    for (const node of events) node.hidden = node !== about;
+    for (const node of $$("[data-optional]", form)) node.hidden = about?.dataset.required !== undefined;
+    if (form.dataset.fits === type) return;
+    form.dataset.fits = type;
+    const area = form.elements.payload, example = about?.dataset.example || "";
+    if (area.value.trim() && !events.some((node) => node.dataset.example === area.value)) return;
+    if (area.value === example) return;
+    const editor = area.closest(".editor").studio;
+    if (editor) editor.replace(example);
+    else area.value = example;
+  }
   function unfold() {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
@@ -240,7 +257,7 @@
   });
 
   // --- beginnings -------------------------------------------------------------------------------------------------
-  document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); for (const form of $$("form.marked")) mark(form); });
+  document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
   document.addEventListener("DOMContentLoaded", () => {
     // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
     const address = $("[data-address]")?.dataset.address;
@@ -251,6 +268,7 @@
     unfold();
     $$(".editor").forEach((box) => box.closest("dialog") || edit(box));
     $("[data-focus]")?.focus();
+    fit($("dialog form[data-send]"));
     const status = $("dialog[data-open]");
     if (status) { status.showModal(); $$(".editor", status).forEach(edit); }
     if (!$("#live")) for (const dot of $$(".live")) dot.hidden = true;

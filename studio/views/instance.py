@@ -30,6 +30,8 @@ def instance_page(
         found = dossier.of(name, id, upto)
     except Instance.DoesNotExist:
         raise Http404 from None
+    kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
+    about = next((one for one in found.declared_events if one.name == kind), None)
     return page(
         request,
         "pages/instance.html",
@@ -37,7 +39,9 @@ def instance_page(
         topic=f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else ""),
         status=status,
         **{
-            "event_type": next(iter(found.wanted_events), ""),
+            "event_type": kind,
+            "event_text": about.example if about else "",
+            "payload_is_required": about is not None and about.is_required,
             "d": found,
             "instance": found.instance,
             "token": new_token(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from datetime import timedelta
@@ -163,6 +164,30 @@ def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
         in page
     )
     assert "It waits for <code>approved</code> or <code>refused</code>." in page
+
+
+def test_the_event_form_shows_what_a_declared_event_takes_and_starts_from_an_example(
+    operator: Client,
+) -> None:
+    instance = factories.instance("waiting")
+    factories.step(instance, "order-approved", "waiting", "event", started_at=factories.ago(minutes=1))
+    page = page_of(operator, instance)
+    form = page[page.index('id="event-title"') :]
+    form = form[: form.index("</form>")]
+    assert "<code>approved</code>" in form
+    assert "boolean" in form
+    typed = re.search(r"<textarea[^>]*>([^<]*)</textarea>", form)
+    assert typed is not None
+    assert json.loads(html.unescape(typed[1]))["approved"] is False
+    assert "data-optional hidden" in form
+
+
+def test_the_payload_of_an_event_nobody_declared_may_stay_empty(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    factories.step(instance, "paid", "waiting", "event", started_at=factories.ago(minutes=1))
+    page = page_of(operator, instance)
+    assert "Payload (JSON<span data-optional>, may stay empty</span>)" in page
+    assert "data-event=" not in page
 
 
 def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
