@@ -111,7 +111,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     is_all = upto is None and len(steps) < STEPS_SHOWN
     events = list(Event.objects.filter(instance_id=instance.key).order_by("-key")[:EVENTS_SHOWN])
     logs = _logs(instance)
-    lines = tuple(lines_of(steps, _attempts(instance, steps), events, logs))
+    lines = tuple(lines_of(steps, _attempts(instance, steps), events, logs, paused_at=instance.paused_at))
     still_open = _still_open(instance)
     error = instance.error if isinstance(instance.error, dict) else None
     facts = situation(

@@ -78,6 +78,15 @@ class Line:
     event: Event | None
     max_attempts: int | None
     logs: tuple[Log, ...]
+    paused_at: datetime | None = None
+
+    @property
+    def left(self) -> timedelta | None:
+        """What is left of its time while the instance stands paused; a time that was given as a date runs on."""
+        wake_at = self.step.wake_at
+        if self.paused_at is None or wake_at is None or self.is_final or self.step.wake_is_fixed:
+            return None
+        return max(wake_at - self.paused_at, timedelta(0))
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -114,7 +123,12 @@ class Line:
 
 
 def lines_of(
-    steps: Sequence[Any], attempts: dict[int, list[Attempt]], events: Sequence[Event], logs: Sequence[Log]
+    steps: Sequence[Any],
+    attempts: dict[int, list[Attempt]],
+    events: Sequence[Event],
+    logs: Sequence[Log],
+    *,
+    paused_at: datetime | None = None,
 ) -> Iterator[Line]:
     """Join steps with their attempts, the events they took and what they logged."""
     consumed = {event.consumed_by: event for event in events if event.consumed_by is not None}
@@ -135,6 +149,7 @@ def lines_of(
             event=consumed.get(step.seq),
             max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
             logs=tuple(said.get(step.seq, ())),
+            paused_at=paused_at,
         )
 
 

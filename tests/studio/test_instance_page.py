@@ -190,6 +190,29 @@ def test_the_payload_of_an_event_nobody_declared_may_stay_empty(operator: Client
     assert "data-event=" not in page
 
 
+@pytest.mark.parametrize("kind", ["do", "sleep", "event"])
+def test_the_times_of_a_paused_instance_stand_still(operator: Client, kind: str) -> None:
+    paused_at = factories.ago(minutes=30)
+    instance = factories.instance("paused", paused_at=paused_at, created_at=factories.ago(minutes=40))
+    wake_at = paused_at + timedelta(hours=1, minutes=59, seconds=1)
+    made = factories.step(instance, "x", "waiting", kind, wake_at=wake_at)
+    if kind == "do":
+        factories.attempt(made, "errored")
+    page = page_of(operator, instance)
+    assert 'data-kind="until"' not in page
+    assert page.count("1 h 59 m left when resumed") == 2
+    assert ("attempt 2 1 h 59 m after it is resumed" in page) == (kind == "do")
+
+
+def test_a_date_comes_also_while_an_instance_is_paused(operator: Client) -> None:
+    instance = factories.instance("paused")
+    wake_at = timezone.now() + timedelta(hours=1)
+    factories.step(instance, "x", "waiting", "sleep", wake_at=wake_at, wake_is_fixed=True)
+    page = page_of(operator, instance)
+    assert 'data-kind="until"' in page
+    assert "left when resumed" not in page
+
+
 def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
     instance = factories.instance("running")
     factories.step(instance, "reserve")
