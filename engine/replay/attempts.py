@@ -74,11 +74,13 @@ def start(cycle: Cycle, operation: DoOperation) -> None:
 
 
 def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_out: bool) -> None:
+    if left_out:  # there is no such attempt then, even if it has been cancelled since
+        cycle.writes.attempts.pop((attempt.step_seq, attempt.number), None)
+        operation.record.attempts -= 1
     if cycle.bodies.get(attempt.step_seq) is not attempt:
         return
     if left_out:
         del cycle.bodies[attempt.step_seq]
-        operation.record.attempts -= 1
         cycle.host.poke(cycle)
     elif not cycle.is_driving:
         cancel(cycle, attempt.step_seq, attempt)

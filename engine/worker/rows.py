@@ -79,11 +79,11 @@ class Batch:
         key = cycle.claimed.key
         ends = writes.leave is not None and writes.leave.status in FINAL
         self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}}}')
-        begun = {seq for seq, record in writes.steps.items() if _begins(record, writes)}
+        begun = {seq: record for seq, record in writes.steps.items() if _begins(record, writes)}
         for seq, record in writes.steps.items():
             self._steps.append(_step(key, record, starts=seq in begun))
         for record_of_attempt in writes.attempts.values():
-            starts = _belongs_to_a_start(record_of_attempt, begun)
+            starts = _belongs_to_a_start(record_of_attempt, begun.get(record_of_attempt.step_seq))
             self._attempts.append(_attempt(key, record_of_attempt, starts=starts))
         for event_key, seq in writes.consumed.items():
             starts = seq in writes.starts
@@ -138,11 +138,10 @@ def _begins(record: StepRecord, writes: Writes) -> bool:
     return record.seq in writes.starts and not (record.is_recorded and record.status != StepStatus.RUNNING)
 
 
-def _belongs_to_a_start(attempt: AttemptRecord, begun: set[int]) -> bool:
-    """So do the start of an attempt, and the loss that it follows: the step would not count a loss without it."""
-    return attempt.status == AttemptStatus.RUNNING or (
-        attempt.status == AttemptStatus.LOST and attempt.step_seq in begun
-    )
+def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> bool:
+    """Tell whether its step counts the attempt only by this start: the attempt that starts, whatever became of it
+    since, and a loss that it follows."""
+    return begun is not None and (attempt.number == begun.attempts or attempt.status == AttemptStatus.LOST)
 
 
 # The two hottest rows are put together by hand: a third of the time of json.dumps, which the others use.
