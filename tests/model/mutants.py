@@ -242,9 +242,26 @@ def attempts_begin_while_pausing(patch: Patch) -> None:
     rewrite(patch, "FLUSH", "WHERE NOT (a.starts AND o.is_pausing)", "")
 
 
+@mutant("worker_stops_before_a_retry_is_recorded_that_a_pause_leaves_out")
+def cancelled_start_is_recorded_without_its_step(patch: Patch) -> None:
+    started = attempts._started
+
+    def forgetful(cycle: Cycle, operation: Any, attempt: Any, left_out: bool) -> None:
+        if cycle.bodies.get(attempt.step_seq) is attempt:
+            started(cycle, operation, attempt, left_out)
+
+    patch.setattr(attempts, "_started", forgetful)
+
+
 @mutant("pause_comes_before_a_lost_attempt_is_recorded")
 def loss_is_recorded_without_its_step(patch: Patch) -> None:
-    patch.setattr(rows, "_belongs_to_a_start", lambda attempt, begun: attempt.status == "running")
+    patch.setattr(
+        rows,
+        "_belongs_to_a_start",
+        lambda attempt, begun: (
+            attempt.status == "running" or (begun is not None and attempt.number == begun.attempts)
+        ),
+    )
 
 
 @mutant("pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows")

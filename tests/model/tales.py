@@ -412,6 +412,26 @@ def worker_stops_while_its_instance_is_to_pause(t: Teller) -> None:
 
 
 @tale
+def worker_stops_before_a_retry_is_recorded_that_a_pause_leaves_out(t: Teller) -> None:
+    t.start(A)
+    t.settle()
+    t.pause()
+    t.fail_body("a")
+    t.drain()
+    t.finish()
+
+
+@tale
+def race_is_lost_before_its_start_is_recorded_that_a_pause_leaves_out(t: Teller) -> None:
+    t.start(["race", ["then", A, B], ["then", ["sleep", 3], ["progress", "done"]]], C)
+    t.settle()
+    t.pause()
+    t.wait(3)
+    t.end_body("a")
+    t.finish()
+
+
+@tale
 def pause_comes_before_a_lost_attempt_is_recorded(t: Teller) -> None:
     t.start(A)
     t.settle()
