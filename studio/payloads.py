@@ -6,11 +6,14 @@ import json
 from dataclasses import dataclass
 
 from engine.serialization import Unreadable, decode
+from studio import beginnings
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
-FULL_UP_TO = 64 * 1024
+FULL_UP_TO = 256 * 1024
 CUT_AT = 16 * 1024
 NODES = 2_000  # a page draws at most this many values of one payload
+ITEMS = 100  # and this many of one object or list
+LONGEST_STRING = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Node:
     text: str
     key: str | None = None
     children: tuple[Node, ...] = ()
+    more: str = ""  # what of it is left out
 
     @property
     def is_folded(self) -> bool:
@@ -29,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What the page shows of a stored value: a tree, or the beginning of it when it is large."""
+    """What the page shows of a stored value: a tree, of a large one its beginning."""
 
     what: str
     size: int
@@ -37,10 +41,7 @@ class Payload:
     tree: Node | None
     problem: str = ""
     is_masked: bool = False
-
-    @property
-    def is_cut(self) -> bool:
-        return self.tree is None and not self.problem and not self.is_masked
+    is_cut: bool = False
 
 
 def masked(what: str) -> Payload:
@@ -51,15 +52,23 @@ def payload(what: str, text: str, size: int | None = None, *, full_up_to: int = 
     """Make what the page shows; `text` may be only the beginning of a value of `size` characters."""
     size = len(text) if size is None else size
     if size > full_up_to or len(text) < size:
-        return Payload(what, size, text[:CUT_AT], None)
+        return Payload(what, size, text[:CUT_AT], _tree_of_beginning(text[:CUT_AT]), is_cut=True)
     value = decode(text)
     if isinstance(value, Unreadable):
         return Payload(what, size, text[:CUT_AT], None, problem=f"This value cannot be read: {value.reason}")
-    budget = [NODES]
-    tree = _node(value, None, budget)
-    if budget[0] < 0:
-        return Payload(what, size, pretty(value)[:CUT_AT], None)
+    left_out = [0]
+    tree = _node(value, None, [NODES], left_out)
+    if left_out[0]:
+        return Payload(what, size, text[:CUT_AT], tree, is_cut=True)
     return Payload(what, size, pretty(value), tree)
+
+
+def _tree_of_beginning(text: str) -> Node | None:
+    found = beginnings.closed(text)
+    value = decode(found[0]) if found is not None else None
+    if found is None or isinstance(value, Unreadable):
+        return None
+    return _node(value, None, [NODES], [0], unended=found[1])
 
 
 def pretty(value: object) -> str:
@@ -92,14 +101,35 @@ def milestone(shown: Payload) -> str:
     return preview(message if percent is None else f"{message} · {percent} %", 120)
 
 
-def _node(value: object, key: str | None, budget: list[int]) -> Node:
+def _node(
+    value: object, key: str | None, budget: list[int], left_out: list[int], *, unended: int = 0
+) -> Node:
+    """Make the tree of a value within a budget. Of a beginning, the last children of so many levels go on."""
     budget[0] -= 1
-    if budget[0] < 0:
-        return Node("a", "…", key)
-    if isinstance(value, dict):
-        children = tuple(_node(item, name, budget) for name, item in value.items())
-        return Node("object", f"{len(value)} {'key' if len(value) == 1 else 'keys'}", key, children)
-    if isinstance(value, list):
-        children = tuple(_node(item, None, budget) for item in value)
-        return Node("array", f"{len(value)} {'item' if len(value) == 1 else 'items'}", key, children)
+    if not isinstance(value, dict | list):
+        return _leaf(value, key, left_out)
+    items = list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
+    children: list[Node] = []
+    for at, (name, item) in enumerate(items[:ITEMS]):
+        if budget[0] <= 0:
+            break
+        is_last = at == len(items) - 1
+        children.append(
+            _node(item, name, budget, left_out, unended=unended - 1 if is_last and unended else 0)
+        )
+    missing = len(items) - len(children)
+    left_out[0] += missing
+    kind, one, many = ("object", "key", "keys") if isinstance(value, dict) else ("array", "item", "items")
+    if unended:
+        return Node(kind, f"more than {len(children)} {many}", key, tuple(children), "… more")
+    more = f"… {missing:,} more" if missing else ""
+    return Node(kind, f"{len(items):,} {one if len(items) == 1 else many}", key, tuple(children), more)
+
+
+def _leaf(value: object, key: str | None, left_out: list[int]) -> Node:
+    if isinstance(value, str) and len(value) > LONGEST_STRING:
+        left_out[0] += 1
+        missing = len(value) - LONGEST_STRING
+        text = json.dumps(value[:LONGEST_STRING], ensure_ascii=False)
+        return Node("s", f"{text} … {missing:,} more characters", key)
     return Node("s" if isinstance(value, str) else "a", json.dumps(value, ensure_ascii=False), key)

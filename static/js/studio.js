@@ -131,13 +131,16 @@
   });
 
   // --- small things by attribute --------------------------------------------------------------------------------
+  // A large value is not on the page as a whole: it is fetched when somebody wants it.
+  const copied = (node) => node.dataset.copyAddress
+    ? fetch(node.dataset.copyAddress).then((answer) => (answer.ok ? answer.text() : Promise.reject(new Error(`${answer.status}`))))
+    : Promise.resolve(node.dataset.copy);
   document.addEventListener("click", (event) => {
     const hit = (name) => event.target.closest(`[data-${name}]`);
     let node;
     if ((node = hit("copy"))) {
       event.preventDefault();
-      const text = node.dataset.copy || $(node.dataset.copyFrom)?.textContent || "";
-      navigator.clipboard?.writeText(text).then(() => { node.classList.add("done"); setTimeout(() => node.classList.remove("done"), 1200); });
+      copied(node).then((text) => navigator.clipboard.writeText(text)).then(() => { node.classList.add("done"); setTimeout(() => node.classList.remove("done"), 1200); });
     } else if ((node = hit("dialog"))) {
       const dialog = $(node.dataset.dialog);
       if (!dialog?.showModal) return;

@@ -123,22 +123,24 @@ def get(mapping: dict[str, Any], key: str) -> Any:
 @register.simple_tag
 def tree(payload: payloads.Payload) -> SafeString:
     """Draw a JSON value with folding that needs no script."""
-    return _node(payload.tree) if payload.tree is not None else SafeString("")
+    return _node(payload.tree, is_root=True) if payload.tree is not None else SafeString("")
 
 
-def _node(node: payloads.Node) -> SafeString:
+def _node(node: payloads.Node, *, is_root: bool = False) -> SafeString:
     key = format_html('<span class="k">{}</span>: ', node.key) if node.key is not None else SafeString("")
     if node.kind not in ("object", "array"):
         return format_html('{}<span class="{}">{}</span>', key, node.kind, node.text)
     opening, closing = ("{", "}") if node.kind == "object" else ("[", "]")
     if not node.children:
-        return format_html("{}{}{}", key, opening, closing)
+        return format_html("{}{}{}{}", key, opening, node.more, closing)
     items = format_html_join("", "<li>{}</li>", ((_node(child),) for child in node.children))
+    if node.more:
+        items += format_html('<li class="muted">{}</li>', node.more)
     if node.key is None and not node.is_folded:
         return format_html("{}<ul>{}</ul>{}", opening, items, closing)
     return format_html(
         "<details{}><summary>{}{} {}</summary><ul>{}</ul></details>",
-        SafeString("") if node.is_folded else mark_safe(" open"),
+        SafeString("") if node.is_folded and not is_root else mark_safe(" open"),
         key,
         opening + closing,
         node.text,
