@@ -86,7 +86,7 @@ class Batch:
             starts = _belongs_to_a_start(record_of_attempt, begun.get(record_of_attempt.step_seq))
             self._attempts.append(_attempt(key, record_of_attempt, starts=starts))
         for event_key, seq in writes.consumed.items():
-            starts = seq in writes.starts
+            starts = seq in begun
             self._consumed.append(_object({"key": key, "event": event_key, "seq": seq, "starts": starts}))
         for line in writes.logs:
             self._logs.append(
