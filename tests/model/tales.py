@@ -390,6 +390,19 @@ def pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows(t
 
 
 @tale
+def pause_comes_between_the_start_of_a_wait_and_its_event(t: Teller) -> None:
+    t.start(["both", RED, A])
+    t.claim()
+    t.until_flush()
+    t.send()
+    t.look()
+    t.all_but_flushes()
+    t.one_step()
+    t.pause()
+    t.finish()
+
+
+@tale
 def pause_is_withdrawn_while_the_instance_leaves(t: Teller) -> None:
     t.start(A, B)
     t.settle()
