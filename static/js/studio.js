@@ -61,6 +61,17 @@
     else if (note && of !== toldOf) setTimeout(() => note.isConnected && $("#flash").replaceChildren(), Math.max(0, toldAt + READ_MS - Date.now()));
   }
 
+  // What a dialog offers is over once the instance is: somebody else ended it, or it ended by itself.
+  function release() {
+    const open = $("#head[data-ended]") && $("#terminate[open], #event[open]");
+    if (!open) return;
+    open.close();
+    const note = document.createElement("div");
+    note.className = "note s-errored";
+    note.textContent = "The instance has ended meanwhile: there is nothing left to send or to terminate.";
+    $("#flash")?.replaceChildren(note);
+  }
+
   // --- live: one socket, honest about its state ---------------------------------------------------------------
   const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
   let heard = Date.now(), retryAt = 0, lost = false;
@@ -260,7 +271,7 @@
   });
 
   // --- beginnings -------------------------------------------------------------------------------------------------
-  document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
+  document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); release(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
   document.addEventListener("DOMContentLoaded", () => {
     // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
     const address = $("[data-address]")?.dataset.address;

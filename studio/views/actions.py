@@ -18,6 +18,13 @@ from studio.views.instance import instance_page
 from studio.views.methods import takes
 
 LONGEST_REASON = 2_000
+_DONE = {
+    "start": "started",
+    "pause": "paused",
+    "resume": "resumed",
+    "terminate": "terminated",
+    "send_event": "event sent",
+}
 
 
 @takes("POST")
@@ -124,7 +131,7 @@ def _who_did(instance: Instance, text: str) -> str:
     if last is None:
         return text
     reason = f": “{last.reason}”" if last.reason else ""
-    return f"{text} Last: {last.verb.replace('_', ' ')} by {last.actor or 'a program'}{reason}."
+    return f"{text} Last: {_DONE.get(last.verb, last.verb)} by {last.actor or 'a program'}{reason}."
 
 
 def _words(status: str) -> str:

@@ -57,6 +57,18 @@ def test_the_tab_tells_the_state(operator: Client) -> None:
     assert 'data-tab-icon="/static/icons/errored.svg"' in page
 
 
+@pytest.mark.parametrize(
+    ("status", "is_ended"),
+    [("running", False), ("paused", False), ("complete", True), ("errored", True), ("terminated", True)],
+)
+def test_open_dialogs_learn_that_the_instance_has_ended(
+    operator: Client, status: str, is_ended: bool
+) -> None:
+    instance = factories.instance(status)
+    frame = operator.get(f"/_f/live/?topic=instance:{instance.key}").content.decode()
+    assert ("data-ended" in frame) is is_ended
+
+
 def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operator: Client) -> None:
     page = page_of(operator, factories.retrying())
     step = page[page.index('<li id="s-2"') :]
