@@ -19,12 +19,14 @@ INVARIANTS: tuple[Invariant, ...] = (
     *audit.INVARIANTS,
 )
 
-# What no table tells, and so the tests of the running system do.
+# What the tables do not tell, or not all of it: tests of the running system do.
 UNTOLD = {
     "I1": "that no write of an earlier owner counts: rows do not say who wrote them, only attempts do",
     "I3": "that a body starts only after its attempt was committed",
     "I8": "that every event that was accepted is there",
     "I9": "that no timer fires early: the moment is cleared when it has come",
+    "I11": "that a parent's result is its child's: instances have no children yet",
     "I12": "that every start that was accepted is there",
     "I16": "that every action that was accepted is in the audit trail, with the right actor",
+    "L1": "that everything finishes once nothing fails any more",
 }

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections, transaction
 
-from engine.invariants import INVARIANTS, OFFENDERS, Finding, Invariant, look
+from engine.invariants import INVARIANTS, OFFENDERS, UNTOLD, Finding, Invariant, look
 
 VIOLATED, UNANSWERED = 1, 2
 
@@ -56,7 +56,14 @@ class Command(BaseCommand):
                 self._show(answer)
         if options["json"]:
             self.stdout.write(json.dumps([_plain(answer) for answer in answers], indent=2))
+        else:
+            self._show_untold()
         _judge(answers)
+
+    def _show_untold(self) -> None:
+        self.stdout.write("The tables do not tell")
+        for key, what in UNTOLD.items():
+            self.stdout.write(f"      {key:4} {'':6}  {what}")
 
     def _show(self, answer: Answer) -> None:
         count = "" if answer.finding is None else str(answer.finding.count)
