@@ -61,7 +61,8 @@ def format_duration(duration: timedelta) -> str:
         return f"{seconds // 60} m {seconds % 60:02} s"
     if seconds < 86_400:
         return f"{seconds // 3600} h {seconds % 3600 // 60:02} m"
-    return f"{seconds // 86_400} d {seconds % 86_400 // 3600} h"
+    days, hours = seconds // 86_400, seconds % 86_400 // 3600
+    return f"{days} d {hours} h" if hours else f"{days} d"
 
 
 def _seconds(value: object, what: str) -> Fraction | int:

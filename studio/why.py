@@ -211,7 +211,8 @@ def _errored(facts: Situation) -> Sentence:
 
 
 def _terminated(facts: Situation) -> Sentence:
-    kept = f" {_many(facts.steps_complete, 'finished step stays', 'finished steps stay')} done."
+    count = facts.steps_complete
+    kept = f" {_many(count, 'finished step stays', 'finished steps stay')} done." if count else ""
     if facts.deed is None:
         reason = _abort_reason(facts)
         return ("The workflow ended itself", f": {reason}." if reason else ".", kept)

@@ -13,7 +13,7 @@
 
   function span(ms) {
     const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
-    if (d) return `${d} d ${h % 24} h`;
+    if (d) return h % 24 ? `${d} d ${h % 24} h` : `${d} d`;
     if (h) return `${h} h ${two(m % 60)} m`;
     return m ? `${m} m ${two(s % 60)} s` : `${s} s`;
   }

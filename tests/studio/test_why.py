@@ -127,7 +127,7 @@ SENTENCES = [
     ),
     (
         situation("terminated", finished_at=NOW, error={"type": "Aborted", "message": "nothing to do"}),
-        "The workflow ended itself: nothing to do. 0 finished steps stay done.",
+        "The workflow ended itself: nothing to do.",
     ),
 ]
 
