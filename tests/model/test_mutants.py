@@ -8,6 +8,8 @@ from tests.model.machine import Protocol
 from tests.model.mutants import MUTANTS
 from tests.model.tales import TALES, Teller, Untold
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_killed(protocol: type[Protocol], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
