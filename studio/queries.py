@@ -186,9 +186,10 @@ def _newest(names: Sequence[str], statuses: Sequence[str], limit: int) -> list[t
         return cursor.fetchall()
 
 
-def workers_alive() -> int:
-    """Count the clusters that have been seen of late."""
-    return _alive().filter(role="cluster").count()
+def workers_alive() -> tuple[int, int]:
+    """Count the clusters that have been seen of late, and the processes of theirs that do the work."""
+    roles = [worker.role for worker in _alive()]
+    return roles.count("cluster"), roles.count("shift")
 
 
 def _alive() -> QuerySet[Worker]:

@@ -142,19 +142,24 @@ def _health(attention: list[rows.Row]) -> dict[str, Any]:
     """Say in one sentence how things are."""
     failing = {row.instance.workflow for row in attention if row.status == "errored"}
     retrying = sum(1 for row in attention if row.status == "retrying")
-    workers = queries.workers_alive()
+    clusters, workers = queries.workers_alive()
     parts = []
     if failing:
         parts.append(f"{_many(len(failing), 'workflow has', 'workflows have')} failed in the last day")
     if retrying:
         parts.append(f"{_many(retrying, 'instance is', 'instances are')} trying again")
-    well = (
-        _many(workers, "worker is", "workers are") + " well"
-        if workers
-        else "no worker is alive, so nothing runs"
-    )
-    sentence = " · ".join([*(parts or ["Nothing needs you"]), well])
-    return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": workers}
+    sentence = " · ".join([*(parts or ["Nothing needs you"]), _well(clusters, workers)])
+    return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": clusters}
+
+
+def _well(clusters: int, workers: int) -> str:
+    """Say who is there to do the work; a cluster that has just begun has no workers yet."""
+    if not clusters:
+        return "no worker is alive, so nothing runs"
+    if not workers:
+        return f"{_many(clusters, 'cluster is', 'clusters are')} well"
+    there = f"{_many(clusters, 'cluster', 'clusters')} with {_many(workers, 'worker', 'workers')}"
+    return f"{there} {'is' if clusters == 1 else 'are'} well"
 
 
 def _many(count: int, one: str, more: str) -> str:

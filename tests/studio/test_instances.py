@@ -231,7 +231,14 @@ class TestReconcile:
 
 def test_home_says_that_nothing_needs_anybody(operator: Client) -> None:
     factories.cluster(["orders"])
-    assert "Nothing needs you · 1 worker is well." in operator.get("/").content.decode()
+    assert "Nothing needs you · 1 cluster is well." in operator.get("/").content.decode()
+
+
+def test_home_tells_clusters_from_their_workers(operator: Client) -> None:
+    factories.cluster(["orders"])
+    for name in ("shift-1", "shift-2"):
+        factories.cluster(["orders"], role="shift", name=name)
+    assert "Nothing needs you · 1 cluster with 2 workers is well." in operator.get("/").content.decode()
 
 
 def test_home_lists_what_failed_and_what_tries_again(operator: Client) -> None:
