@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -182,3 +183,16 @@ def deed(entry: Audit) -> str:
 def paragraphs(text: str) -> list[str]:
     """Cut a docstring into paragraphs; where its lines end means nothing on a page."""
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+
+
+_QUOTED = re.compile(r"(``?)([^`]+)\1")
+
+
+@register.filter
+def with_code(text: str) -> SafeString:
+    """Write a line of a docstring, what stands in backticks as code."""
+    parts = _QUOTED.split(text)
+    words = format_html_join(
+        "", "{}<code>{}</code>", ((parts[at], parts[at + 2]) for at in range(0, len(parts) - 1, 3))
+    )
+    return format_html("{}{}", words, parts[-1])

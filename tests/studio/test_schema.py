@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, TypeAdapter
 
 from studio import schema
+from studio.templatetags.studio_tags import with_code
 
 
 class Item(BaseModel):
@@ -63,3 +64,10 @@ def test_a_schema_without_fields_is_one_row() -> None:
 def test_no_schema_is_no_rows() -> None:
     assert schema.fields(None) == []
     assert schema.example(None) == {}
+
+
+def test_backticks_of_a_docstring_are_code_and_all_else_is_text() -> None:
+    text = "Give `a<b>` or ``c``, <i>not</i> a lone ` of these."
+    expected = "Give <code>a&lt;b&gt;</code> or <code>c</code>, &lt;i&gt;not&lt;/i&gt; a lone ` of these."
+    assert with_code(text) == expected
+    assert with_code("plain") == "plain"
