@@ -69,6 +69,25 @@ def test_open_dialogs_learn_that_the_instance_has_ended(
     assert ("data-ended" in frame) is is_ended
 
 
+def test_the_tab_says_pausing_as_the_page_does(operator: Client) -> None:
+    page = page_of(operator, factories.instance("waiting_for_pause", id="order-1"))
+    assert 'data-tab-title="order-1 · pausing · orders"' in page
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [("queued", "No step has started yet."), ("terminated", "It ended without a step.")],
+)
+def test_an_instance_without_steps_says_so(operator: Client, status: str, said: str) -> None:
+    assert page_of(operator, factories.instance(status)).count(said) == 2
+
+
+def test_dialogs_are_closed_not_gone_back_from(operator: Client) -> None:
+    page = page_of(operator, factories.instance("running"))
+    closing = re.findall(r"<button[^>]*data-close>([^<]*)</button>", page)
+    assert set(closing) == {"Close"}
+
+
 def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operator: Client) -> None:
     page = page_of(operator, factories.retrying())
     step = page[page.index('<li id="s-2"') :]
@@ -78,7 +97,7 @@ def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operat
     ]
     assert order == sorted(order)
     assert 'data-kind="until"' in step
-    assert "3/5" in step
+    assert '<span title="attempt 3 of at most 5">3/5</span>' in step
     assert "same error as 2" in step
 
 
