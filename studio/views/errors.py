@@ -27,7 +27,10 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return render(request, "errors/404.html", {"path": request.path[:200]}, status=404)
+    match = getattr(request, "resolver_match", None)
+    # Only where the address is one of an instance: then the others of its workflow are what was looked for.
+    workflow = match.kwargs.get("name", "") if match is not None and "id" in match.kwargs else ""
+    return render(request, "errors/404.html", {"path": request.path[:200], "workflow": workflow}, status=404)
 
 
 def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

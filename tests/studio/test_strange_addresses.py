@@ -132,3 +132,15 @@ def test_a_database_that_is_away_is_a_503_that_asks_again(
     assert "connection refused" not in page
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
     assert operator.get("/instances/").status_code == 200
+
+
+def test_a_missing_instance_leads_to_those_of_its_workflow(operator: Client) -> None:
+    page = operator.get("/workflows/orders/instances/nowhere/").content.decode()
+    assert '<a class="button primary" href="/instances/?workflow=orders">Instances of orders</a>' in page
+    assert '<a class="button" href="/">Home</a>' in page
+
+
+def test_an_address_of_nothing_leads_home(operator: Client) -> None:
+    page = operator.get("/nowhere/").content.decode()
+    assert '<a class="button" href="/instances/">Instances</a>' in page
+    assert '<a class="button" href="/">Home</a>' in page
