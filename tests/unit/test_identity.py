@@ -24,7 +24,9 @@ from engine.identity import (
 )
 
 
-@pytest.mark.parametrize("good", ["_ok", "9ok", "0", "a", "A-b_c", "x" * 100, "75c77473-38b2-4a03-916d-6202d609a0b2"])
+@pytest.mark.parametrize(
+    "good", ["_ok", "9ok", "0", "a", "A-b_c", "x" * 100, "75c77473-38b2-4a03-916d-6202d609a0b2"]
+)
 def test_a_good_instance_id(good):
     """CF-79."""
     assert check_instance_id(good) == good
