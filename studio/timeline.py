@@ -70,6 +70,11 @@ class Mark:
     text: str
     folded: bool = False
 
+    @property
+    def is_late(self) -> bool:
+        """Whether a narrow page has no room for its text."""
+        return self.x > 80
+
 
 @dataclass(frozen=True, slots=True)
 class Track:

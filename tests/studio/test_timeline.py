@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.template.loader import render_to_string
 
 from studio.timeline import FOLD_WIDTH, THINNEST, Scale, Stretch, Track, build, idle_gaps
 
@@ -70,6 +72,13 @@ def test_an_instance_without_duration_can_be_drawn() -> None:
 def test_the_axis_names_about_six_round_times() -> None:
     drawn = build([track(body(0, 30))], start=START, end=at(30), is_open=False)
     assert [mark.text for mark in drawn.axis] == ["0", "+5 s", "+10 s", "+15 s", "+20 s", "+25 s"]
+
+
+def test_labels_that_a_narrow_page_would_cut_are_known() -> None:
+    drawn = build([track(body(0, 30))], start=START, end=at(30), is_open=False)
+    assert [mark.text for mark in drawn.axis if mark.is_late] == ["+25 s"]
+    html = render_to_string("partials/instance/timeline.html", {"d": {"timeline": drawn}})
+    assert re.findall(r'<text class="late"[^>]*>([^<]*)', html) == ["+25 s"]
 
 
 def test_each_bar_says_in_words_what_it_shows() -> None:
