@@ -45,6 +45,11 @@ def test_signing_out_takes_post_only(operator: Client) -> None:
     assert operator.get("/instances/").status_code == 200
 
 
+def test_the_way_out_says_what_it_does_and_who_is_in(operator: Client) -> None:
+    page = operator.get("/instances/").content.decode()
+    assert '<span>Sign out</span><span class="who muted small">oli</span></button>' in page
+
+
 def test_signing_out_ends_the_session_and_clears_the_browser(operator: Client) -> None:
     """E19."""
     key = operator.session.session_key
