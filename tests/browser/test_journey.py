@@ -78,6 +78,12 @@ def test_from_a_typo_to_the_output_in_two_tabs(
     # The event goes in through one tab; the other and the list follow without a reload.
     page.get_by_role("button", name="Send event…").click()
     expect(page.locator("#event-type")).to_have_value("order-approved")
+    expect(page.locator("#event-payload")).to_have_value(re.compile('"approved": false'))
+    expect(page.locator("#event-hint")).to_contain_text("approved * boolean")
+    page.fill("#event-type", "something-else")
+    expect(page.locator("#event-payload")).to_have_value("")
+    page.fill("#event-type", "order-approved")
+    expect(page.locator("#event-payload")).to_have_value(re.compile('"approved": false'))
     type_json(page, '{"approved": true}', within="dialog")
     page.get_by_role("button", name="Send", exact=True).click()
     status(other, "complete")
