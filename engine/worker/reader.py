@@ -97,6 +97,10 @@ class Reader:
             found = await self._fetch(sql.BUFFERED_EVENTS, {"keys": [key]})
         return [rows.event(row)[1] for row in found], as_of_us
 
+    async def notify_alone(self) -> None:
+        async with self._lock:
+            await self._connection.execute(sql.NOTIFY_ALONE, prepare=True)
+
     async def notify_changed(self, payload: str) -> None:
         async with self._lock:
             await self._connection.execute(sql.NOTIFY_CHANGED, (payload,), prepare=True)

@@ -229,6 +229,7 @@ class Shift:
         reaped = await self._reader.reap()
         if reaped:
             self._changes.add(reaped)
+            await self._reader.notify_alone()
             self._woken.set()
 
     async def _claim(self) -> int:

@@ -226,10 +226,14 @@ FLUSH = f"""
         ) AS becomes
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
           AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
-        RETURNING i.key
+        RETURNING i.key, CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
     )
     SELECT h.key, h.is_ours, h.status, h.signals, l.key IS NOT NULL, {_us("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
 
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
+
+# Says to the clusters that instances were taken back which must run alone, maybe: only a ward takes those.
+ALONE = "alone"
+NOTIFY_ALONE = f"SELECT pg_notify('engine_wake', '{ALONE}')"

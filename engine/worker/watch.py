@@ -15,6 +15,7 @@ from engine.notify import WAKE
 from engine.worker import cluster_sql as sql
 from engine.worker.connect import parameters
 from engine.worker.latch import Latch
+from engine.worker.sql import ALONE
 
 logger = logging.getLogger("engine.cluster")
 
@@ -134,5 +135,5 @@ class Watch:
             # A number is meant for the seat of that number alone.
             work=any(note.channel == WAKE and note.payload in ("", REAP) for note in notes),
             tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
-            death=any(note.channel == WAKE and note.payload == REAP for note in notes),
+            death=any(note.channel == WAKE and note.payload in (REAP, ALONE) for note in notes),
         )
