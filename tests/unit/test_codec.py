@@ -100,7 +100,7 @@ EVERYTHING = Everything(
     took=timedelta(days=-3, microseconds=7),
     price=Decimal("1.10"),
     id=uuid.UUID(int=5),
-    tags={"a", "b"},
+    tags={"a"},
     raw=b"\x00\xff",
     pair=(1, "x"),
     colour=Colour.ONE,

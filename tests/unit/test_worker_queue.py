@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -167,11 +168,12 @@ def test_large_packets_leave_no_open_file_behind() -> None:
     queue = Queue()
     queue.put("x" * 100_000)
     queue.get()
+    gc.collect()  # what other tests have left open must not go in between
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         queue.put("x" * 100_000)
         queue.get()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_what_cannot_be_pickled_is_refused_where_it_is_put() -> None:
