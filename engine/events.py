@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
 
-from engine import audit, messages, notify, sql
-from engine.clock import ClockTimestamp
+from engine import audit, messages, sql
 from engine.errors import DedupConflictError, InstanceFinishedError, LimitError
 from engine.identity import check_dedup_key, check_event_type
 from engine.lifecycle import lock
@@ -18,6 +17,7 @@ from engine.serialization import decode, encode
 from engine.states import Action, InstanceStatus, allows
 
 MAX_BUFFERED = 10_000
+REFUSING = sorted(str(status) for status in InstanceStatus if not allows(Action.SEND_EVENT, status))
 
 
 def send_event(
@@ -39,22 +39,13 @@ def send_event(
     event, text = _checked(instance, type, payload, dedup_key)
     cause = audit.Cause.of(by, reason)
     event.sent_by = cause.actor
-    with transaction.atomic():
-        row = lock(instance)
-        if not allows(Action.SEND_EVENT, row.status):
-            return _earlier(event) or _raise_finished(row)
-        if not _insert(event, text):
-            return _earlier(event) or _raise_full(row)
-        _signal(row)
+    with transaction.atomic() if cause.is_somebody else nullcontext():
+        status = _send(event, text)
+        if status is None:
+            return _refused(instance, event)
         if cause.is_somebody:
-            audit.write(
-                Action.SEND_EVENT,
-                [row],
-                cause,
-                before=row.status,
-                after=row.status,
-                data={"type": event.type},
-            )
+            data = {"type": event.type}
+            audit.write(Action.SEND_EVENT, [instance], cause, before=status, after=status, data=data)
     return event
 
 
@@ -68,7 +59,8 @@ def _checked(
     return Event(instance_id=instance.key, type=name, payload=decode(text), dedup_key=key), text
 
 
-def _insert(event: Event, payload: str) -> bool:
+def _send(event: Event, payload: str) -> str | None:
+    """Write the event and its signal; return the status that the instance had, None if nothing was written."""
     with connection.cursor() as cursor:
         cursor.execute(
             sql.SEND,
@@ -79,14 +71,22 @@ def _insert(event: Event, payload: str) -> bool:
                 "dedup_key": event.dedup_key,
                 "sent_by": event.sent_by,
                 "limit": MAX_BUFFERED,
+                "refusing": REFUSING,
             },
         )
         written = cursor.fetchone()
     if written is None:
-        return False
-    event.key, event.received_at = written
+        return None
+    event.key, event.received_at, status, *_ = written
     event._state.adding, event._state.db = False, connection.alias
-    return True
+    return str(status)
+
+
+def _refused(instance: Instance, event: Event) -> Event:
+    """Find out why it was not written: the same was sent before, the instance has finished, or its buffer is full."""
+    with transaction.atomic():
+        row = lock(instance)
+        return _earlier(event) or (_raise_finished(row) if row.status in REFUSING else _raise_full(row))
 
 
 def _earlier(event: Event) -> Event | None:
@@ -103,17 +103,6 @@ def _earlier(event: Event) -> Event | None:
 def _canonical(value: object) -> str:
     # As text: in Python 1, 1.0 and True are equal. The order of keys does not make another event.
     return json.dumps(value, sort_keys=True)
-
-
-def _signal(row: Instance) -> None:
-    """Wake a parked instance; tell the worker of a leased one, which compares `signals` under this lock."""
-    rows = Instance.objects.filter(key=row.key)
-    is_parked = row.status == InstanceStatus.WAITING
-    if is_parked:
-        rows.update(signals=F("signals") + 1, wake_at=ClockTimestamp())
-    else:
-        rows.update(signals=F("signals") + 1)
-    notify.tell(wake=is_parked, seats=[] if row.owner is None else [row.owner], changed=[row.key])
 
 
 def _raise_finished(row: Instance) -> Event:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -184,13 +185,11 @@ def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Ca
             "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
         )
     # No savepoint: nothing in here raises but the database, which ends the transaction anyway.
-    with transaction.atomic(savepoint=False):
+    with transaction.atomic(savepoint=False) if cause.is_somebody else nullcontext():
         rows = _execute(workflow, batch, cause)
         created = [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
-        if created:
-            if cause.is_somebody:
-                audit.write("start", created, cause, after=InstanceStatus.QUEUED)
-            notify.tell(wake=True, changed=[instance.key for instance in created])
+        if created and cause.is_somebody:
+            audit.write("start", created, cause, after=InstanceStatus.QUEUED)
     return created
 
 
@@ -205,6 +204,7 @@ def _execute(
         "ids": [new.id for new in batch],
         "params": [new.params for new in batch],
         "tags": [json.dumps(new.tags) for new in batch],
+        "max_payload": notify.MAX_PAYLOAD,
     }
     with connection.cursor() as cursor:
         cursor.execute(sql.START, values)

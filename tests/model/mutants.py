@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
-from django.db.models import F
 
-from engine import events, lifecycle
-from engine.clock import ClockTimestamp
+from engine import lifecycle
+from engine import sql as calls
 from engine.models import Instance
 from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
@@ -34,11 +34,11 @@ def mutant(tale: str) -> Callable[[Change], Change]:
     return keep
 
 
-def rewrite(patch: Patch, statement: str, old: str, new: str) -> None:
-    """Change a statement of the workers; the guard must be there to be taken out."""
-    text = getattr(sql, statement)
+def rewrite(patch: Patch, statement: str, old: str, new: str, *, of: ModuleType = sql) -> None:
+    """Change a statement; the guard must be there to be taken out."""
+    text = getattr(of, statement)
     assert old in text, f"{statement} has no {old!r} any more"
-    patch.setattr(sql, statement, text.replace(old, new))
+    patch.setattr(of, statement, text.replace(old, new))
 
 
 OURS = "(i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer)"
@@ -155,19 +155,18 @@ def refused_parking_counts_as_left(patch: Patch) -> None:
 
 @mutant("event_comes_while_the_instance_is_parked")
 def send_without_wake(patch: Patch) -> None:
-    def signal(row: Instance) -> None:
-        Instance.objects.filter(key=row.key).update(signals=F("signals") + 1)
-
-    patch.setattr(events, "_signal", signal)
+    rewrite(
+        patch,
+        "SEND",
+        "CASE WHEN i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END",
+        "i.wake_at",
+        of=calls,
+    )
 
 
 @mutant("event_comes_while_the_instance_parks")
 def send_without_signal(patch: Patch) -> None:
-    def signal(row: Instance) -> None:
-        if row.status == InstanceStatus.WAITING:
-            Instance.objects.filter(key=row.key).update(wake_at=ClockTimestamp())
-
-    patch.setattr(events, "_signal", signal)
+    rewrite(patch, "SEND", "signals = i.signals + 1", "signals = i.signals", of=calls)
 
 
 @mutant("event_comes_while_the_instance_is_parked")
