@@ -1,7 +1,7 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test check fmt lock chromium
+.PHONY: help env env-run env-test run test bench check fmt lock chromium
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -14,6 +14,9 @@ run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 
 test: env-test chromium ## Run the whole test suite
 	@$(PY) -m pytest -q
+
+bench: env-test ## Measure it beside pgbench; make bench ARGS="-w W1,W2 --runs 3"
+	@$(PY) -m tests.bench $(ARGS)
 
 check: env-test ## Format, lint, types, imports, templates, settings, migrations, then the tests
 	@sh scripts/check

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, TypedDict
 
 from engine import WorkflowStep, workflow
-
-Mark = Callable[..., None]
+from tests.bench import marks
 
 
 class Chain(TypedDict):
@@ -28,8 +26,13 @@ class Inst(TypedDict):
     inst: str
 
 
-# The harness puts its probe in here: where marks go, and what a step returns.
-probe: dict[str, Any] = {}
+class History(TypedDict):
+    inst: str
+    n: int
+
+
+# Where marks go, and what a step returns; the side-by-side harness puts its own probe in here.
+probe: dict[str, Any] = {"mark": marks.mark, "result": marks.result}
 
 
 async def link(inst: str, i: int, size: int, ms: int, marked: bool) -> Any:
@@ -66,6 +69,16 @@ async def event(step: WorkflowStep, params: Inst) -> None:
     await step.do("p", mark, "p", params["inst"])
     await step.wait_for_event("go")
     await step.do("r", mark, "r", params["inst"])
+
+
+@workflow(name="history", max_steps=100_000)
+async def history(step: WorkflowStep, params: History) -> None:
+    """Run n steps, wait for an event, mark."""
+    inst = params["inst"]
+    for i in range(params["n"]):
+        await step.do(f"s{i}", link, inst, i, 0, 0, False)
+    await step.wait_for_event("go")
+    await step.do("r", mark, "r", inst)
 
 
 @workflow(name="io")
