@@ -49,8 +49,12 @@ class Event(models.Model):
             ),
         ]
         indexes = [
-            # What a wait may take, oldest first; the Studio's list of an instance's events.
+            # The Studio's list of an instance's events.
             models.Index(fields=["instance", "key"], name="engine_event_order"),
+            # What a wait may take, oldest first, and how many there are: without the consumed ones, ever more of them.
+            models.Index(
+                fields=["instance", "key"], condition=Q(state="buffered"), name="engine_event_buffered"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -24,8 +24,9 @@ from engine.errors import (
 )
 from engine.identity import Counter, StepIdentity
 from engine.replay import attempts, leaving, outcomes, waits
-from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, StepRecord
+from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
+from engine.replay.inbox import Inbox
 from engine.replay.loop import HandlerLoop
 from engine.replay.operation import DoOperation, Operation, ProgressOperation, SleepOperation, WaitOperation
 from engine.replay.outcomes import Ending
@@ -69,9 +70,7 @@ class Cycle:
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
         self.delaying: set[int] = set()  # steps whose delay function runs
         self.waits: dict[int, WaitOperation] = {}  # by seq, oldest first
-        self.events: list[EventRecord] = history.events
-        self.consumed: set[int] = set()  # keys of events; a read may still find them buffered
-        self.events_as_of_us = history.as_of_us
+        self.inbox = Inbox(history.events)
         self.reading_events = False
 
         self.decided: ControlFlow | None = None
@@ -391,23 +390,22 @@ class Cycle:
         if status == InstanceStatus.WAITING_FOR_PAUSE:
             leaving.freeze(self, InstanceStatus.PAUSED)
         else:
-            self.read_events()
+            self.inbox.is_stale = True
+            waits.match(self)
 
     def read_events(self) -> None:
+        """Read the next events that the open waits could take."""
         if not self.reading_events:
             self.reading_events = True
+            self.inbox.ask(waits.types(self))
             self.host.read_events(self)
 
-    def on_events(self, events: list[EventRecord], signals: int, as_of_us: int) -> None:
-        """Take in the events that had come by then; `signals` is what the row said before they were read."""
+    def on_events(self, page: Page, signals: int) -> None:
+        """Take in the answer to `inbox.question`; `signals` is what the row said before it was asked."""
         self.reading_events = False
-        self.events_as_of_us = as_of_us
-        if self.phase is not Phase.DRIVING:
-            return
-        if signals < self.signals:
-            self.read_events()  # one more came since, maybe too late for this answer; nothing else tells of it
-        known = {event.key for event in self.events} | self.consumed
-        self.events += [event for event in events if event.key not in known]
-        waits.match(self)
-        waits.expire_overdue(self)
-        self.host.poke(self)
+        # One that came since was maybe too late for this answer; nothing else tells of it.
+        self.inbox.take(page, is_stale=signals < self.signals)
+        if self.phase is Phase.DRIVING:
+            waits.match(self)
+            waits.expire_overdue(self)
+            self.host.poke(self)

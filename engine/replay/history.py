@@ -79,6 +79,15 @@ class EventRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """Buffered events, oldest first. `is_cut`: there may be more; none is missing that came before `as_of_us`."""
+
+    events: list[EventRecord]
+    as_of_us: int
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line for `engine_log`; `position` is set for the handler's, `step_seq` and `attempt` for a body's."""
 
@@ -97,11 +106,10 @@ class History:
 
     steps: dict[StepIdentity, StepRecord] = field(default_factory=dict)
     running: dict[int, AttemptRecord] = field(default_factory=dict)
-    events: list[EventRecord] = field(default_factory=list)
     last_seq: int = 0
     last_delivery: int = 0
     log_lines: int = 0
-    as_of_us: int = 0  # `events` holds all that came before this
+    events: Page = Page([], 0)  # the first ones
 
     def add_step(self, record: StepRecord) -> None:
         self.steps[record.identity] = record

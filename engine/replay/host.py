@@ -70,7 +70,7 @@ class Host(Protocol):
         """Call the delay function and then `attempts.back_off`."""
 
     def read_events(self, cycle: Cycle) -> None:
-        """Read the events that came since and call `cycle.on_events`."""
+        """Read what `cycle.inbox.question` asks for and call `cycle.on_events`."""
 
     def drive(self, cycle: Cycle) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""

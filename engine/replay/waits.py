@@ -29,21 +29,32 @@ def begin(cycle: Cycle, operation: WaitOperation) -> None:
         cycle.wait_until(operation, record.wake_us, is_new=not record.is_recorded)
 
 
+def types(cycle: Cycle) -> frozenset[str]:
+    """Return the types that are waited for."""
+    return frozenset(one for operation in cycle.waits.values() for one in operation.record.event_types)
+
+
 def match(cycle: Cycle) -> None:
-    """Give each buffered event to the oldest wait that takes it; what nobody takes stays buffered."""
-    if not cycle.events or not cycle.waits:
-        return
-    left: list[EventRecord] = []
-    for at, event in enumerate(cycle.events):
+    """Give each buffered event to the oldest wait that takes it; read on while a wait may find one."""
+    # All or none: an older event of the types that are not here may belong to a wait that would take a younger one.
+    if cycle.inbox.events and cycle.inbox.covers(types(cycle)):
+        _give(cycle)
+    if cycle.waits and cycle.inbox.may_have_more(types(cycle)):
+        cycle.read_events()
+
+
+def _give(cycle: Cycle) -> None:
+    events, left = cycle.inbox.events, list[EventRecord]()
+    for at, event in enumerate(events):
         if not cycle.waits:
-            left += cycle.events[at:]  # there may be thousands
+            left += events[at:]
             break
         taker = _taker(cycle, event)
         if taker is None:
             left.append(event)
         else:
             _consume(cycle, taker, event)
-    cycle.events[:] = left
+    events[:] = left
 
 
 def _taker(cycle: Cycle, event: EventRecord) -> WaitOperation | None:
@@ -57,7 +68,7 @@ def _taker(cycle: Cycle, event: EventRecord) -> WaitOperation | None:
 
 def _consume(cycle: Cycle, operation: WaitOperation, event: EventRecord) -> None:
     del cycle.waits[operation.record.seq]
-    cycle.consumed.add(event.key)
+    cycle.inbox.consumed.add(event.key)
     cycle.writes.consumed[event.key] = operation.record.seq
     cycle.conclude(operation, output=outcomes.event_json(event))
 
@@ -68,7 +79,7 @@ def expire(cycle: Cycle, operation: WaitOperation) -> None:
     deadline = record.wake_us
     if deadline is None or record.seq not in cycle.waits:
         return
-    if cycle.events_as_of_us < deadline:
+    if cycle.inbox.as_of_us < deadline or not cycle.inbox.covers(frozenset(record.event_types)):
         cycle.read_events()
         return
     del cycle.waits[record.seq]
@@ -81,8 +92,12 @@ def expire(cycle: Cycle, operation: WaitOperation) -> None:
 
 
 def expire_overdue(cycle: Cycle) -> None:
-    """After events were read: time out the waits whose deadline had passed by then."""
+    """After events were read: time out the waits whose deadline has passed.
+
+    Also one that passed while they were read: its timer has fired then, and asked for what was being read already.
+    """
+    now_us = cycle.host.due_us()
     for operation in [cycle.waits[seq] for seq in sorted(cycle.waits)]:
         deadline = operation.record.wake_us
-        if deadline is not None and deadline <= cycle.events_as_of_us:
+        if deadline is not None and deadline <= now_us:
             expire(cycle, operation)

@@ -8,12 +8,17 @@ from typing import Any
 
 import psycopg
 
-from engine.replay.history import EventRecord, History
+from engine.replay.history import History, Page
 from engine.replay.host import Claimed
+from engine.replay.inbox import Question
 from engine.worker import rows, sql
 from engine.worker.clock import DatabaseClock
 from engine.worker.heart import lease_seconds
 from engine.worker.seat import taken_here
+
+PAGE_EVENTS = 100
+PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
+ALL = Question(0, None)
 
 
 class Reader:
@@ -72,11 +77,25 @@ class Reader:
         attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if steps else []
         logs = await self._fetch(sql.HISTORY_LOGS, which) if old else []
         signalled = [one.key for one in claims if one.signals]
-        events = await self._fetch(sql.BUFFERED_EVENTS, {"keys": signalled}) if signalled else []
-        found = rows.histories((one.key for one in claims), steps, attempts, logs, events)
-        for history in found.values():
-            history.as_of_us = as_of_us
+        pages = await self._pages(signalled, ALL, as_of_us) if signalled else {}
+        found = rows.histories((one.key for one in claims), steps, attempts, logs)
+        for key, history in found.items():
+            history.events = pages.get(key) or Page([], as_of_us)
         return found
+
+    async def _pages(self, keys: list[int], question: Question, as_of_us: int) -> dict[int, Page]:
+        """Read a page of buffered events of each instance, in all not much more than PAGE_BYTES."""
+        found = await self._fetch(
+            sql.BUFFERED_EVENTS,
+            {
+                "keys": keys,
+                "after": question.after,
+                "types": None if question.types is None else sorted(question.types),
+                "limit": PAGE_EVENTS,
+                "bytes": PAGE_BYTES,
+            },
+        )
+        return rows.pages(keys, found, as_of_us, limit=PAGE_EVENTS, limit_bytes=PAGE_BYTES)
 
     async def next_due(self, workflows: list[str]) -> int | None:
         """Return when the next parked instance is due, in microseconds."""
@@ -90,12 +109,10 @@ class Reader:
             found = await self._fetch(sql.HELD, {"seat": self._seat})
         return {key: (fence, status, signals) for key, fence, status, signals in found}
 
-    async def events(self, key: int) -> tuple[list[EventRecord], int]:
-        """Return the buffered events of an instance, and the time before which none is missing."""
+    async def events(self, key: int, question: Question) -> Page:
+        """Return a page of the buffered events of an instance."""
         async with self._lock:
-            as_of_us = self._clock.due_us()
-            found = await self._fetch(sql.BUFFERED_EVENTS, {"keys": [key]})
-        return [rows.event(row)[1] for row in found], as_of_us
+            return (await self._pages([key], question, self._clock.due_us()))[key]
 
     async def notify_alone(self) -> None:
         async with self._lock:

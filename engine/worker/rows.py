@@ -8,7 +8,7 @@ from json.encoder import encode_basestring as quote
 from typing import Any
 
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord, EventRecord, History, StepRecord
+from engine.replay.history import AttemptRecord, EventRecord, History, Page, StepRecord
 from engine.replay.host import Claimed
 from engine.replay.writes import Writes
 from engine.states import FINAL, AttemptStatus, StepStatus
@@ -32,9 +32,9 @@ def attempt(row: Row) -> tuple[int, AttemptRecord]:
     return key, AttemptRecord(seq, number, worker, started_us, status, alone)
 
 
-def event(row: Row) -> tuple[int, EventRecord]:
-    key, *fields = row
-    return key, EventRecord(*fields)
+def event(row: Row) -> EventRecord:
+    _, *fields, _ = row
+    return EventRecord(*fields)
 
 
 def histories(
@@ -42,7 +42,6 @@ def histories(
     steps: Iterable[Row],
     attempts: Iterable[Row],
     logs: Iterable[Row],
-    events: Iterable[Row],
 ) -> dict[int, History]:
     """Sort the rows of several instances into their histories."""
     found = {key: History() for key in keys}
@@ -57,10 +56,23 @@ def histories(
         found[key].add_attempts(records)
     for key, lines in logs:
         found[key].log_lines = lines
-    for row in events:
-        key, buffered = event(row)
-        found[key].events.append(buffered)
     return found
+
+
+def pages(
+    keys: Iterable[int], found: list[Row], as_of_us: int, *, limit: int, limit_bytes: int
+) -> dict[int, Page]:
+    """Sort events into a page an instance. Where there may be more, none is missing that came before the last one."""
+    by_instance: dict[int, list[EventRecord]] = {key: [] for key in keys}
+    for row in found:
+        by_instance[row[0]].append(event(row))
+    full_at = found[-1][0] if found and found[-1][-1] >= limit_bytes else None
+    read: dict[int, Page] = {}
+    for key, events in by_instance.items():
+        is_cut = len(events) >= limit or (full_at is not None and key >= full_at)
+        last_us = events[-1].received_us if events else 0
+        read[key] = Page(events, last_us if is_cut else as_of_us, is_cut)
+    return read
 
 
 class Batch:

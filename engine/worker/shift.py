@@ -384,12 +384,12 @@ class Shift:
 
     async def _read_events(self, cycle: Cycle, signals: int) -> None:
         try:
-            events, as_of_us = await self._reader.events(cycle.claimed.key)
+            page = await self._reader.events(cycle.claimed.key, cycle.inbox.question)
         except psycopg.Error:
             # The claims' connection is gone, and with it this shift. Or not: then the cycle parks only if asked again.
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_events, cycle)
             return
-        cycle.on_events(events, signals, as_of_us)
+        cycle.on_events(page, signals)
 
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)

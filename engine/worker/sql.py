@@ -132,9 +132,23 @@ HISTORY_LOGS = """
     GROUP BY l.instance_id
 """
 
+# A page of what was not consumed of each instance, oldest first, of some types or, where those are NULL, of all. A
+# page ends after so many events or bytes, as they are stored: what is left out is not even unpacked. The last column
+# tells how many bytes that makes so far.
 BUFFERED_EVENTS = f"""
-    SELECT instance_id, key, type, payload::text, sent_by, {_us("received_at")}
-    FROM engine_event WHERE instance_id = ANY (%(keys)s) AND state = 'buffered'
+    SELECT instance_id, key, type, payload::text, sent_by, {_us("received_at")}, so_far
+    FROM (
+        SELECT e.*, pg_column_size(e.payload) AS size,
+            sum(pg_column_size(e.payload)) OVER (ORDER BY e.instance_id, e.key) AS so_far
+        FROM unnest(%(keys)s::bigint[]) AS c(key)
+        CROSS JOIN LATERAL (
+            SELECT * FROM engine_event
+            WHERE instance_id = c.key AND state = 'buffered' AND key > %(after)s
+              AND (%(types)s::text[] IS NULL OR type = ANY (%(types)s))
+            ORDER BY key LIMIT %(limit)s
+        ) e
+    ) page
+    WHERE so_far - size < %(bytes)s
     ORDER BY instance_id, key
 """
 

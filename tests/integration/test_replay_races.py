@@ -12,7 +12,7 @@ from engine import WorkflowStep, workflow
 from engine.registry import Workflow
 from engine.replay import attempts
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord, EventRecord, History
+from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Writes
@@ -73,7 +73,7 @@ class Desk:
 
 def cycle_of(declared: Workflow[Any, Any], desk: Desk) -> Cycle:
     claimed = Claimed(1, declared.name, "one", 1, 1, 0, "running", "null", NOW_US, None, False)
-    cycle = Cycle(desk, declared, claimed, History(as_of_us=NOW_US))
+    cycle = Cycle(desk, declared, claimed, History(events=Page([], NOW_US)))
     cycle.begin()
     cycle.advance()
     return cycle
@@ -139,7 +139,7 @@ def test_a_refused_parking_leaves_nothing_behind_in_what_is_written_next() -> No
     cycle = cycle_of(race, desk)
     parking = take(cycle)
     cycle.written("running", 1, leave=parking.leave, has_left=False)
-    cycle.on_events([event(1, "a")], 1, desk.time_us)
+    cycle.on_events(Page([event(1, "a")], desk.time_us), 1)
     cycle.advance()
     assert cycle.writes.leave is None
     answer(cycle, take(cycle), signals=1)
@@ -160,12 +160,12 @@ def test_an_event_whose_consumption_is_on_its_way_is_not_taken_twice() -> None:
     cycle = cycle_of(race, desk)
     answer(cycle, take(cycle))
     cycle.on_signals("running", 1)
-    cycle.on_events([event(1, "a")], 1, desk.time_us)
+    cycle.on_events(Page([event(1, "a")], desk.time_us), 1)
     cycle.advance()
     consuming = take(cycle)
     assert consuming.consumed.keys() == {1}
     cycle.on_signals("running", 2)
-    cycle.on_events([event(1, "a"), event(2, "a")], 2, desk.time_us)
+    cycle.on_events(Page([event(1, "a"), event(2, "a")], desk.time_us), 2)
     cycle.advance()
     assert cycle.writes.consumed.keys() == {2}
     answer(cycle, consuming, signals=2)
@@ -185,7 +185,7 @@ def test_a_start_that_was_left_out_is_begun_again_also_when_the_pause_is_over_by
     cycle = cycle_of(race, desk)
     on_its_way = take(cycle)
     cycle.on_signals("running", 2)  # paused and resumed
-    cycle.on_events([], 2, desk.time_us)
+    cycle.on_events(Page([], desk.time_us), 2)
     journal.tell(cycle, on_its_way, "waiting_for_pause", 1, has_left=False)
     cycle.advance()
     leave = cycle.writes.leave

@@ -14,6 +14,7 @@ from engine import WorkflowStep, workflow
 from engine.errors import EventTimeoutError
 from engine.models import Instance, Step
 from engine.replay.cycle import Cycle
+from engine.replay.history import Page
 from engine.worker import shift
 from engine.worker.attempt import Bodies
 from engine.worker.clock import DatabaseClock
@@ -105,10 +106,10 @@ def test_a_signal_that_overtakes_the_answer_about_events_is_looked_into_too() ->
     parking = take(cycle)
     cycle.written("running", 1, leave=parking.leave, has_left=False)
     cycle.on_signals("running", 2)
-    cycle.on_events([], 1, NOW_US)
+    cycle.on_events(Page([], NOW_US), 1)
     cycle.advance()
     assert (desk.asked_events, cycle.writes.leave) == (2, None)
-    cycle.on_events([event(1, "go")], 2, NOW_US)
+    cycle.on_events(Page([event(1, "go")], NOW_US), 2)
     cycle.advance()
     assert cycle.writes.consumed.keys() == {1}
 
@@ -126,7 +127,8 @@ def test_a_wait_that_timed_out_after_a_pause_says_its_own_timeout() -> None:
     before = cycle_of(waits, desk)
     answer(before, take(before))
     (record,) = before.history.steps.values()
-    desk.time_us = before.history.as_of_us = record.wake_us = NOW_US + 60_000_000
+    desk.time_us = record.wake_us = NOW_US + 60_000_000
+    before.history.events = Page([], desk.time_us)
     again = Cycle(desk, waits, before.claimed, before.history)
     again.begin()
     again.advance()

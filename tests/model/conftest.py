@@ -4,13 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine.worker import reader
 from tests.model.machine import Database, Protocol
 from tests.model.story import declare
 
 
 @pytest.fixture
-def protocol(engine_db: None, own_registry: None) -> Iterator[type[Protocol]]:
+def protocol(
+    engine_db: None, own_registry: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[type[Protocol]]:
     """The machine, on the test's database."""
+    monkeypatch.setattr(reader, "PAGE_EVENTS", 2)  # so that few events are many
     database = Database()
     Protocol.database = database
     Protocol.story, Protocol.hurried = declare()

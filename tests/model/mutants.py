@@ -13,6 +13,7 @@ from engine import sql as calls
 from engine.models import Instance
 from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
+from engine.replay.history import Page
 from engine.replay.timers import Timers
 from engine.states import InstanceStatus
 from engine.worker import rows, shift, sql
@@ -191,7 +192,7 @@ def timeout_without_looking(patch: Patch) -> None:
     expire = waits.expire
 
     def blind(cycle: Cycle, operation: Any) -> None:
-        cycle.events_as_of_us = max(cycle.events_as_of_us, operation.record.wake_us or 0)
+        cycle.inbox.as_of_us = max(cycle.inbox.as_of_us, operation.record.wake_us or 0)
         expire(cycle, operation)
 
     patch.setattr(waits, "expire", blind)
@@ -205,6 +206,17 @@ def claim_is_taken_for_later_than_it_was(patch: Patch) -> None:
         return await histories(self, claims, self._clock.due_us())
 
     patch.setattr(Reader, "_histories", later)
+
+
+@mutant("event_comes_behind_a_page_of_others")
+def one_page_is_all(patch: Patch) -> None:
+    pages = rows.pages
+
+    def cut(*args: Any, **limits: Any) -> dict[int, Page]:
+        found = pages(*args, **limits)
+        return {key: Page(page.events, args[2]) for key, page in found.items()}
+
+    patch.setattr(rows, "pages", cut)
 
 
 @mutant("look_for_events_is_cancelled")

@@ -555,6 +555,16 @@ def look_for_events_is_cancelled(t: Teller) -> None:
 
 
 @tale
+def event_comes_behind_a_page_of_others(t: Teller) -> None:
+    t.start(RED)
+    t.settle()
+    for _ in range(3):
+        t.send("blue")
+    t.send("red")
+    t.settle()
+
+
+@tale
 def event_comes_after_a_claim_whose_answer_is_slow(t: Teller) -> None:
     t.start(["both", ["wait", "red", 10], ["sleep", 3]])
     t.settle()
