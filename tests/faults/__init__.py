@@ -1,0 +1,1 @@
+"""Faults between a client and PostgreSQL, at every statement: see `proxy`."""

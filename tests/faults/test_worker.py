@@ -1,0 +1,107 @@
+"""The connection breaks before or after a statement of a worker: it comes back, and the work goes on to its end.
+
+The points are those of a run without a fault. How often a worker asks for work is chance, so a point may not come
+again; every statement must have failed in both ways all the same.
+
+REPRISE_FAULTS=all tries every point; otherwise it is every checkpoint after its commit, which is where what the worker
+knows and what is true part, and a choice of the others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from engine.worker import seat, shift
+from tests.faults import tale
+from tests.faults.points import DROPS, violations
+from tests.faults.proxy import Fault, Proxy
+from tests.faults.wire import Request
+from tests.shifts import running_shift
+
+pytestmark = pytest.mark.slow
+
+ALL = os.environ.get("REPRISE_FAULTS") == "all"
+WRITES = re.compile("FLUSH|CLAIM|CLAIM_ISOLATED|REAP|TAKE_SEAT")
+OFTEN = 2  # of claims, which come again and again
+EVERY = 4  # checkpoints of which one breaks before it is written, too
+
+Point = tuple[str, str, int]
+
+
+@dataclass
+class Breaker:
+    """Has one statement of one connection fail: the `number`-th of its name."""
+
+    point: Point = ("", "", 0)
+    fault: Fault = Fault.NONE
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    is_hit: bool = False
+
+    def __call__(self, request: Request) -> Fault:
+        where = (request.application, request.name)
+        self.seen[where] += 1
+        if self.is_hit or (*where, self.seen[where]) != self.point:
+            return Fault.NONE
+        self.is_hit = True
+        return self.fault
+
+
+@pytest.fixture(autouse=True)
+def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    tale.declare()
+    monkeypatch.setattr(seat, "_taken_here", set())
+    monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
+
+
+@pytest.mark.parametrize("connection", ["seat", "claims", "journal"])
+def test_work_goes_on_whichever_statement_the_connection_breaks_at(proxy: Proxy, connection: str) -> None:
+    seen = play(proxy, "clean", Breaker()).seen
+    known = {where: count for where, count in seen.items() if where[0].startswith(f"reprise {connection}")}
+    assert known, seen
+    planned = list(plan(known))
+    hit = [
+        (point, fault)
+        for number, (point, fault) in enumerate(planned)
+        if play(proxy, f"run-{number}", Breaker(point, fault)).is_hit
+    ]
+    assert {(point[:2], fault) for point, fault in hit} == {(point[:2], fault) for point, fault in planned}
+    assert len(hit) > len(planned) * 0.7, set(planned) - set(hit)
+
+
+def plan(known: dict[tuple[str, str], int]) -> Iterator[tuple[Point, Fault]]:
+    for (application, name), count in known.items():
+        if name.startswith("parse "):
+            continue  # changes nothing: it breaks as it does before the statement is run
+        for number in range(1, count + 1):
+            for fault in faults(name, number):
+                yield (application, name, number), fault
+
+
+def faults(name: str, number: int) -> Iterable[Fault]:
+    if ALL:
+        return DROPS
+    if name == "FLUSH":
+        return DROPS if number % EVERY == 1 else [Fault.DROP_AFTER]
+    if WRITES.fullmatch(name):
+        return DROPS if number <= OFTEN else []
+    return [Fault.DROP_BEFORE] if number == 1 else []
+
+
+def play(proxy: Proxy, prefix: str, breaker: Breaker) -> Breaker:
+    proxy.decide = breaker
+    instances = tale.begin(prefix)
+    try:
+        with running_shift():
+            tale.steer(instances)
+        tale.check(instances)
+        assert violations() == []
+    except BaseException as error:
+        error.add_note(f"{breaker.fault} at {breaker.point}")
+        raise
+    return breaker
