@@ -28,6 +28,7 @@ class Claimed:
     started_us: int
     deadline_us: int | None
     isolated: bool
+    log_lines: int = 0  # of the handler's log
 
 
 class Phase(Enum):

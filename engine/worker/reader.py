@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from typing import Any
 
@@ -19,6 +20,7 @@ from engine.worker.seat import taken_here
 PAGE_EVENTS = 100
 PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
 ALL = Question(0, None)
+Query = dict[str, object] | tuple[object, ...] | None
 
 
 class Reader:
@@ -31,7 +33,7 @@ class Reader:
         self._lease = lease_seconds()
         self._lock = asyncio.Lock()
 
-    async def _fetch(self, statement: str, parameters: dict[str, object] | None = None) -> list[rows.Row]:
+    async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
         cursor = await self._connection.execute(statement, parameters, prepare=True)
         return await cursor.fetchall()
 
@@ -39,6 +41,13 @@ class Reader:
         sent = time.monotonic_ns()
         [(now_us,)] = await self._fetch(sql.NOW)
         self._clock.set(now_us, sent_ns=sent, received_ns=time.monotonic_ns())
+
+    async def take_front(self, workflows: list[str]) -> bool:
+        """Take the place before the other shifts of these workflows, if it is free; it goes with the connection."""
+        which = int.from_bytes(hashlib.sha256("\n".join(workflows).encode()).digest()[:4], signed=True)
+        async with self._lock:
+            [(taken,)] = await self._fetch(sql.TAKE_FRONT, (which,))
+        return bool(taken)
 
     async def reap(self) -> list[int]:
         """Take back what dead or expired owners held; return the keys."""
@@ -74,13 +83,13 @@ class Reader:
             "generations": [one.generation for one in old],
         }
         steps = await self._fetch(sql.HISTORY_STEPS, which) if old else []
-        attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if steps else []
-        logs = await self._fetch(sql.HISTORY_LOGS, which) if old else []
+        attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if rows.any_unsettled(steps) else []
         signalled = [one.key for one in claims if one.signals]
         pages = await self._pages(signalled, ALL, as_of_us) if signalled else {}
-        found = rows.histories((one.key for one in claims), steps, attempts, logs)
-        for key, history in found.items():
-            history.events = pages.get(key) or Page([], as_of_us)
+        found = rows.histories((one.key for one in claims), steps, attempts)
+        for one in claims:
+            found[one.key].log_lines = one.log_lines
+            found[one.key].events = pages.get(one.key) or Page([], as_of_us)
         return found
 
     async def _pages(self, keys: list[int], question: Question, as_of_us: int) -> dict[int, Page]:

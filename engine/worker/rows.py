@@ -11,9 +11,10 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page, StepRecord
 from engine.replay.host import Claimed
 from engine.replay.writes import Writes
-from engine.states import FINAL, AttemptStatus, StepStatus
+from engine.states import FINAL, AttemptStatus, StepKind, StepStatus
 
 Row = tuple[Any, ...]
+UNSETTLED = (StepStatus.RUNNING, StepStatus.WAITING)
 
 
 def claimed(row: Row) -> Claimed:
@@ -37,11 +38,15 @@ def event(row: Row) -> EventRecord:
     return EventRecord(*fields)
 
 
+def any_unsettled(steps: Iterable[Row]) -> bool:
+    """Tell whether a body may be unfinished: only then there are attempts to be counted."""
+    return any(row[3] == StepKind.DO and row[6] in UNSETTLED for row in steps)
+
+
 def histories(
     keys: Iterable[int],
     steps: Iterable[Row],
     attempts: Iterable[Row],
-    logs: Iterable[Row],
 ) -> dict[int, History]:
     """Sort the rows of several instances into their histories."""
     found = {key: History() for key in keys}
@@ -54,8 +59,6 @@ def histories(
         by_instance.setdefault(key, []).append(record_of_attempt)
     for key, records in by_instance.items():
         found[key].add_attempts(records)
-    for key, lines in logs:
-        found[key].log_lines = lines
     return found
 
 

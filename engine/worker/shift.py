@@ -44,6 +44,8 @@ TICK_SECONDS = 0.25
 LIGHT_SECONDS = 0.02  # after so long in async bodies only, an instance takes no slot
 LIGHT_FACTOR = 8  # instances that a shift holds at most, in slots
 ASK_AGAIN_SECONDS = 0.5
+HANG_BACK_SECONDS = 0.01  # that a shift leaves what is due to the one at the front
+QUIET_SECONDS = 0.01  # without a wake-up, before asking when the next is due
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
@@ -134,6 +136,7 @@ class Shift:
         self._sweep_at = 0.0  # at once
         self._wants_isolated = False
         self._has_backlog = False
+        self._is_front = False
         self._connections: list[psycopg.AsyncConnection[Any]] = []
 
     # The shift's own life
@@ -192,6 +195,7 @@ class Shift:
             self._woken.clear()
             if time.monotonic() >= self._sweep_at:
                 await self._sweep()
+                await self._step_forward()
             if self._signalled:
                 await self._look_for_signals()
             claimed = await self._claim()
@@ -199,7 +203,7 @@ class Shift:
                 busy_at = time.monotonic()
             elif time.monotonic() - busy_at > self._idle_seconds:
                 return True
-            if not claimed:
+            if not (claimed and self._has_backlog):
                 await self._wait()
         return await self._drain()
 
@@ -212,14 +216,26 @@ class Shift:
         if self._has_backlog:
             seconds = min(seconds, LIGHT_SECONDS)
         elif self._free_slots() > 0 and self._isolating is None and self._isolates is not Isolates.ONLY:
+            if await self._is_woken_within(min(seconds, QUIET_SECONDS)):
+                return  # whoever just claimed has better to do than to ask
             due_us = await self._reader.next_due(self._workflows)
             if due_us is not None:
-                seconds = min(seconds, self._clock.seconds_until(due_us) or HELD_UP_SECONDS)
+                due_in = self._clock.seconds_until(due_us)
+                mine_in = due_in or HELD_UP_SECONDS if self._is_front else due_in + HANG_BACK_SECONDS
+                seconds = min(seconds, mine_in)
+        await self._is_woken_within(seconds)
+
+    async def _is_woken_within(self, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
-                await self._woken.wait()
+                return await self._woken.wait()
         except TimeoutError:
-            pass
+            return False
+
+    async def _step_forward(self) -> None:
+        """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
+        if not self._is_front and self._isolates is not Isolates.ONLY:
+            self._is_front = await self._reader.take_front(self._workflows)
 
     async def _sweep(self) -> None:
         """The net under every notification: reap, look for signals, look for isolated instances."""
@@ -326,6 +342,9 @@ class Shift:
         elif payload == str(self._seat.number):
             self._signalled = True
         elif payload != "":
+            return
+        elif not self._is_front:
+            self._loop.call_later(HANG_BACK_SECONDS, self._woken.set)
             return
         self._woken.set()
 

@@ -21,6 +21,11 @@ NOW = f"SELECT {_us('clock_timestamp()')}"
 SEAT_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
 TAKE_SEAT = f"SELECT pg_try_advisory_lock({SEAT_SPACE}, %s)"
 
+# One shift is at the front: it claims at once what the others leave to it for a moment. Its place is a lock too. The
+# number tells one set of workflows from another.
+FRONT_SPACE = SEAT_SPACE + 1
+TAKE_FRONT = f"SELECT pg_try_advisory_lock({FRONT_SPACE}, %s)"
+
 # The seats that are taken, for whoever asks whether an owner lives.
 LIVE_SEATS = f"""
     SELECT objid::bigint::integer FROM pg_locks
@@ -88,7 +93,11 @@ def _claim(which: str) -> str:
         started_at = coalesce(i.started_at, clock_timestamp())
     FROM due WHERE i.key = due.key
     RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.status, i.params::text,
-        {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated
+        {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
+        coalesce((
+            SELECT max(l.position) FROM engine_log l
+            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position IS NOT NULL AND i.fence > 1
+        ), 0)
 """
 
 
@@ -123,13 +132,6 @@ HISTORY_ATTEMPTS = f"""
     JOIN engine_attempt a ON a.instance_id = s.instance_id AND a.generation = s.generation
         AND a.step_seq = s.seq AND a.phase = 'do'
     ORDER BY a.instance_id, a.step_seq, a.number
-"""
-
-HISTORY_LOGS = """
-    SELECT l.instance_id, max(l.position)
-    FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
-    JOIN engine_log l ON l.instance_id = c.key AND l.generation = c.generation AND l.position IS NOT NULL
-    GROUP BY l.instance_id
 """
 
 # A page of what was not consumed of each instance, oldest first, of some types or, where those are NULL, of all. A

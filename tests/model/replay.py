@@ -45,7 +45,7 @@ def replay(oracle: Oracle, workflow: Workflow[Any, Any], key: int, now_us: int) 
     claimed = Claimed(*facts)
     which = {"keys": [key], "generations": [claimed.generation]}
     steps = oracle.rows(sql.HISTORY_STEPS, which)
-    history = rows.histories([key], steps, [], [])[key]
+    history = rows.histories([key], steps, [])[key]
     host: Any = Reader(now_us)
     cycle = Cycle(host, workflow, claimed, history)
     cycle.begin()
