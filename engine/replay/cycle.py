@@ -112,7 +112,8 @@ class Cycle:
     def _turn(self) -> None:
         self._fire_timers()
         while self.phase is Phase.DRIVING:
-            self.host.drive(self)
+            if self.loop.is_ready:
+                self.host.drive(self)
             if self.phase is not Phase.DRIVING or self._has_ended():
                 return
             if not (self._deliver_recorded() or self._start_fresh() or self._deliver_arrived()):

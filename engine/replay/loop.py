@@ -8,13 +8,12 @@ that names the durable twin, because a replay could not repeat it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import sys
 import threading
 from asyncio import events
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, NoReturn, TypeVarTuple
 
 from engine.errors import RepriseError
@@ -49,6 +48,11 @@ class HandlerLoop(asyncio.AbstractEventLoop):
 
     # Driving
 
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether there is anything to run."""
+        return bool(self._ready)
+
     def drain(self) -> None:
         """Run everything that is ready, and what becomes ready by it.
 
@@ -56,14 +60,16 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         task is tracked by thread, not by loop.
         """
         ready = self._ready
-        with self._running():
+        with Running(self):
             while ready:
                 handle = ready.popleft()
                 if not handle._cancelled:
                     # asyncio raises these two on; they are the outcome of their task all the same, and end the
                     # handler. The worker is not its to end.
-                    with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                    try:
                         handle._run()
+                    except (SystemExit, KeyboardInterrupt):
+                        continue
 
     def shut(self) -> None:
         """Close the coroutines of all tasks, innermost last started first.
@@ -74,26 +80,12 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
         self._closed = True
         try:
-            with self._running():
+            with Running(self):
                 for task in reversed(self._tasks):
                     _discard(task)
         finally:
             self._tasks.clear()
             self._ready.clear()
-
-    @contextlib.contextmanager
-    def _running(self) -> Iterator[None]:
-        """Be this thread's loop, also for async generators: the worker's loop would finish them on itself."""
-        outer, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
-        events._set_running_loop(self)
-        sys.set_asyncgen_hooks(None, self._finish)
-        self._driven_by = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._driven_by = None
-            sys.set_asyncgen_hooks(*hooks)
-            events._set_running_loop(outer)
 
     def _finish(self, generator: AsyncGenerator[Any, Any]) -> None:
         """Close an async generator that the handler has left, as asyncio does; at a park it just goes."""
@@ -192,6 +184,26 @@ _IO = """
 """
 for _name in _IO.split():
     setattr(HandlerLoop, _name, _refuse(f"I/O (loop.{_name})"))
+
+
+class Running:
+    """Makes a loop this thread's own, also for async generators: the worker's loop would finish them on itself."""
+
+    __slots__ = ("_hooks", "_loop", "_outer")
+
+    def __init__(self, loop: HandlerLoop) -> None:
+        self._loop = loop
+
+    def __enter__(self) -> None:
+        self._outer, self._hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
+        events._set_running_loop(self._loop)
+        sys.set_asyncgen_hooks(None, self._loop._finish)
+        self._loop._driven_by = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._loop._driven_by = None
+        sys.set_asyncgen_hooks(*self._hooks)
+        events._set_running_loop(self._outer)
 
 
 def _discard(task: asyncio.Task[Any]) -> None:

@@ -16,6 +16,7 @@ from engine.replay.cycle import Cycle
 # Seconds until the next interruption of a handler that swallowed one. So short that one soon falls between the
 # `except` that swallows and the next `try`, where nothing catches it.
 AGAIN = 0.0005
+TICK = 0.1  # seconds between two looks at the slice that runs
 ENGINE = str(Path(__file__).parents[1]) + os.sep
 
 
@@ -24,10 +25,17 @@ class HandlerInterrupted(ControlFlow):
 
 
 class Slices:
-    """Drives handlers under an interval timer, whose signal reaches only the main thread."""
+    """Drives handlers under an interval timer, whose signal reaches only the main thread.
+
+    The timer is set once for many slices: to set it costs as much as a short slice. It looks now and then whether the
+    slice that runs has used up its time, and comes fast and often from then on.
+    """
 
     def __init__(self) -> None:
         self._driving: Cycle | None = None
+        self._ends_at = 0.0  # of the slice that runs
+        self._is_ticking = False
+        self._was_driving = False  # since the last tick
         self._used: dict[int, float] = {}  # seconds of handler code, by instance
         self._can_interrupt = threading.current_thread() is threading.main_thread()
         self._before = signal.signal(signal.SIGALRM, self._on_alarm) if self._can_interrupt else None
@@ -46,31 +54,44 @@ class Slices:
 
     def drive(self, cycle: Cycle) -> None:
         """Run what is ready in the handler, within what is left of its `handler_timeout`."""
-        key = cycle.claimed.key
+        key, limit = cycle.claimed.key, cycle.workflow.handler_timeout.total_seconds()
         used = self._used.get(key, 0.0)
-        left = cycle.workflow.handler_timeout.total_seconds() - used
         started = time.monotonic()
+        self._ends_at = started + limit - used
         self._driving = cycle
+        if self._can_interrupt and not (self._is_ticking and limit - used > TICK):
+            self._tick(min(max(limit - used, AGAIN), TICK))
+        self._was_driving = True
         try:
-            if self._can_interrupt:
-                signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), AGAIN)
             cycle.loop.drain()
         except HandlerInterrupted:
             pass  # it hit the engine's own code; what follows ends the cycle all the same
         finally:
-            if self._can_interrupt:
-                signal.setitimer(signal.ITIMER_REAL, 0)
             self._driving = None
-            self._used[key] = used + time.monotonic() - started
-        if self._used[key] > cycle.workflow.handler_timeout.total_seconds():
+            self._used[key] = used = used + time.monotonic() - started
+        if used > limit:
             error = WorkflowTimeoutError("handler_timeout", cycle.workflow.handler_timeout)
             cycle.decide_quietly(outcomes.of_error(error))
 
+    def _tick(self, seconds: float = TICK) -> None:
+        self._is_ticking = True
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
+        driving, left = self._driving, self._ends_at - time.monotonic()
+        if driving is None:
+            self._rest()
+        elif left > 0:
+            self._tick(min(left, TICK))
         # Never within the engine's own code, which would be left half done: the next one comes soon enough.
-        if (
-            self._driving is not None
-            and frame is not None
-            and not frame.f_code.co_filename.startswith(ENGINE)
-        ):
+        elif frame is not None and not frame.f_code.co_filename.startswith(ENGINE):
             raise HandlerInterrupted
+
+    def _rest(self) -> None:
+        """Between two slices: go on ticking while there are any."""
+        if self._was_driving:
+            self._was_driving = False
+            self._tick()
+        else:
+            self._is_ticking = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
