@@ -76,6 +76,7 @@ class Cycle:
         self.decided: ControlFlow | None = None
         self.forced: Ending | None = None
         self.is_recovering = False
+        self.is_resting = False  # claimed a moment before its time, it only waits for that
         self.ending: Ending | None = None
         self.freezes_to = InstanceStatus.PAUSED
         self.main: asyncio.Task[Any] | None = None
@@ -102,6 +103,7 @@ class Cycle:
 
     def advance(self) -> None:
         """Do all that can be done now."""
+        self.is_resting = False
         if self.phase is Phase.DRIVING:
             self._turn()
         if self.phase is Phase.FREEZING and not self.bodies and not self.delaying:
@@ -206,8 +208,12 @@ class Cycle:
         self.wait_until(operation, record.wake_us, is_new=not record.is_recorded)
 
     def _rest(self) -> None:
-        """Nothing to give to the handler: wait for a body, or park."""
+        """Nothing to give to the handler: wait for a body, or for what it was claimed for, or park."""
+        coming = self.timers.next()
         if self.bodies or self.delaying or self.reading_events:
+            self._arm()
+        elif coming is not None and coming[0] <= self.claimed.due_us:
+            self.is_resting = True
             self._arm()
         elif self.open:
             leaving.park(self)

@@ -28,6 +28,7 @@ class Claimed:
     started_us: int
     deadline_us: int | None
     isolated: bool
+    due_us: int = 0  # when it was due, which may be a moment ahead
     log_lines: int = 0  # of the handler's log
 
 

@@ -82,7 +82,9 @@ class Bodies:
             self.threads.submit(lambda: self._in_thread(running))
 
     def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
-        """Tell whether all that the instance has done for so long is to await async bodies."""
+        """Tell whether all that the instance has done for so long is to await async bodies, or its time."""
+        if cycle.is_resting:
+            return True
         since = time.monotonic() - seconds
         running = [self._running.get(_key(cycle, attempt)) for attempt in cycle.bodies.values()]
         return bool(running) and all(one and one.task and one.started_at < since for one in running)

@@ -29,6 +29,7 @@ log = logging.getLogger("engine.journal")
 # Classes of SQLSTATE that tell of the server's state, not of the data: conflicts, resources, locks, operators, files.
 PASSING = ("40", "53", "55", "57", "58")
 RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
+AT_A_TIME = 8  # cycles
 BATCH_BYTES = 8 * 1024 * 1024  # of outputs in one statement; PostgreSQL would take a gigabyte
 
 
@@ -85,8 +86,12 @@ class Journal:
             else:
                 await self._split(batch, error)
             return
-        written = []
-        for cycle, writes in batch:
+        written = list[Cycle]()
+        for count, (cycle, writes) in enumerate(batch, start=1):
+            if count % AT_A_TIME == 0:
+                await asyncio.sleep(
+                    0
+                )  # let those that were told go on, before the last of a large batch is told
             answer = answers.get(cycle.claimed.key)
             if answer is None:
                 self._again(cycle, writes)

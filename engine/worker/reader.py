@@ -20,6 +20,8 @@ from engine.worker.seat import taken_here
 PAGE_EVENTS = 100
 PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
 ALL = Question(0, None)
+AHEAD_SECONDS = 0.2  # that an instance is claimed before it is due, and replayed meanwhile
+
 Query = dict[str, object] | tuple[object, ...] | None
 
 
@@ -70,6 +72,7 @@ class Reader:
                     "limit": limit,
                     "seat": self._seat,
                     "lease": self._lease,
+                    "ahead": AHEAD_SECONDS,
                 },
             )
             claims = [rows.claimed(row) for row in found]
@@ -107,10 +110,10 @@ class Reader:
         return rows.pages(keys, found, as_of_us, limit=PAGE_EVENTS, limit_bytes=PAGE_BYTES)
 
     async def next_due(self, workflows: list[str]) -> int | None:
-        """Return when the next parked instance is due, in microseconds."""
+        """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
             [(when_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
-        return None if when_us is None else int(when_us)
+        return None if when_us is None else int(when_us - AHEAD_SECONDS * 1_000_000)
 
     async def held(self) -> dict[int, tuple[int, str, int]]:
         """Return what the rows say that this seat holds: key → fence, status, signals."""

@@ -74,13 +74,14 @@ REAP = f"""
 # Claim the oldest due instances of the workflows that this worker knows. One index range a workflow, so that the
 # index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
 # end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
+# What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
 def _claim(which: str) -> str:
     return f"""
     WITH due AS (
-        SELECT d.key FROM unnest(%(workflows)s::text[]) AS w(name)
+        SELECT d.key, d.wake_at FROM unnest(%(workflows)s::text[]) AS w(name)
         CROSS JOIN LATERAL (
             SELECT key, wake_at FROM engine_instance i
-            WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp())
+            WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp() + %(ahead)s * interval '1 second')
               AND i.owner IS NULL AND {which}
             ORDER BY i.wake_at LIMIT %(limit)s
             FOR NO KEY UPDATE SKIP LOCKED
@@ -94,7 +95,7 @@ def _claim(which: str) -> str:
     FROM due WHERE i.key = due.key
     RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.status, i.params::text,
         {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
-        coalesce((
+        {_us("due.wake_at")}, coalesce((
             SELECT max(l.position) FROM engine_log l
             WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position IS NOT NULL AND i.fence > 1
         ), 0)

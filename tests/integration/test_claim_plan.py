@@ -73,7 +73,14 @@ def buffers(plan: dict[str, Any]) -> int:
 
 
 def claim(limit: int, *, isolated: bool = False) -> dict[str, Any]:
-    parameters = {"workflows": WORKFLOWS, "limit": limit, "isolated": isolated, "seat": 1, "lease": 30}
+    parameters = {
+        "workflows": WORKFLOWS,
+        "limit": limit,
+        "isolated": isolated,
+        "seat": 1,
+        "lease": 30,
+        "ahead": 0.2,
+    }
     return explain(sql.CLAIM, parameters)
 
 
@@ -117,7 +124,14 @@ def test_the_oldest_due_instances_are_claimed_first() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT key FROM engine_instance WHERE wake_at <= now() ORDER BY wake_at LIMIT 12")
         oldest = [key for (key,) in cursor.fetchall()]
-        parameters = {"workflows": WORKFLOWS, "limit": 12, "isolated": False, "seat": 1, "lease": 30}
+        parameters = {
+            "workflows": WORKFLOWS,
+            "limit": 12,
+            "isolated": False,
+            "seat": 1,
+            "lease": 30,
+            "ahead": 0.2,
+        }
         cursor.execute(sql.CLAIM, parameters)
         claimed = [row[0] for row in cursor.fetchall()]
         transaction.set_rollback(True)

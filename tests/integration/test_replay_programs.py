@@ -23,6 +23,8 @@ pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
 PROGRAMS = 40
 DEPTH = 3
+CRASHES = (10, 30, 60)  # turns of `disturb`
+UNCOMMITTED = 3  # outcomes that a handler may have seen before their commit
 
 Program = tuple[Any, ...]
 
@@ -144,8 +146,11 @@ def test_every_replay_sees_what_the_others_saw() -> None:
         assert instance.status == "complete", (number, instance.error)
         longest = max(seen[number], key=len)
         assert instance.output == repr(longest[-1][1]), number
-        for notes in seen[number]:
-            assert notes == longest[: len(notes)], number
+        # What came last before a crash may have been lost with it, before it was committed, and come differently.
+        others = [notes for notes in seen[number] if notes != longest[: len(notes)]]
+        assert len(others) <= len(CRASHES), number
+        for notes in others:
+            assert notes[:-UNCOMMITTED] == longest[: len(notes)][:-UNCOMMITTED], number
     assert_consistent(instances)
 
 
@@ -165,7 +170,7 @@ def disturb(instances: list[Instance], dice: random.Random) -> None:
             paused = dice.choice(open_ones)
             paused.pause()
             paused.resume()
-        if turns in (10, 30, 60):
+        if turns in CRASHES:
             crash()
         return not open_ones
 
