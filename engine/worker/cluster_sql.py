@@ -3,7 +3,8 @@
 from engine.worker.sql import LIVE_SEATS
 
 # What a cluster needs to know to decide whether a shift is missing, in one round trip: how many rows are due
-# (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait. A probe
+# (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait, and how many
+# instances wait to run alone. A probe
 # of the index for each workflow: `min(wake_at) WHERE workflow = ANY(…)` would read every parked row. A row
 # that a dead worker holds is as good as due: the first shift takes it back.
 LOOK = f"""
@@ -26,10 +27,13 @@ WITH clock AS MATERIALIZED (
 SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan),
        extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
        EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp()),
-       EXISTS (
-           SELECT FROM engine_instance
-           WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[])
-             AND wake_at <= clock_timestamp()
+       (
+           SELECT count(*) FROM (
+               SELECT FROM engine_instance
+               WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[])
+                 AND wake_at <= clock_timestamp()
+               LIMIT %(isolated)s
+           ) AS waiting
        )
 FROM clock LEFT JOIN first ON true
 GROUP BY late

@@ -120,8 +120,8 @@ class Supply:
         if look.has_tasks:
             self._tasks_at = min(self._tasks_at, now)
         self._isolated_at = NEVER
-        if look.has_isolated:
-            self.ward.open(now)
+        if look.isolated:
+            self.ward.open(now, look.isolated)
             self._isolated_at = now + WARD_SECONDS
         elif now < self._death_at + WARD_SECONDS:
             self._isolated_at = now + WARD_SECONDS / 10  # what the dead one held is being taken back

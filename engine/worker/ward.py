@@ -12,7 +12,9 @@ from engine.worker.latch import Latch
 
 logger = logging.getLogger("engine.cluster")
 
-# While instances wait for it, the ward grows by one process in so many seconds.
+# One process for so many that wait, up to a number that comes at once; while any wait, one more in so many seconds.
+FOR_EACH = 4
+AT_ONCE = 8
 WARD_SECONDS = 1.0
 LARGEST = 16
 
@@ -24,8 +26,8 @@ class Ward:
     """Runs such instances in children of the pusher: one at a time in each, alone, until they get on.
 
     They are no workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
-    takes, it keeps no place from shifts and tasks. A second after the first process there is a second one, and so on:
-    a few long bodies do not hold up the rest.
+    takes, it keeps no place from shifts and tasks. After a loss of many there are several at once, and while any waits
+    there is one more each second: a few long bodies do not hold up the rest.
     """
 
     def __init__(self, stop: Latch) -> None:
@@ -33,11 +35,16 @@ class Ward:
         self._children: set[int] = set()
         self._opened_at = float("-inf")
 
-    def open(self, now: float) -> None:
-        """Start a process, unless one was started just now or there are enough."""
-        if self._stop.is_set() or len(self._children) >= LARGEST or now < self._opened_at + WARD_SECONDS:
-            return
-        self._opened_at = now
+    def open(self, now: float, waiting: int) -> None:
+        """Start processes for so many that wait."""
+        wanted = min(AT_ONCE, -(-waiting // FOR_EACH))
+        if now >= self._opened_at + WARD_SECONDS:
+            wanted = max(wanted, len(self._children) + 1)
+            self._opened_at = now
+        while len(self._children) < min(wanted, LARGEST) and not self._stop.is_set():
+            self._start()
+
+    def _start(self) -> None:
         parent = os.getpid()
         child = os.fork()
         if child == 0:

@@ -30,6 +30,8 @@ SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 
+COUNT_ISOLATED = 100  # at most
+
 
 @dataclass(frozen=True)
 class Hints:
@@ -47,7 +49,7 @@ class Look:
     due: int
     next_in: float | None
     has_tasks: bool
-    has_isolated: bool
+    isolated: int
 
 
 class Watch:
@@ -103,7 +105,12 @@ class Watch:
         return hints
 
     def look(self, *, workflows: Sequence[str], places: int, patience: float) -> Look:
-        values = {"workflows": list(workflows), "places": places, "patience": patience}
+        values = {
+            "workflows": list(workflows),
+            "places": places,
+            "patience": patience,
+            "isolated": COUNT_ISOLATED,
+        }
         rows = self._ask(sql.LOOK, values)
         if self._pause:
             logger.info("The broker has its database back.")

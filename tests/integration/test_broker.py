@@ -242,7 +242,7 @@ def test_the_look_touches_few_rows_of_many(pusher: Pusher) -> None:
             "workflows": list(WORKFLOWS),
             "places": 2,
             "patience": 0,
-            "isolated_patience": 0.5,
+            "isolated": 100,
             "key": "reprise",
         }
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql.LOOK}", values)
