@@ -1,7 +1,7 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test bench check fmt lock chromium
+.PHONY: help env env-run env-test run test bench chaos check fmt lock chromium
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -17,6 +17,9 @@ test: env-test chromium ## Run the whole test suite
 
 bench: env-test ## Measure it beside pgbench; make bench ARGS="-w W1,W2 --runs 3"
 	@$(PY) -m tests.bench $(ARGS)
+
+chaos: env-test ## Load and faults for CHAOS_MINUTES=10, then a verdict; CHAOS_SEED=4711 makes a run again
+	@$(PY) -m tests.chaos $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) --minutes $(or $(CHAOS_MINUTES),10)
 
 check: env-test ## Format, lint, types, imports, templates, settings, migrations, then the tests
 	@sh scripts/check

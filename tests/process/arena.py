@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import signal
@@ -22,6 +21,7 @@ from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from studio.supervisor.mortal import dies_with_parent
 from tests.live import PROJECT
 from tests.process import invariants, ledger
+from tests.process.nursery import Nursery
 from tests.processes import MARK, marked
 
 TABLES = (
@@ -61,17 +61,14 @@ class Arena:
 
     def open(self) -> None:
         self.server.start()
-        self.nursery = self.launch(
-            "-m", "tests.process.nursery", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        self.nursery = Nursery(
+            self.launch("-m", "tests.process.nursery", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         )
-        assert self._answer() == "ready"
         migration = self.start("migrate")
         wait_until(lambda: not is_alive(migration), seconds=60, what="the migration")
 
     def close(self) -> None:
-        self.nursery.stdin.close()
-        self.nursery.wait(5)
-        self.nursery.stdout.close()
+        self.nursery.close()
         self.server.stop()
 
     @contextmanager
@@ -128,10 +125,7 @@ class Arena:
 
     def start(self, part: str, /, **options: Any) -> int:
         """Fork a process that does what the function of that name in `parts` does; return its id."""
-        order = json.dumps({"part": part, "options": options})
-        self.nursery.stdin.write(order.encode() + b"\n")
-        self.nursery.stdin.flush()
-        return int(self._answer())
+        return self.nursery.start(part, **options)
 
     def worker(self, name: str = "one", *, slots: int = 64, lease: float = 30) -> int:
         return self.start("worker", name=name, slots=slots, lease=lease)
@@ -143,14 +137,9 @@ class Arena:
         wait_until(lambda: Worker.objects.filter(role="cluster").exists(), seconds=20, what="the cluster")
         return main
 
-    def _answer(self) -> str:
-        answer: bytes = self.nursery.stdout.readline()
-        assert answer, f"the nursery is gone:\n{self.output()}"
-        return answer.decode().strip()
-
     def strays(self) -> dict[int, str]:
         """Return the processes that belong to nobody any more."""
-        return {pid: command for pid, command in marked(self.run).items() if pid != self.nursery.pid}
+        return {pid: command for pid, command in marked(self.run).items() if pid != self.nursery.process.pid}
 
     def end_all(self) -> dict[int, str]:
         """End the parts; return those that do not end when they are told to."""

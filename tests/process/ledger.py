@@ -61,6 +61,11 @@ class Ledger:
         self._read_on()
         return [line for line in self._lines if line.fits(wanted)]
 
+    def since(self, count: int) -> list[Line]:
+        """Return all lines but the first `count`."""
+        self._read_on()
+        return self._lines[count:]
+
     def wait_for(self, seconds: float = 10, **wanted: Any) -> Line:
         """Wait for such a line and return it."""
         ends_at = time.monotonic() + seconds

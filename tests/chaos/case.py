@@ -1,0 +1,112 @@
+"""Everything that is known about a run when it is over; checks and figures are made from it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tests.chaos.evidence import Evidence
+from tests.chaos.faults import DOWNTIMES, OUTAGES, Fault
+from tests.chaos.plan import Plan
+from tests.chaos.record import Record, StepRow
+from tests.chaos.stories import Story
+from tests.chaos.watch import Watch
+from tests.process.ledger import Line
+
+# How long after the return of the database connections may still turn out to be broken.
+AFTERMATH = 3.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request; `status` is 0 where nothing answered."""
+
+    machine: str
+    what: str
+    began: float
+    ended: float
+    status: int
+    says_when: bool
+
+
+@dataclass
+class Case:
+    plan: Plan
+    stories: dict[str, Story]
+    evidence: Evidence
+    record: Record
+    faults: list[Fault]
+    watch: Watch
+    began: float
+    load_ended: float
+    drained: float | None
+    tail: float | None
+    calibrated: float
+    invariants: dict[str, int]
+    offenders: list[str]
+    survivors: list[str]
+    missed: list[str]
+    strays: dict[int, str]
+    output: str
+    server_log: str
+    ended: float = 0.0
+    open_at_end: list[str] = field(default_factory=list)
+
+    def of(self, *kinds: str) -> list[Fault]:
+        return [fault for fault in self.faults if fault.kind in kinds and fault.is_real]
+
+    @cached_property
+    def requests(self) -> list[Request]:
+        found = []
+        for line in self.evidence.by_what["http"]:
+            took, *retry_after = line.key.split()
+            began = line.at - float(took)
+            found.append(Request(line.instance, line.step, began, line.at, line.attempt, bool(retry_after)))
+        return found
+
+    @cached_property
+    def outages(self) -> list[tuple[float, float]]:
+        return [(fault.at, fault.until + AFTERMATH) for fault in self.of(*OUTAGES)]
+
+    @cached_property
+    def downtimes(self) -> list[Fault]:
+        return self.of(*DOWNTIMES)
+
+    @cached_property
+    def zombies(self) -> list[tuple[set[int], float, float]]:
+        """Processes that were stopped or cut off, and how long they may not have known that their leases are gone."""
+        lost = {pid for pid, (machine, _) in self.watch.seen.items() if machine == "b"}
+        return [
+            (lost if fault.kind == "black hole" else set(fault.pids), fault.at, fault.until + self.plan.lease)
+            for fault in self.faults
+            if fault.kind in ("zombie", "black hole")
+        ]
+
+    def was_a_zombie(self, pid: int, began: float, ended: float) -> bool:
+        return any(pid in pids and began < until and ended >= at for pids, at, until in self.zombies)
+
+    @cached_property
+    def convicted(self) -> set[str]:
+        """Instances with a step that ran alone three times when its worker was killed: the engine must give it up."""
+        return {
+            one.id for one in self.record.instances.values() if _gave_up(one.error) and one.lost_alone >= 3
+        }
+
+    @cached_property
+    def steps(self) -> dict[tuple[str, str], StepRow]:
+        return {(one.instance, one.name): one for one in self.record.steps}
+
+
+def deaths(faults: list[Fault], lines: list[Line]) -> dict[int, float]:
+    """Return the processes that were killed, by this run or by their own poisoned step, and when."""
+    killed = {pid: fault.at for fault in faults if fault.kind != "zombie" for pid in fault.pids}
+    return killed | {line.pid: line.at for line in lines if line.what == "poison"}
+
+
+def _gave_up(error: dict[str, Any] | None) -> bool:
+    return error is not None and error.get("type") == "WorkerLostError"
+
+
+def overlaps(began: float, ended: float, windows: list[tuple[float, float]]) -> bool:
+    return any(began < end and ended > begin for begin, end in windows)

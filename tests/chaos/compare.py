@@ -1,0 +1,198 @@
+"""The engine's record against the ledger and the stories: each check returns what is wrong, a sentence each."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from tests.chaos.case import Case, overlaps
+from tests.chaos.record import plain
+from tests.chaos.workflows import ATTEMPTS_OF_THE_BROKEN
+
+# Answers that say that this very call had an effect; of a resume none does: the instance may have gone on since.
+DONE = {
+    "pause": ("paused", "waiting_for_pause", "done"),
+    "resume": (),
+    "terminate": ("terminated", "done"),
+}
+# By how much the workers' idea of the database's clock may be off.
+SKEW = 0.5
+
+
+def starts(case: Case) -> Iterator[str]:
+    """Every accepted start is there, once, and nothing else is."""
+    accepted = {line.instance for line in case.evidence.by_what["accepted"]}
+    present = {name for name in case.record.instances if name.startswith("i")}
+    yield from (f"{name} was accepted and is not there" for name in accepted - present)
+    yield from (f"{name} is there and was never accepted" for name in present - accepted)
+    yield from (f"{name} was never started" for name in case.stories.keys() - accepted)
+    for line in case.evidence.by_what["again"]:
+        story = case.stories[line.instance]
+        if line.step == "created" and not story.is_in_studio:
+            yield f"{line.instance} was created a second time"
+
+
+def events(case: Case) -> Iterator[str]:
+    """Every accepted event is there, once, with its payload, and nothing else is."""
+    present = {(row.instance, row.dedup_key): row for row in case.record.events}
+    if len(present) != len(case.record.events):
+        yield "two events have one dedup key"
+    accepted = set()
+    for line in case.evidence.by_what["send"]:
+        story = case.stories[line.instance]
+        dedup = f"studio:{line.key}" if story.is_in_studio else line.step
+        accepted.add((line.instance, dedup))
+        row = present.get((line.instance, dedup))
+        payload = next(deed.payload for deed in story.deeds if deed.key == line.step)
+        if row is None:
+            yield f"event {line.step} of {line.instance} was accepted and is not there"
+        elif row.payload != payload or not (story.is_in_studio or row.key == line.key):
+            yield f"event {line.step} of {line.instance} is another one: {row}"
+    yield from (f"event {key} was never accepted" for key in present.keys() - accepted)
+    first = {(line.instance, line.step): line.key for line in case.evidence.by_what["send"]}
+    for line in case.evidence.by_what["sent again"]:
+        if first[line.instance, line.step] != line.key:
+            yield f"event {line.step} of {line.instance} was taken twice"
+
+
+def actions(case: Case) -> Iterator[str]:
+    """Every accepted action is in the audit trail, with its actor; what is in there was asked for."""
+    trail = Counter((row.instance, row.verb) for row in case.record.audit)
+    for row in case.record.audit:
+        changes_nothing = row.verb in ("pause", "resume") and row.before == row.after
+        if row.actor not in ("client", "admin") or changes_nothing:
+            yield f"the trail has {row}"
+    asked = _asked(case)
+    for (name, verb), answers in asked.items():
+        done = sum(answer in DONE[verb] for answer in answers)
+        if not done <= trail[name, verb] <= len(answers):
+            yield f"{name} was told to {verb}, answers {answers}, and the trail has {trail[name, verb]}"
+    for name, verb in trail:
+        if verb in DONE and (name, verb) not in asked:
+            yield f"nobody told {name} to {verb}"
+
+
+def _asked(case: Case) -> dict[tuple[str, str], list[str]]:
+    """Return what each instance was told, with the answers."""
+    asked: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for verb in DONE:
+        for line in case.evidence.by_what[verb]:
+            asked[line.instance, verb].append(line.key)
+    return asked
+
+
+def outcomes(case: Case) -> Iterator[str]:
+    """Every instance ends as its story tells, with the output that the oracle gives."""
+    for name, story in case.stories.items():
+        row = case.record.instances.get(name)
+        if row is None or name in case.convicted:
+            continue
+        if row.status != story.status:
+            yield f"{name} ({story.kind}) is {row.status}, not {story.status}: {row.error}"
+        elif story.status == "complete" and plain_text(row.output) != plain(story.output):
+            yield f"{name} ({story.kind}) returned {str(row.output)[:300]}, not {plain(story.output)[:300]}"
+        elif story.status == "errored" and not (row.error and row.error["type"] == "BrokenError"):
+            yield f"{name} failed with {row.error}"
+
+
+def bodies(case: Case) -> Iterator[str]:
+    """Every body ran in an attempt of its own that was recorded; what is recorded as complete ended."""
+    recorded = {(row.instance, row.step, row.number): row for row in case.record.attempts}
+    ran = Counter(run.body for run in case.evidence.runs)
+    yield from (f"{body} ran {times} times" for body, times in ran.items() if times > 1)
+    yield from (f"{body} ran and is not recorded" for body in ran.keys() - recorded.keys())
+    ended = {run.body for run in case.evidence.runs if run.how == "end"}
+    for key, row in recorded.items():
+        if row.status == "complete" and key not in ended:
+            yield f"{key} is recorded as complete and did not end"
+
+
+def once(case: Case) -> Iterator[str]:
+    """No body of a step starts after the step was finished.
+
+    A worker that is stopped, or cut off, between the record of an attempt and the start of its body starts it when it
+    wakes up: that nobody can hold back, and nothing of it counts.
+    """
+    rows = [row for row in case.record.attempts if row.status == "complete"]
+    complete = {(row.instance, row.step): row.number for row in rows}
+    finished = {step: row.finished for step, row in case.steps.items() if row.finished is not None}
+    for run in case.evidence.runs:
+        step, number = run.body[:2], run.body[2]
+        if number > complete.get(step, number):
+            yield f"{run.body} started although attempt {complete[step]} is complete"
+        late = run.started - finished.get(step, run.started)
+        if late > SKEW and not case.was_a_zombie(run.pid, run.started, run.started):
+            yield f"{run.body} started {late:.2f} s after its step was finished"
+
+
+def keys(case: Case) -> Iterator[str]:
+    """The idempotency key is the same on every attempt of a step, and no other step's."""
+    by_step: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for line in case.evidence.by_what["start"]:
+        by_step[line.instance, line.step].add(line.key)
+    yield from (f"{step} has keys {keys}" for step, keys in by_step.items() if len(keys) > 1)
+    shared = Counter(key for keys in by_step.values() for key in keys)
+    yield from (f"{times} steps have the key {key}" for key, times in shared.items() if times > 1)
+
+
+def failures(case: Case) -> Iterator[str]:
+    """Attempts fail where a story says so, as often as it says, and are cancelled where somebody terminated."""
+    failed: dict[tuple[str, str], int] = Counter()
+    for row in case.record.attempts:
+        story = case.stories.get(row.instance)
+        if row.status == "errored":
+            failed[row.instance, row.step] += 1
+        elif row.status == "timed_out":
+            yield f"{row} timed out"
+        elif row.status == "cancelled" and (story is None or story.status != "terminated"):
+            yield f"{row} was cancelled"
+    for (name, step), times in failed.items():
+        story = case.stories.get(name)
+        op = story.steps()[step] if story else None
+        most = {"flaky": op.times, "broken": ATTEMPTS_OF_THE_BROKEN, "nasty": 1}.get(op.kind, 0) if op else 0
+        if times > most:
+            yield f"{name} {step} failed {times} times, not {most}"
+
+
+def losses(case: Case) -> Iterator[str]:
+    """Every lost attempt was in a process that was killed or stopped, or ran while the database was away."""
+    for row in case.record.attempts:
+        if row.status != "lost":
+            continue
+        ended = row.finished if row.finished is not None else row.started
+        is_explained = row.pid in case.evidence.dead or case.was_a_zombie(row.pid, row.started, ended)
+        if not is_explained and not overlaps(row.started, ended, case.outages):
+            yield f"{row} was lost for no reason that this run gave"
+
+
+def sleeps(case: Case) -> Iterator[str]:
+    """No sleep ends early."""
+    for story in case.stories.values():
+        for name, op in story.steps().items():
+            row = case.steps.get((story.id, name))
+            if op.kind == "sleep" and row and row.status == "complete" and row.finished is not None:
+                slept = row.finished - row.started
+                if slept < op.seconds - 0.001:
+                    yield f"{story.id} {name} slept {slept:.3f} s of {op.seconds}"
+
+
+def pauses(case: Case) -> Iterator[str]:
+    """Between a pause that took effect at once and its resume nothing starts."""
+    trail = defaultdict(list)
+    for row in case.record.audit:
+        trail[row.instance].append(row)
+    begun = defaultdict(list)
+    for attempt in case.record.attempts:
+        begun[attempt.instance].append(attempt.started)
+    for name, rows in trail.items():
+        for row in rows:
+            if row.after == "paused":
+                resumed = next((later.at for later in rows if later.at > row.at), row.at)
+                early = [at for at in begun[name] if row.at + SKEW < at < resumed - SKEW]
+                yield from (f"{name} began an attempt {at - row.at:.2f} s after its pause" for at in early)
+
+
+def plain_text(text: str | None) -> str:
+    import json
+
+    return plain(None if text is None else json.loads(text))

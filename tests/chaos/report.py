@@ -1,0 +1,105 @@
+"""A run on one screen."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+from tests.chaos.case import Case
+from tests.chaos.plan import Plan
+from tests.live import PROJECT
+
+LEFT_OUT = (
+    "children, rollback, two versions at once, cron, retention (not in the engine yet)",
+    "clocks of workers that are off (no such tool on this machine; tests/process has it)",
+    "sockets of the Studio (pages and forms only)",
+)
+SHOWN = 5
+LONGEST_COMPLAINT = 600
+
+
+def report(case: Case, told: dict[str, Any], complaints: dict[str, list[str]]) -> str:
+    return "\n".join(_lines(case, told, complaints))
+
+
+def _lines(case: Case, told: dict[str, Any], complaints: dict[str, list[str]]) -> Iterator[str]:
+    plan = case.plan
+    yield (
+        f"seed {plan.seed}  commit {_commit()}  {os.cpu_count()} cores  calibrated {case.calibrated:.0f} steps/s  "
+        f"N={plan.instances} at {plan.rate:.1f}/s for {plan.load:.0f} s  lease {plan.lease:.0f} s"
+    )
+    yield from _scaled(case)
+    yield _line("faults", " | ".join(_fault(kind, one) for kind, one in sorted(told["faults"].items())))
+    if told["missed"]:
+        yield _line("faults", f"without a victim, then another kind or none: {_pairs(told['missed'])}")
+    yield _line("accepted", _accepted(told["accepted"]))
+    yield _line("outcome", f"{_pairs(told['outcome'])}  convicted innocents {len(told['convicted'])}")
+    yield _line("bodies", _pairs(told["bodies"]))
+    yield _line("fencing", _pairs(told["fencing"]))
+    for name, value in told["wake-ups"].items():
+        yield _line("wake-ups", f"{name}: {_pairs(value) if isinstance(value, dict) else value}")
+    yield _line("load", f"{_pairs(told['load'])}  connections at most {told['connections']}")
+    yield _line("pages", _pairs(told["pages"]))
+    yield _line(
+        "memory", "  ".join(f"{part} {old} → {new} KiB" for part, (old, new) in told["memory"].items())
+    )
+    yield _line(
+        "drain", f"{_seconds(told['drain'])}; new instances after it done in {_seconds(told['tail'])}"
+    )
+    yield _line("invariants", _pairs(told["invariants"]))
+    yield from (_line("left out", what) for what in LEFT_OUT)
+    for name, found in complaints.items():
+        yield _line("check", f"{name}: {f'{len(found)} WRONG' if found else 'ok'}")
+        yield from (f"             - {one[:LONGEST_COMPLAINT]}" for one in found[:SHOWN])
+    failed = any(complaints.values())
+    yield f"RESULT {'FAIL' if failed else 'PASS'} in {case.ended - case.began:.0f} s (seed {plan.seed})"
+
+
+def _scaled(case: Case) -> Iterator[str]:
+    planned = Plan.of(case.plan.seed, case.plan.minutes).rate
+    if case.plan.rate < planned:
+        yield _line(
+            "scaled", f"{case.plan.rate:.1f} starts a second instead of {planned}: the machine is too slow"
+        )
+    if case.plan.minutes != 10:
+        yield _line(
+            "scaled", f"{case.plan.minutes:g} minutes instead of 10, sleeps up to {case.plan.longest:.0f} s"
+        )
+
+
+def _fault(kind: str, one: dict[str, Any]) -> str:
+    lasting = (
+        f" ({' '.join(str(seconds) for seconds in one['seconds'])} s)" if max(one["seconds"]) > 0.2 else ""
+    )
+    took = f", took {one['hit']} bodies" if one["hit"] else ""
+    return f"{kind} {one['all']}, {one['in flight']} in flight{took}{lasting}"
+
+
+def _accepted(told: dict[str, int]) -> str:
+    return (
+        f"starts {told['accepted']}/{told['instances']} present, {told['again']} sent twice | "
+        f"events {told['send']}/{told['events']}, {told['sent again']} sent twice | "
+        f"pause {told['pause']} resume {told['resume']} terminate {told['terminate']}, "
+        f"{told['audit rows']} rows in the trail | calls that were not accepted {told['not accepted']}"
+    )
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name:<11}{text}"
+
+
+def _pairs(found: dict[str, Any]) -> str:
+    return "  ".join(f"{name} {value}" for name, value in found.items())
+
+
+def _seconds(value: float | None) -> str:
+    return "never" if value is None else f"{value:.1f} s"
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,111 @@
+"""One workflow whose params are its program; its bodies tell the ledger what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from engine import EventTimeoutError, StepContext, StepError, WorkflowStep, workflow
+from tests.chaos.ops import REFUSED, TIMED_OUT, Op, made_by, nasty
+from tests.process import ledger
+
+ATTEMPTS_OF_THE_BROKEN = 2
+
+
+class BrokenError(Exception):
+    """A body that was told to fail."""
+
+
+@workflow
+async def kitchen_sink(step: WorkflowStep, params: list[Op]) -> list[Any]:
+    """Do one operation after the other; return what each returned."""
+    return [await perform(step, op) for op in params]
+
+
+async def perform(step: WorkflowStep, op: Op) -> Any:
+    match op.kind:
+        case "together":
+            return list(await asyncio.gather(*(perform(step, one) for one in op.ops)))
+        case "sleep":
+            return await step.sleep(op.name, op.seconds)
+        case "event":
+            return await wait(step, op)
+        case "nasty":
+            return await try_nasty(step, op)
+        case "broken":
+            return await step.do(op.name, fail, op, max_attempts=ATTEMPTS_OF_THE_BROKEN, delay="200ms")
+        case _:
+            body = {"work": work, "block": block, "poison": die_once, "flaky": fail}[op.kind]
+            return await step.do(op.name, body, op, delay="200ms")
+
+
+async def wait(step: WorkflowStep, op: Op) -> Any:
+    try:
+        return (await step.wait_for_event(op.name, op.what, timeout=op.seconds)).payload
+    except EventTimeoutError:
+        return TIMED_OUT
+
+
+async def try_nasty(step: WorkflowStep, op: Op) -> Any:
+    try:
+        return await step.do(op.name, make, op)
+    except StepError:
+        return REFUSED
+
+
+async def work(op: Op, ctx: StepContext) -> str:
+    with noted(ctx):
+        await asyncio.sleep(op.seconds)
+        return made_by(ctx.instance_id, ctx.name)
+
+
+def block(op: Op, ctx: StepContext) -> str:
+    """In a thread, which nobody can interrupt."""
+    with noted(ctx):
+        time.sleep(op.seconds)
+        return made_by(ctx.instance_id, ctx.name)
+
+
+async def die_once(op: Op, ctx: StepContext) -> str:
+    """Kill this worker the first time, as a body does that takes all the memory."""
+    with noted(ctx):
+        marker = ledger.path().with_name(f"died-{ctx.instance_id}-{ctx.name}")
+        if not marker.exists():
+            marker.touch()
+            note("poison", ctx)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return made_by(ctx.instance_id, ctx.name)
+
+
+async def fail(op: Op, ctx: StepContext) -> str:
+    with noted(ctx):
+        await asyncio.sleep(op.seconds)
+        if op.kind == "broken" or ctx.attempt <= op.times:
+            raise BrokenError(f"as told, attempt {ctx.attempt}")
+        return made_by(ctx.instance_id, ctx.name)
+
+
+async def make(op: Op, ctx: StepContext) -> Any:
+    with noted(ctx):
+        return nasty(op.what)
+
+
+@contextmanager
+def noted(ctx: StepContext) -> Iterator[None]:
+    """Write down when the body starts and how it ends; of a killed one only the start stands there."""
+    note("start", ctx)
+    try:
+        yield
+    except BaseException as error:
+        note("failed" if isinstance(error, Exception) else "cancelled", ctx)
+        raise
+    note("end", ctx)
+
+
+def note(what: str, ctx: StepContext) -> None:
+    ledger.write(what, instance=ctx.instance_id, step=ctx.name, attempt=ctx.attempt, key=ctx.idempotency_key)
