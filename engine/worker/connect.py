@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import psycopg
@@ -29,14 +30,30 @@ def parameters(alias: str = "default") -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in NOT_FOR_PSYCOPG}
 
 
-async def connect(application: str, *, is_durable: bool = True) -> psycopg.AsyncConnection[Any]:
+class Connection(psycopg.AsyncConnection[Any]):
+    """Knows since when it waits for an answer: where packets vanish, nothing else would ever end the wait."""
+
+    _asked_at: float | None = None
+
+    async def wait(self, *args: Any, **options: Any) -> Any:
+        self._asked_at = time.monotonic()
+        try:
+            return await super().wait(*args, **options)
+        finally:
+            self._asked_at = None
+
+    def waits_longer_than(self, seconds: float) -> bool:
+        return self._asked_at is not None and time.monotonic() - self._asked_at > seconds
+
+
+async def connect(application: str, *, is_durable: bool = True) -> Connection:
     """Open an autocommit connection for the worker's loop.
 
     Without `is_durable` a commit does not wait for the disk: for claims and leases, which a crash of the database
     takes back anyway, because the seat is gone with it. Raises psycopg.OperationalError if the database is away.
     """
     options = {**parameters(), "application_name": application}
-    connection = await psycopg.AsyncConnection.connect(**options, autocommit=True, prepare_threshold=0)
+    connection = await Connection.connect(**options, autocommit=True, prepare_threshold=0)
     try:
         await connection.execute(SESSION, prepare=False)
         if not is_durable:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import psycopg
 from django.conf import settings
@@ -20,6 +23,7 @@ log = logging.getLogger("engine.heart")
 LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
+PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
 STALL_SECONDS = 30  # a body that blocks the loop for longer ends its worker; alone in it, it convicts itself
 
 
@@ -38,6 +42,8 @@ class Heart:
         self._stopped = threading.Event()
         self._moved_at = time.monotonic()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
+        self._connection: psycopg.Connection[Any] | None = None
+        self._asked_at: float | None = None
         self.holds = False
 
     def start(self) -> None:
@@ -49,9 +55,18 @@ class Heart:
     def moved(self) -> None:
         """Called by the loop, several times a second."""
         self._moved_at = time.monotonic()
+        self._break_off_what_is_not_answered()
+
+    def _break_off_what_is_not_answered(self) -> None:
+        """Close the socket under a beat that waits in vain, in time for another one before the lease ends."""
+        connection, asked_at = self._connection, self._asked_at
+        if connection is None or asked_at is None or time.monotonic() - asked_at < self._lease / PATIENCE:
+            return
+        self._asked_at = None
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
+            own.shutdown(socket.SHUT_RDWR)
 
     def _beat(self) -> None:
-        connection: psycopg.Connection | None = None
         renewed_at = slept_at = time.monotonic()
         beat = self._lease / BEATS_A_LEASE
         while not self._stopped.wait(min(beat, TICK_SECONDS)):
@@ -61,14 +76,26 @@ class Heart:
                 continue
             renewed_at = time.monotonic()
             try:
-                if connection is None or connection.closed:
-                    connection = psycopg.connect(**parameters(), autocommit=True)
-                connection.execute(sql.RENEW, {"seat": self._seat, "lease": self._lease}, prepare=True)
+                self._renew()
             except psycopg.Error as error:
                 log.warning("a heartbeat failed: %s", error)
-                connection = None
-        if connection is not None:
-            connection.close()
+                self._close()
+        self._close()
+
+    def _renew(self) -> None:
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(**parameters(), autocommit=True)
+        self._asked_at = time.monotonic()
+        try:
+            values = {"seat": self._seat, "lease": self._lease}
+            self._connection.execute(sql.RENEW, values, prepare=True)
+        finally:
+            self._asked_at = None
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _check_stall(self, *, slept_for: float) -> None:
         if slept_for > 2 * TICK_SECONDS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ class Seat:
         self._on_wake = on_wake
         self._loop = asyncio.get_running_loop()
         self._fd = connection.fileno()
+        self._asked_at: float | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._fd, self._readable)
 
@@ -60,9 +62,25 @@ class Seat:
         self.lost.cancel()
         await self._connection.close()
 
+    def ask(self) -> None:
+        """Ask the server for a sign of life, unless one is awaited: an idle connection may have died unnoticed."""
+        if self._asked_at is None and not self.lost.done():
+            self._asked_at = time.monotonic()
+            self._connection.pgconn.send_query(b"")
+            self._connection.pgconn.flush()
+
+    def waits_longer_than(self, seconds: float) -> bool:
+        return self._asked_at is not None and time.monotonic() - self._asked_at > seconds
+
+    def _take_answer(self) -> None:
+        while self._asked_at is not None and not self._connection.pgconn.is_busy():
+            if self._connection.pgconn.get_result() is None:
+                self._asked_at = None
+
     def _readable(self) -> None:
         try:
             self._connection.pgconn.consume_input()
+            self._take_answer()
             while notify := self._connection.pgconn.notifies():
                 self._on_wake(notify.extra.decode())
         except psycopg.Error as error:

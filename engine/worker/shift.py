@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
 
 import psycopg
 
@@ -27,8 +26,8 @@ from engine.states import InstanceStatus
 from engine.worker.attempt import Bodies
 from engine.worker.changes import Changes
 from engine.worker.clock import DatabaseClock
-from engine.worker.connect import connect
-from engine.worker.heart import Heart
+from engine.worker.connect import Connection, connect
+from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
 from engine.worker.seat import Seat, SeatLost
@@ -137,12 +136,13 @@ class Shift:
         self._wants_isolated = False
         self._has_backlog = False
         self._is_front = False
-        self._connections: list[psycopg.AsyncConnection[Any]] = []
+        self._connections: list[Connection] = []
 
     # The shift's own life
 
     async def work(self) -> None:
-        self._seat = await Seat.take(self.name, self._on_wake)
+        async with asyncio.timeout(lease_seconds()):
+            self._seat = await Seat.take(self.name, self._on_wake)
         heart = Heart(self._seat.number, self._slices.allowance)
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -165,7 +165,7 @@ class Shift:
             heart.stop()
             await self._stop(tasks)
 
-    async def _connect(self, what: str, *, is_durable: bool = True) -> psycopg.AsyncConnection[Any]:
+    async def _connect(self, what: str, *, is_durable: bool = True) -> Connection:
         connection = await connect(f"reprise {what} {self.name}"[:63], is_durable=is_durable)
         self._connections.append(connection)
         return connection
@@ -174,13 +174,14 @@ class Shift:
         """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
             leaving.abandon(cycle)
+        # First of all: psycopg would ask the server to cancel what runs, and wait for one that may not answer.
+        for connection in self._connections:
+            await connection.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._slices.close()
         self._bodies.stop()
-        for connection in self._connections:
-            await connection.close()
         await self._seat.leave()
 
     async def _claim_and_wait(self) -> None:
@@ -328,13 +329,25 @@ class Shift:
             await asyncio.sleep(0.01)
 
     async def _tick(self, heart: Heart) -> None:
-        """Show that the loop moves, and end the wait when the worker is to stop."""
+        """Show that the loop moves, end the wait when the worker is to stop, and no longer wait in vain."""
+        patience = lease_seconds()
+        ask_at = time.monotonic() + patience / 2
         while True:
             heart.moved()
             heart.holds = bool(self._cycles)
             if self._should_stop():
                 self._woken.set()
+            if time.monotonic() > ask_at:
+                ask_at = time.monotonic() + patience / 2
+                self._seat.ask()
+            if self._waits_longer_than(patience):
+                raise SeatLost(f"no answer for {patience:g} s")
             await asyncio.sleep(TICK_SECONDS)
+
+    def _waits_longer_than(self, seconds: float) -> bool:
+        return self._seat.waits_longer_than(seconds) or any(
+            connection.waits_longer_than(seconds) for connection in self._connections
+        )
 
     def _on_wake(self, payload: str) -> None:
         if payload == "reap":

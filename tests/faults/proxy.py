@@ -58,7 +58,7 @@ class Proxy:
 
     def hold(self, application: str = "") -> None:
         """Let nothing pass any more, in either direction, on the connections there are of this application."""
-        self._call(lambda: [one.hold() for one in self._sessions if one.application.startswith(application)])
+        self._call(lambda: [one.hold() for one in self._of(application)])
 
     def release(self) -> None:
         """Let everything that is held go on."""
@@ -66,13 +66,17 @@ class Proxy:
 
     def cut(self, application: str = "") -> None:
         """Break the connections of this application."""
-        self._call(lambda: [one.abort() for one in self._sessions if one.application.startswith(application)])
+        self._call(lambda: [one.abort() for one in self._of(application)])
 
     def sessions(self) -> list[str]:
         """Return the applications that are connected."""
         found: list[str] = []
         self._call(lambda: found.extend(one.application for one in self._sessions))
         return sorted(found)
+
+    def _of(self, application: str) -> list[Session]:
+        """Return the sessions whose application's name contains this."""
+        return [one for one in self._sessions if application in one.application]
 
     def _call(self, act: Callable[[], object]) -> None:
         async def run() -> None:
@@ -181,6 +185,7 @@ class Session:
                     raise ConnectionError
                 if fault is not Fault.DROP_AFTER:
                     await self.flow.wait()
+                if fault is not Fault.DROP_AFTER and not self._client[1].is_closing():
                     self._client[1].write(message)
                 if kind == READY and is_up:
                     self._sent.popleft()

@@ -1,0 +1,114 @@
+"""A connection that swallows what is sent, both ways, and never breaks: as behind a firewall that forgot it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from engine import StepContext, WorkflowStep, workflow
+from engine.models import Instance
+from engine.registry import Workflow
+from engine.worker import seat, shift
+from tests.faults.conftest import CALLER
+from tests.faults.points import Watcher, violations
+from tests.faults.proxy import Proxy
+from tests.records import outcomes
+from tests.shifts import running_shift, wait_for, wait_until
+
+LEASE = 1.5
+LONG_LEASE = 3.0  # a beat that is late must still come in time on a busy machine
+GRACE = 3.0  # for all the rest, on a busy machine
+
+started = threading.Event()
+let_out = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def story(proxy: Proxy, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Workflow[Any, Any]:
+    settings.REPRISE_LEASE = LEASE
+    monkeypatch.setattr(seat, "_taken_here", set())
+    monkeypatch.setattr(shift, "SWEEP_SECONDS", 0.3)
+    started.clear()
+    let_out.clear()
+
+    @workflow
+    async def story(step: WorkflowStep) -> int:
+        attempt = await step.do("body", body)
+        for number in range(3):
+            await step.do(f"step {number}", str)
+        return attempt
+
+    return story
+
+
+async def body(ctx: StepContext) -> int:
+    started.set()
+    while not let_out.is_set():
+        await asyncio.sleep(0.005)
+    return ctx.attempt
+
+
+def begin(story: Workflow[Any, Any]) -> Instance:
+    instance = story.start()
+    assert started.wait(10)
+    return instance
+
+
+@pytest.mark.parametrize("connection", ["seat", "claims", "journal", ""], ids=lambda name: name or "all")
+def test_worker_whose_connection_swallows_everything_takes_a_new_one(
+    proxy: Proxy, story: Workflow[Any, Any], connection: str
+) -> None:
+    with running_shift():
+        instance = begin(story)
+        proxy.hold(connection)
+        let_out.set()
+        late = story.start()
+        # It waits for the length of a lease, and for the lease of a seat that the server still believes in.
+        for one in (instance, late):
+            wait_for(one, "complete", seconds=3 * LEASE + GRACE)
+        # Who only listens waits for nothing, so it has to ask. The proxy keeps the old connection.
+        application = f"reprise {connection or 'seat'} test"
+        wait_until(
+            lambda: proxy.sessions().count(application) == 2,
+            seconds=2 * LEASE + GRACE,
+            what="another connection",
+        )
+    assert outcomes(instance, "body")[-1] == "complete"
+    assert violations() == []
+
+
+def test_heart_whose_connection_swallows_everything_renews_the_lease_in_time(
+    proxy: Proxy, story: Workflow[Any, Any], settings: Any
+) -> None:
+    settings.REPRISE_LEASE = LONG_LEASE
+    watcher = proxy.decide = Watcher(CALLER)
+    with running_shift():
+        instance = begin(story)
+        wait_until(lambda: "RENEW" in watcher.seen, what="a heartbeat")
+        proxy.hold(CALLER)
+        beats = watcher.seen.count("RENEW")
+        time.sleep(2 * LONG_LEASE)  # the database's clock cannot be told
+        let_out.set()
+        wait_for(instance, "complete")
+    assert outcomes(instance, "body") == ["complete"]
+    assert watcher.seen.count("RENEW") > beats + 1
+
+
+def test_others_take_over_within_the_lease(proxy: Proxy, story: Workflow[Any, Any]) -> None:
+    with running_shift(name="lost"):
+        instance = begin(story)
+        held_at = time.monotonic()
+        proxy.hold("lost")
+        proxy.hold(CALLER)
+        with running_shift(name="other"):
+            started.clear()
+            assert started.wait(LEASE + GRACE)
+            assert time.monotonic() - held_at > LEASE / 2, "it was not lost: the test proves nothing"
+            let_out.set()
+            wait_for(instance, "complete")
+    assert outcomes(instance, "body") == ["lost", "complete"]
+    assert violations() == []
