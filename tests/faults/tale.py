@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,7 @@ class Ledger:
 
     started: list[tuple[str, str, int]] = field(default_factory=list)
     gates: dict[str, threading.Event] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
 
     def note(self, ctx: StepContext) -> None:
         self.started.append((ctx.instance_id, ctx.name, ctx.attempt))
@@ -43,6 +45,7 @@ def declare() -> None:
     """Declare the workflow, of which nothing has run; `own_registry` forgets it."""
     ledger.started.clear()
     ledger.gates.clear()
+    ledger.sent.clear()
     workflow(name="tale")(_tale)
 
 
@@ -93,35 +96,40 @@ def fails(ctx: StepContext) -> None:
     raise NonRetryableError("as it must")
 
 
+def begin_one(prefix: str, kind: str = "plain") -> Instance:
+    one = workflows["tale"].start(kind, id=f"{prefix}-{kind}")
+    if kind == "plain":
+        one.send_event("go", "sent", dedup_key="once")  # before it is waited for; to the others when it is
+    return one
+
+
 def begin(prefix: str) -> list[Instance]:
     """Start one instance of each kind; one was left behind by a worker that died."""
-    tale = workflows["tale"]
-    made = [tale.start(kind, id=f"{prefix}-{kind}") for kind in ENDS]
+    made = [begin_one(prefix, kind) for kind in ENDS]
     ledger.gates.update({one.id: threading.Event() for one in made})
     left = leased(made[-1], seat=DEAD_SEAT)
     step_of(left, name="async", attempts=1, options={"max_attempts": 5})
     attempt_of(left, worker="dead")
-    made[0].send_event("go", "sent", dedup_key="once")
     return made
 
 
-def steer(instances: list[Instance], *, seconds: float = 20) -> None:
+def steer(
+    instances: list[Instance], *, seconds: float = 20, until: Callable[[], bool] = lambda: False
+) -> None:
     """Pause, resume and terminate amid bodies, send the event once it is waited for, until all have ended."""
-    done: set[str] = set()
     ends_at = time.monotonic() + seconds
-    while not all(one.refresh().is_finished for one in instances):
-        assert time.monotonic() < ends_at, [
-            (one.id, one.status, one.waiting_for, one.error) for one in instances
-        ]
+    while not until() and not all(one.refresh().is_finished for one in instances):
+        left = [(one.id, one.status, one.waiting_for, one.error) for one in instances if not one.is_finished]
+        assert time.monotonic() < ends_at, left
         for one in instances:
-            _steer(one, done)
+            _steer(one)
         time.sleep(0.005)
 
 
-def _steer(one: Instance, done: set[str]) -> None:
+def _steer(one: Instance) -> None:
     gate = ledger.gates[one.id]
-    if one.status == "waiting" and one.waiting_for == "event" and one.id not in done:
-        done.add(one.id)
+    if one.status == "waiting" and one.waiting_for == "event" and one.id not in ledger.sent:
+        ledger.sent.add(one.id)
         one.send_event("go", "sent", dedup_key="once")
     if any(line[:2] == (one.id, "gated") for line in ledger.started) and not gate.is_set():
         one.pause() if one.params == "paused" else one.terminate()

@@ -1,0 +1,130 @@
+"""A worker stops before one of its statements, others take over meanwhile, and the statement goes on its way.
+
+At each point, in two ways: all of the worker stands still until its leases have lapsed and another worker has done
+its work; or the statement alone is late, and reaches the server when its sender has long taken a new seat.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection
+
+from engine.models import Instance
+from engine.worker import seat, shift
+from tests.faults import tale
+from tests.faults.points import violations
+from tests.faults.proxy import Fault, Proxy
+from tests.faults.snapshot import snapshot
+from tests.faults.wire import Request
+from tests.shifts import running_shift, wait_for, wait_until
+
+pytestmark = pytest.mark.slow
+
+ZOMBIE = "zombie"
+WRITES = ("FLUSH", "CLAIM", "CLAIM_ISOLATED", "REAP")
+CLAIMS = 2  # of each: later ones find nothing new
+EVERY = 4  # checkpoints of which one is held
+
+Point = tuple[str, int]
+
+
+class Holder:
+    """Holds the zombie's `number`-th statement of a name, and says that it has."""
+
+    def __init__(self, point: Point = ("", 0)) -> None:
+        self.point = point
+        self.seen: Counter[str] = Counter()
+        self.holds = threading.Event()
+
+    def __call__(self, request: Request) -> Fault:
+        if not request.application.endswith(ZOMBIE) or request.name not in WRITES:
+            return Fault.NONE
+        self.seen[request.name] += 1
+        if self.holds.is_set() or (request.name, self.seen[request.name]) != self.point:
+            return Fault.NONE
+        self.holds.set()
+        return Fault.HOLD
+
+
+@pytest.fixture(autouse=True)
+def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    tale.declare()
+    monkeypatch.setattr(seat, "_taken_here", set())
+    monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
+
+
+def test_a_worker_that_stood_still_at_any_statement_changes_nothing_afterwards(proxy: Proxy) -> None:
+    with each_point(proxy) as points:
+        for name, holder in points:
+            instances = tale.begin(name)
+            with running_shift(name=ZOMBIE):
+                steer_until_held(proxy, instances, holder)
+                proxy.hold(ZOMBIE)
+                let_leases_lapse()
+                with running_shift(name="other"):
+                    tale.steer(instances)
+                before = snapshot(name)
+                proxy.release()
+                assert wait_for(tale.begin_one(f"late-{name}")).output == tale.OUTPUT  # it works on, usefully
+            assert snapshot(name) == before
+            tale.check(instances)
+
+
+def test_a_statement_that_arrives_when_its_sender_has_a_new_seat_changes_nothing(proxy: Proxy) -> None:
+    with each_point(proxy) as points:
+        for name, holder in points:
+            instances = tale.begin(name)
+            with running_shift(name=ZOMBIE):
+                steer_until_held(proxy, instances, holder)
+                proxy.cut(f"seat {ZOMBIE}")
+                tale.steer(instances)
+                before = snapshot(name)
+            proxy.release()
+            wait_until(lambda: not any(ZOMBIE in one for one in proxy.sessions()), what="the late statement")
+            assert snapshot(name) == before
+            tale.check(instances)
+
+
+@contextmanager
+def each_point(proxy: Proxy) -> Iterator[Iterator[tuple[str, Holder]]]:
+    """Give a name and a holder for each point of an undisturbed run; nothing may be wrong in the end."""
+    proxy.decide = clean = Holder()
+    instances = tale.begin("clean")
+    with running_shift(name=ZOMBIE):
+        tale.steer(instances)
+    held = []
+
+    def points() -> Iterator[tuple[str, Holder]]:
+        for number, point in enumerate(chosen(clean.seen)):
+            proxy.decide = holder = Holder(point)
+            yield f"run-{number}", holder
+            held.append(holder)
+            assert violations() == [], point
+
+    yield points()
+    reached = [holder.point for holder in held if holder.holds.is_set()]
+    assert {name for name, _ in reached} == set(WRITES)
+    assert len(reached) > len(held) * 0.7, reached
+
+
+def chosen(seen: Counter[str]) -> Iterator[Point]:
+    for name, count in seen.items():
+        if name == "FLUSH":
+            yield from ((name, number) for number in range(1, count + 1, EVERY))
+        else:
+            yield from ((name, number) for number in range(1, min(count, CLAIMS) + 1))
+
+
+def steer_until_held(proxy: Proxy, instances: list[Instance], holder: Holder) -> None:
+    """Stop at the point; or at the end, if chance does not bring it this time."""
+    tale.steer(instances, until=holder.holds.is_set)
+
+
+def let_leases_lapse() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE engine_instance SET wake_at = clock_timestamp() WHERE owner IS NOT NULL")
