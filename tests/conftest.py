@@ -40,9 +40,10 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def live_stack() -> Iterator[LiveStack]:
+def live_stack(migrated_home: Path) -> Iterator[LiveStack]:
     """The whole stack, shared by the run; for tests that leave it as they found it."""
     with home_directory() as home:
+        copy_database(migrated_home, home)
         stack = LiveStack(home).start()
         try:
             yield stack
@@ -71,8 +72,7 @@ def make_stack(migrated_home: Path) -> Iterator[Callable[..., LiveStack]]:
             home = directory / str(len(made))
             home.mkdir()
             if not is_new:
-                # Not shutil: the database's files keep their owner.
-                subprocess.run(["cp", "-a", str(migrated_home / "pg"), str(home / "pg")], check=True)
+                copy_database(migrated_home, home)
             made.append(LiveStack(home, **variables))
             return made[-1]
 
@@ -82,6 +82,12 @@ def make_stack(migrated_home: Path) -> Iterator[Callable[..., LiveStack]]:
             for stack in made:
                 if stack.process is not None:
                     stack.stop()
+
+
+def copy_database(home: Path, other: Path) -> None:
+    """Give another home the database of one whose server has stopped."""
+    # Not shutil: the files keep their owner.
+    subprocess.run(["cp", "-a", str(home / "pg"), str(other / "pg")], check=True)
 
 
 @contextmanager

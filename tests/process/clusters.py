@@ -38,7 +38,7 @@ def wait_until(condition: Callable[[], object], *, within: float) -> None:
 class Cluster:
     """One qcluster with its processes by their part in it, and the means to give it tasks."""
 
-    def __init__(self, dsn: str, home: Path) -> None:
+    def __init__(self, dsn: str, home: Path, **variables: str) -> None:
         self.dsn = dsn
         self.run = secrets.token_hex(8)
         self.notes = home / f"notes-{self.run}"
@@ -51,6 +51,7 @@ class Cluster:
             "REPRISE_ROLE": "cluster",
             "PYTHONPATH": str(PROJECT),
             MARK: self.run,
+            **variables,
         }
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -1,7 +1,5 @@
 """Clusters for tests about processes, on a database of their own that the processes can see."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,43 +7,78 @@ import psycopg
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from studio.embedded import EmbeddedServer
-from tests.conftest import home_directory
-from tests.live import PROJECT
+from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
+from tests.conftest import copy_database, home_directory
+from tests.process.apps import IMPATIENT
 from tests.process.arena import Arena
 from tests.process.clusters import Cluster
 
+WORK = (
+    "django_q_ormq",
+    "django_q_task",
+    "engine_instance",
+    "engine_step",
+    "engine_attempt",
+    "engine_event",
+    "engine_log",
+)
+
 
 @pytest.fixture(scope="session")
-def process_database(postgresql: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a migrated database."""
-    name = "reprise_process"
-    with psycopg.connect(postgresql.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    dsn = f"postgresql://reprise@/{name}?host={postgresql.dsn(name).split('host=')[1].split()[0]}"
-    variables = Cluster(dsn, tmp_path_factory.mktemp("migrate")).variables
-    subprocess.run(
-        [sys.executable, str(PROJECT / "manage.py"), "migrate", "--verbosity", "0"],
-        env=variables,
-        cwd=PROJECT,
-        check=True,
-        timeout=120,
-    )
-    return dsn
+def process_server(migrated_home: Path) -> Iterator[EmbeddedServer]:
+    """A server with a migrated database, which no test crashes."""
+    with home_directory() as home:
+        copy_database(migrated_home, home)
+        server = EmbeddedServer(home)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def process_database(process_server: EmbeddedServer) -> str:
+    """The address of its database."""
+    return _url(process_server, DATABASE)
+
+
+@pytest.fixture(scope="session")
+def _everybodys_cluster(
+    process_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A cluster on a copy of that database, so that nobody else's takes its work."""
+    with psycopg.connect(process_server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE everybodys TEMPLATE {DATABASE}")
+    cluster = Cluster(_url(process_server, "everybodys"), tmp_path_factory.mktemp("everybodys"))
+    try:
+        yield cluster.start()
+    finally:
+        cluster.end()
 
 
 @pytest.fixture
-def make_cluster(process_database: str, tmp_path: Path) -> Iterator[Callable[[], Cluster]]:
-    """Start clusters that are gone after the test, and begin with nothing in the database."""
+def shared_cluster(_everybodys_cluster: Cluster) -> Cluster:
+    """A cluster for tests that leave it working: it is there already, and has nothing to do."""
+    cluster = _everybodys_cluster
+    cluster.query(f"TRUNCATE {', '.join(WORK)} CASCADE")
+    cluster.notes.write_text("")
+    cluster.log.write_text("")
+    return cluster
+
+
+@pytest.fixture
+def make_cluster(process_database: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """Start clusters that are gone after the test, and begin with nothing in the database.
+
+    Keyword arguments are environment variables.
+    """
     made: list[Cluster] = []
     with psycopg.connect(process_database, autocommit=True) as connection:
-        connection.execute(
-            "TRUNCATE django_q_ormq, django_q_task, engine_worker, engine_instance, engine_step, engine_attempt, "
-            "engine_event, engine_log CASCADE"
-        )
+        connection.execute(f"TRUNCATE {', '.join((*WORK, 'engine_worker'))} CASCADE")
 
-    def make() -> Cluster:
-        made.append(Cluster(process_database, tmp_path))
+    def make(**variables: str) -> Cluster:
+        made.append(Cluster(process_database, tmp_path, **variables))
         return made[-1].start()
 
     try:
@@ -56,14 +89,21 @@ def make_cluster(process_database: str, tmp_path: Path) -> Iterator[Callable[[],
 
 
 @pytest.fixture
-def cluster(make_cluster: Callable[[], Cluster]) -> Cluster:
+def cluster(make_cluster: Callable[..., Cluster]) -> Cluster:
     return make_cluster()
 
 
+@pytest.fixture
+def impatient_cluster(make_cluster: Callable[..., Cluster]) -> Cluster:
+    """A cluster that gives bodies 2 s to end when it stops, and everything else 4 s."""
+    return make_cluster(**{IMPATIENT: "1"})
+
+
 @pytest.fixture(scope="session")
-def ground() -> Iterator[Arena]:
+def ground(migrated_home: Path) -> Iterator[Arena]:
     """The arena, opened once for the run."""
     with home_directory() as home:
+        copy_database(migrated_home, home)
         arena = Arena(home)
         arena.open()
         try:
@@ -77,3 +117,7 @@ def arena(ground: Arena, django_db_blocker: DjangoDbBlocker) -> Iterator[Arena]:
     """The arena for one test: empty before, checked after."""
     with django_db_blocker.unblock(), ground.round():
         yield ground
+
+
+def _url(server: EmbeddedServer, database: str) -> str:
+    return f"postgresql://{USER}@/{database}?host={socket_dir(server.home)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
-from tests.conftest import home_directory
+from tests.conftest import copy_database, home_directory
+from tests.process.apps import LOOK, STUCK
 from tests.process.clusters import Cluster, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 def server(migrated_home: Path) -> Iterator[EmbeddedServer]:
     """A server of the test's own, to crash."""
     with home_directory() as home:
-        subprocess.run(["cp", "-a", str(migrated_home / "pg"), str(home / "pg")], check=True)
+        copy_database(migrated_home, home)
         server = EmbeddedServer(home)
         server.start()
         try:
@@ -71,7 +71,8 @@ def test_a_cluster_without_a_database_stops_soon(server: EmbeddedServer, cluster
     assert cluster.left(within=0.5) == {}
 
 
-def test_a_cluster_whose_database_does_not_answer_stops_all_the_same(cluster: Cluster) -> None:
+def test_a_cluster_whose_database_does_not_answer_stops_all_the_same(impatient_cluster: Cluster) -> None:
+    cluster = impatient_cluster
     # As behind a cut cable: the connection stands, and nothing comes back.
     ((backend,),) = cluster.query(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'reprise-broker'"
@@ -79,8 +80,8 @@ def test_a_cluster_whose_database_does_not_answer_stops_all_the_same(cluster: Cl
     os.kill(backend, signal.SIGSTOP)
     try:
         # Long enough for the broker to have asked something.
-        time.sleep(6)
-        assert cluster.stop() < 14
+        time.sleep(2 * LOOK)
+        assert cluster.stop() < STUCK + 3
         assert cluster.left(within=0.5) == {}
     finally:
         os.kill(backend, signal.SIGCONT)

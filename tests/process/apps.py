@@ -1,0 +1,36 @@
+"""Clusters of little patience, for tests that would only wait for it to run out."""
+
+import os
+from typing import Any
+
+from django.apps import AppConfig
+
+IMPATIENT = "REPRISE_TEST_IMPATIENT"
+
+GRACE = 2.0
+STUCK = 4.0
+LOOK = 1.0
+
+PATIENCE = {
+    ("engine.worker.shift", "GRACE_SECONDS"): GRACE,
+    ("engine.worker.cluster", "STUCK_SECONDS"): STUCK,
+    ("engine.worker.roster", "SWEEP_SECONDS"): LOOK,
+    ("engine.worker.supply", "BEAT_SECONDS"): LOOK,
+}
+
+
+class Process(AppConfig):
+    name = "tests.process"
+
+    def ready(self) -> None:
+        if IMPATIENT in os.environ:
+            _lose_patience()
+
+
+def _lose_patience() -> None:
+    from importlib import import_module
+
+    for (module, name), seconds in PATIENCE.items():
+        place: Any = import_module(module)
+        assert getattr(place, name) > seconds, f"{module}.{name} is no longer what a test shortens"
+        setattr(place, name, seconds)
