@@ -4,9 +4,18 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Response,
+    StorageState,
+    sync_playwright,
+)
 
 from tests.live import LiveStack
 
@@ -88,8 +97,25 @@ def page(context: BrowserContext) -> Page:
     return context.new_page()
 
 
+@pytest.fixture(scope="package")
+def session(browser: Browser, live_stack: LiveStack) -> StorageState:
+    """The cookies of somebody who has signed in."""
+    with closing(browser.new_context(base_url=live_stack.url)) as context:
+        sign_in(context.new_page(), live_stack)
+        return context.storage_state()
+
+
 @pytest.fixture
-def signed_in(page: Page, live_stack: LiveStack) -> Page:
+def signed_in(context: BrowserContext, page: Page, session: StorageState) -> Page:
+    """A page in the session that all share: a test that signs out takes `just_signed_in`."""
+    context.add_cookies(session["cookies"])  # type: ignore[arg-type]
+    page.goto("/")
+    return page
+
+
+@pytest.fixture
+def just_signed_in(page: Page, live_stack: LiveStack) -> Page:
+    """A page in a session of its own."""
     sign_in(page, live_stack)
     return page
 

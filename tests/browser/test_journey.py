@@ -228,8 +228,8 @@ def test_every_page_is_clean_at_both_widths_and_in_both_colours(signed_in: Page)
     terminate(page, "only a test")
 
 
-def test_signing_out_ends_the_session_in_every_tab(signed_in: Page, new_tab: NewTab) -> None:
-    page = signed_in
+def test_signing_out_ends_the_session_in_every_tab(just_signed_in: Page, new_tab: NewTab) -> None:
+    page = just_signed_in
     page.goto("/instances/")
     page.locator("form[action='/sign-out/'] button").click()
     page.wait_for_url("**/sign-in/")

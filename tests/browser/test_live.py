@@ -74,9 +74,9 @@ def test_retry_comes_back_at_once(signed_in: Page, complaints: Complaints) -> No
 
 
 def test_a_page_whose_person_signed_out_elsewhere_says_so(
-    signed_in: Page, new_tab: NewTab, complaints: Complaints
+    just_signed_in: Page, new_tab: NewTab, complaints: Complaints
 ) -> None:
-    page, other = signed_in, new_tab()
+    page, other = just_signed_in, new_tab()
     line = Line(page, complaints)
     page.goto("/instances/")
     live(page)

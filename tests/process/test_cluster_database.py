@@ -75,7 +75,8 @@ def test_a_cluster_whose_database_does_not_answer_stops_all_the_same(impatient_c
     cluster = impatient_cluster
     # As behind a cut cable: the connection stands, and nothing comes back.
     ((backend,),) = cluster.query(
-        "SELECT pid FROM pg_stat_activity WHERE application_name = 'reprise-broker'"
+        "SELECT pid FROM pg_stat_activity "
+        "WHERE application_name = 'reprise-broker' AND datname = current_database()"
     )
     os.kill(backend, signal.SIGSTOP)
     try:
