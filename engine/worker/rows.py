@@ -14,6 +14,7 @@ from engine.replay.writes import Writes
 from engine.states import FINAL, AttemptStatus, StepKind, StepStatus
 
 Row = tuple[Any, ...]
+LARGE = 4096  # characters of an output that is not worth quoting, and parsing, within the JSON of its row
 UNSETTLED = (StepStatus.RUNNING, StepStatus.WAITING)
 
 
@@ -89,6 +90,7 @@ class Batch:
         self._consumed: list[str] = []
         self._logs: list[str] = []
         self._leaves: list[str] = []
+        self._large: list[str] = []
 
     def add(self, cycle: Cycle, writes: Writes) -> None:
         key = cycle.claimed.key
@@ -96,7 +98,7 @@ class Batch:
         self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}}}')
         begun = {seq: record for seq, record in writes.steps.items() if _begins(record, writes)}
         for seq, record in writes.steps.items():
-            self._steps.append(_step(key, record, starts=seq in begun))
+            self._steps.append(_step(key, record, self._place(record.output), starts=seq in begun))
         for record_of_attempt in writes.attempts.values():
             starts = _belongs_to_a_start(record_of_attempt, begun.get(record_of_attempt.step_seq))
             self._attempts.append(_attempt(key, record_of_attempt, starts=starts))
@@ -120,6 +122,7 @@ class Batch:
             )
         if writes.leave is not None:
             leave = writes.leave
+            place = self._place(leave.output)
             self._leaves.append(
                 _object(
                     {
@@ -128,13 +131,21 @@ class Batch:
                         "waiting_for": leave.waiting_for,
                         "wake_us": leave.wake_us,
                         "signals": leave.signals,
-                        "output": leave.output,
+                        "output": None if place else leave.output,
+                        "large": place or None,
                         "error": leave.error,
                         "insists": leave.insists,
                         "unreached": leave.unreached,
                     }
                 )
             )
+
+    def _place(self, output: str | None) -> int:
+        """Put a large output beside the rows, and return where, counted from 1; 0 if it may stay in its row."""
+        if output is None or len(output) < LARGE:
+            return 0
+        self._large.append(output)
+        return len(self._large)
 
     def parameters(self) -> dict[str, object]:
         return {
@@ -145,6 +156,7 @@ class Batch:
             "consumed": _array(self._consumed),
             "logs": _array(self._logs),
             "leaves": _array(self._leaves),
+            "large": self._large,
         }
 
 
@@ -162,14 +174,15 @@ def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> boo
 # The two hottest rows are put together by hand: a third of the time of json.dumps, which the others use.
 
 
-def _step(key: int, r: StepRecord, *, starts: bool) -> str:
+def _step(key: int, r: StepRecord, place: int, *, starts: bool) -> str:
     return (
         f'{{"key":{key},"seq":{r.seq},"parent":{r.parent},"kind":"{r.kind}","name":{quote(r.name)},"count":{r.count},'
         f'"status":"{r.status}","delivery":{_int(r.delivery)},"options":{_text(r.options)},'
         f'"sensitive":{_bool(r.sensitive)},"attempts":{r.attempts},"lost":{r.lost},'
         f'"event_types":{json.dumps(r.event_types) if r.event_types else "null"},"wake_us":{_int(r.wake_us)},'
-        f'"wake_is_fixed":{_bool(r.wake_is_fixed)},"output":{_text(r.output)},"error":{_text(r.error)},'
-        f'"started_us":{r.started_us},"finished_us":{_int(r.finished_us)},"starts":{_bool(starts)}}}'
+        f'"wake_is_fixed":{_bool(r.wake_is_fixed)},"output":{"null" if place else _text(r.output)},'
+        f'"large":{place or "null"},"error":{_text(r.error)},"started_us":{r.started_us},'
+        f'"finished_us":{_int(r.finished_us)},"starts":{_bool(starts)}}}'
     )
 
 

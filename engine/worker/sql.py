@@ -15,6 +15,10 @@ def _at(expression: str) -> str:
     return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
 
 
+def _output(row: str) -> str:
+    return f"coalesce({row}.output, (%(large)b::text[])[{row}.large])::json"
+
+
 NOW = f"SELECT {_us('clock_timestamp()')}"
 
 # A seat is a session's advisory lock: it vanishes with the session, and with it the right to everything owned by it.
@@ -167,7 +171,8 @@ RENEW = """
     FROM mine WHERE i.key = mine.key
 """
 
-# One flush of the journal: every checkpoint of many instances in one statement and one commit.
+# One flush of the journal: every checkpoint of many instances in one statement and one commit. Large outputs come
+# beside the rows.
 #
 # held   locks the rows in key order (two workers cannot deadlock) and skips those that a sender holds: one open
 #        transaction must not stall the neighbours. FOR NO KEY UPDATE, and not a join: only the lock makes the fence
@@ -193,11 +198,11 @@ FLUSH = f"""
             finished_at)
         SELECT o.key, o.generation, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery,
             s.options::json, s.sensitive, s.attempts, s.lost, s.event_types, {_at("s.wake_us")}, s.wake_is_fixed,
-            s.output::json, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}
+            {_output("s")}, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}
         FROM json_to_recordset(%(steps)s) AS s(key bigint, seq int, parent int, kind text, name text, count int,
             status text, delivery int, options text, sensitive bool, attempts int, lost int, event_types text[],
-            wake_us bigint, wake_is_fixed bool, output text, error text, started_us bigint, finished_us bigint,
-            starts bool)
+            wake_us bigint, wake_is_fixed bool, output text, large int, error text, started_us bigint,
+            finished_us bigint, starts bool)
         JOIN ours o ON o.key = s.key
         WHERE NOT (s.starts AND o.is_pausing)
         ON CONFLICT (instance_id, generation, seq) DO UPDATE SET
@@ -232,11 +237,11 @@ FLUSH = f"""
         UPDATE engine_instance i SET
             owner = NULL, isolated = false, status = becomes.status, waiting_for = l.waiting_for,
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp() ELSE {_at("l.wake_us")} END,
-            output = l.output::json, error = l.error::json, unreached = coalesce(l.unreached, '{{}}'),
+            output = {_output("l")}, error = l.error::json, unreached = coalesce(l.unreached, '{{}}'),
             paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
             finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
-            signals bigint, output text, error text, insists bool, unreached int[])
+            signals bigint, output text, large int, error text, insists bool, unreached int[])
         JOIN ours o ON o.key = l.key
         CROSS JOIN LATERAL (
             SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused' ELSE l.status END AS status
