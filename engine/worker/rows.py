@@ -93,23 +93,24 @@ class Batch:
         self._large: list[str] = []
 
     def add(self, cycle: Cycle, writes: Writes) -> None:
-        key = cycle.claimed.key
+        key, generation = cycle.claimed.key, cycle.claimed.generation
+        ours, whose = {"key": key, "generation": generation}, f'"key":{key},"generation":{generation}'
         ends = writes.leave is not None and writes.leave.status in FINAL
         self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}}}')
         begun = {seq: record for seq, record in writes.steps.items() if _begins(record, writes)}
         for seq, record in writes.steps.items():
-            self._steps.append(_step(key, record, self._place(record.output), starts=seq in begun))
+            self._steps.append(_step(whose, record, self._place(record.output), starts=seq in begun))
         for record_of_attempt in writes.attempts.values():
             starts = _belongs_to_a_start(record_of_attempt, begun.get(record_of_attempt.step_seq))
-            self._attempts.append(_attempt(key, record_of_attempt, starts=starts))
+            self._attempts.append(_attempt(whose, record_of_attempt, starts=starts))
         for event_key, seq in writes.consumed.items():
             starts = seq in begun
-            self._consumed.append(_object({"key": key, "event": event_key, "seq": seq, "starts": starts}))
+            self._consumed.append(_object({**ours, "event": event_key, "seq": seq, "starts": starts}))
         for line in writes.logs:
             self._logs.append(
                 _object(
                     {
-                        "key": key,
+                        **ours,
                         "position": line.position,
                         "seq": line.step_seq,
                         "attempt": line.attempt,
@@ -174,9 +175,9 @@ def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> boo
 # The two hottest rows are put together by hand: a third of the time of json.dumps, which the others use.
 
 
-def _step(key: int, r: StepRecord, place: int, *, starts: bool) -> str:
+def _step(whose: str, r: StepRecord, place: int, *, starts: bool) -> str:
     return (
-        f'{{"key":{key},"seq":{r.seq},"parent":{r.parent},"kind":"{r.kind}","name":{quote(r.name)},"count":{r.count},'
+        f'{{{whose},"seq":{r.seq},"parent":{r.parent},"kind":"{r.kind}","name":{quote(r.name)},"count":{r.count},'
         f'"status":"{r.status}","delivery":{_int(r.delivery)},"options":{_text(r.options)},'
         f'"sensitive":{_bool(r.sensitive)},"attempts":{r.attempts},"lost":{r.lost},'
         f'"event_types":{json.dumps(r.event_types) if r.event_types else "null"},"wake_us":{_int(r.wake_us)},'
@@ -186,9 +187,9 @@ def _step(key: int, r: StepRecord, place: int, *, starts: bool) -> str:
     )
 
 
-def _attempt(key: int, a: AttemptRecord, *, starts: bool) -> str:
+def _attempt(whose: str, a: AttemptRecord, *, starts: bool) -> str:
     return (
-        f'{{"key":{key},"seq":{a.step_seq},"number":{a.number},"status":"{a.status}","worker":{quote(a.worker)},'
+        f'{{{whose},"seq":{a.step_seq},"number":{a.number},"status":"{a.status}","worker":{quote(a.worker)},'
         f'"alone":{_bool(a.alone)},"error":{_text(a.error)},"started_us":{a.started_us},'
         f'"finished_us":{_int(a.finished_us)},"starts":{_bool(starts)}}}'
     )

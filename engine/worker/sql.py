@@ -15,6 +15,14 @@ def _at(expression: str) -> str:
     return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
 
 
+def _ours(row: str) -> str:
+    return f"({row}.key IN (SELECT key FROM ours)) IS TRUE"
+
+
+def _goes_on(row: str) -> str:
+    return f"NOT ({row}.starts AND ({row}.key IN (SELECT key FROM pausing)) IS TRUE)"
+
+
 def _output(row: str) -> str:
     return f"coalesce({row}.output, (%(large)b::text[])[{row}.large])::json"
 
@@ -177,34 +185,36 @@ RENEW = """
 # held   locks the rows in key order (two workers cannot deadlock) and skips those that a sender holds: one open
 #        transaction must not stall the neighbours. FOR NO KEY UPDATE, and not a join: only the lock makes the fence
 #        that is read here the one that counts at the commit.
-# ours   drops the writes of cycles whose lease is gone.
+# ours   drops the writes of cycles whose lease is gone. A row looks its key up there, by hash: a join would compare
+#        each row with each cycle.
 # steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for. Not so where the
 #        handler has ended: nothing of it will run, and an end without what led to it could not be replayed.
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
 #        given back while a pause is asked for is paused by that: the next worker would know nothing of it.
 FLUSH = f"""
     WITH held AS MATERIALIZED (
-        SELECT i.key, i.generation, i.status, i.signals,
+        SELECT i.key, i.status, i.signals,
             (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends
         FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool)
         JOIN engine_instance i ON i.key = c.key
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), ours AS (
-        SELECT key, generation, signals, status, status = 'waiting_for_pause' AND NOT ends AS is_pausing
+        SELECT key, signals, status = 'waiting_for_pause' AND NOT ends AS is_pausing
         FROM held WHERE is_ours
+    ), pausing AS (
+        SELECT key FROM ours WHERE is_pausing
     ), steps AS (
         INSERT INTO engine_step AS t (instance_id, generation, seq, parent, kind, name, count, status, delivery,
             options, sensitive, attempts, lost, event_types, wake_at, wake_is_fixed, output, error, started_at,
             finished_at)
-        SELECT o.key, o.generation, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery,
+        SELECT s.key, s.generation, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery,
             s.options::json, s.sensitive, s.attempts, s.lost, s.event_types, {_at("s.wake_us")}, s.wake_is_fixed,
             {_output("s")}, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}
-        FROM json_to_recordset(%(steps)s) AS s(key bigint, seq int, parent int, kind text, name text, count int,
-            status text, delivery int, options text, sensitive bool, attempts int, lost int, event_types text[],
-            wake_us bigint, wake_is_fixed bool, output text, large int, error text, started_us bigint,
-            finished_us bigint, starts bool)
-        JOIN ours o ON o.key = s.key
-        WHERE NOT (s.starts AND o.is_pausing)
+        FROM json_to_recordset(%(steps)s) AS s(key bigint, generation int, seq int, parent int, kind text,
+            name text, count int, status text, delivery int, options text, sensitive bool, attempts int, lost int,
+            event_types text[], wake_us bigint, wake_is_fixed bool, output text, large int, error text,
+            started_us bigint, finished_us bigint, starts bool)
+        WHERE {_ours("s")} AND {_goes_on("s")}
         ON CONFLICT (instance_id, generation, seq) DO UPDATE SET
             status = excluded.status, delivery = excluded.delivery, attempts = excluded.attempts,
             lost = excluded.lost, wake_at = excluded.wake_at, output = excluded.output, error = excluded.error,
@@ -212,26 +222,24 @@ FLUSH = f"""
     ), attempts AS (
         INSERT INTO engine_attempt AS t (instance_id, generation, step_seq, phase, number, status, worker, alone,
             error, started_at, finished_at)
-        SELECT o.key, o.generation, a.seq, 'do', a.number, a.status, a.worker, a.alone, a.error::json,
+        SELECT a.key, a.generation, a.seq, 'do', a.number, a.status, a.worker, a.alone, a.error::json,
             {_at("a.started_us")}, {_at("a.finished_us")}
-        FROM json_to_recordset(%(attempts)s) AS a(key bigint, seq int, number int, status text, worker text,
-            alone bool, error text, started_us bigint, finished_us bigint, starts bool)
-        JOIN ours o ON o.key = a.key
-        WHERE NOT (a.starts AND o.is_pausing)
+        FROM json_to_recordset(%(attempts)s) AS a(key bigint, generation int, seq int, number int, status text,
+            worker text, alone bool, error text, started_us bigint, finished_us bigint, starts bool)
+        WHERE {_ours("a")} AND {_goes_on("a")}
         ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
             status = excluded.status, error = excluded.error, finished_at = excluded.finished_at
     ), events AS (
-        UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = o.generation
-        FROM json_to_recordset(%(consumed)s) AS c(key bigint, event bigint, seq int, starts bool)
-        JOIN ours o ON o.key = c.key
+        UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = c.generation
+        FROM json_to_recordset(%(consumed)s) AS c(key bigint, generation int, event bigint, seq int, starts bool)
         WHERE e.key = c.event AND e.instance_id = c.key AND e.state <> 'dropped'
-          AND NOT (c.starts AND o.is_pausing)
+          AND {_ours("c")} AND {_goes_on("c")}
     ), logs AS (
         INSERT INTO engine_log (instance_id, generation, position, step_seq, attempt, level, message, fields, at)
-        SELECT o.key, o.generation, l.position, l.seq, l.attempt, l.level, l.message, l.fields::json, {_at("l.at_us")}
-        FROM json_to_recordset(%(logs)s) AS l(key bigint, position int, seq int, attempt int, level text,
-            message text, fields text, at_us bigint)
-        JOIN ours o ON o.key = l.key
+        SELECT l.key, l.generation, l.position, l.seq, l.attempt, l.level, l.message, l.fields::json, {_at("l.at_us")}
+        FROM json_to_recordset(%(logs)s) AS l(key bigint, generation int, position int, seq int, attempt int,
+            level text, message text, fields text, at_us bigint)
+        WHERE {_ours("l")}
         ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
     ), leaves AS (
         UPDATE engine_instance i SET

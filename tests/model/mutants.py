@@ -245,12 +245,12 @@ def end_leaves_out_what_began(patch: Patch) -> None:
 
 @mutant("pause_comes_before_the_next_step_is_recorded")
 def steps_begin_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", "WHERE NOT (s.starts AND o.is_pausing)", "")
+    rewrite(patch, "FLUSH", sql._goes_on("s"), "true")
 
 
 @mutant("pause_comes_before_the_next_step_is_recorded")
 def attempts_begin_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", "WHERE NOT (a.starts AND o.is_pausing)", "")
+    rewrite(patch, "FLUSH", sql._goes_on("a"), "true")
 
 
 @mutant("worker_stops_before_a_retry_is_recorded_that_a_pause_leaves_out")
@@ -277,7 +277,7 @@ def loss_is_recorded_without_its_step(patch: Patch) -> None:
 
 @mutant("pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows")
 def events_go_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", "AND NOT (c.starts AND o.is_pausing)", "")
+    rewrite(patch, "FLUSH", sql._goes_on("c"), "true")
 
 
 @mutant("pause_is_withdrawn_while_the_instance_leaves")
