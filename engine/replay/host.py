@@ -80,5 +80,8 @@ class Host(Protocol):
     def left(self, cycle: Cycle) -> None:
         """Forget the cycle."""
 
+    def give_up(self, cycle: Cycle, reason: str) -> None:
+        """Pause the instance, which this cycle leaves without a write, for this reason (JSON)."""
+
     def progressed(self, cycle: Cycle) -> None:
         """Take note that an isolated instance got on."""

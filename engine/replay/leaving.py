@@ -125,9 +125,13 @@ def abandon(cycle: Cycle) -> None:
 
 
 def recover(cycle: Cycle, error: Exception) -> None:
-    """The database refuses what this cycle writes, or the engine failed: end with that error, and only that."""
+    """The database refuses what this cycle writes, or the engine failed: end with that error, and only that.
+
+    Refused that too, the instance is paused as it is.
+    """
     refused, cycle.writes = cycle.writes, Writes()
     if cycle.is_recovering:
+        cycle.host.give_up(cycle, outcomes.given_up(error))
         abandon(cycle)
         return
     cycle.is_recovering = True

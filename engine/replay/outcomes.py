@@ -50,6 +50,16 @@ class DeadlockError(RepriseError):
         )
 
 
+class GivenUpError(RepriseError):
+    """Neither what the instance recorded nor its end could be written."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            "What this instance wanted to record was refused twice, so it was paused as it is. Resume it when the "
+            f"cause is mended, or terminate it. The last refusal: {cut(str(error), 1000)}"
+        )
+
+
 def moment(us: int) -> datetime:
     """Return the moment that many microseconds after the epoch."""
     return EPOCH + timedelta(microseconds=us)
@@ -71,6 +81,10 @@ def kept_json(kept: ErrorRecord, *, step: str = "", attempts: int = 0) -> str:
     if step:
         data |= {"step": step, "attempts": attempts}
     return json.dumps(data)
+
+
+def given_up(error: Exception) -> str:
+    return error_json(GivenUpError(error))
 
 
 def recorded_error(record: StepRecord) -> Exception:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import psycopg
 
@@ -20,8 +19,9 @@ from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
 from engine.states import InstanceStatus
-from engine.worker import sql
+from engine.worker import doubts, sql
 from engine.worker.clock import DatabaseClock
+from engine.worker.line import Line
 from engine.worker.rows import Batch
 
 log = logging.getLogger("engine.journal")
@@ -36,18 +36,19 @@ BATCH_BYTES = 8 * 1024 * 1024  # of outputs in one statement; PostgreSQL would t
 class Journal:
     """Writes what cycles gathered in `cycle.writes`.
 
-    `on_written` learns which instances changed. Its task ends with the connection's error when the database goes away:
-    the shift then gives up its seat, and with it every lease.
+    `on_written` learns which instances changed. A connection that breaks is opened again, and what was on its way is
+    written again as far as it is not there. The task ends with the connection's error when the database goes away: the
+    shift then gives up its seat, and with it every lease.
     """
 
     def __init__(
         self,
-        connection: psycopg.AsyncConnection[Any],
+        line: Line,
         seat: int,
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
     ) -> None:
-        self._connection = connection
+        self._line = line
         self._seat = seat
         self._clock = clock
         self._on_written = on_written
@@ -77,9 +78,9 @@ class Journal:
         try:
             answers = await self._execute(batch)
         except (psycopg.Error, UnicodeError) as error:
-            if self._connection.closed:
-                raise
-            if _is_passing(error):
+            if self._line.is_lost(error):
+                await self._write_again(batch, error)
+            elif _is_passing(error):
                 log.warning("a flush failed and is tried again: %s", error)
                 for cycle, writes in batch:
                     self._again(cycle, writes)
@@ -98,6 +99,7 @@ class Journal:
             elif not answer[0]:
                 log.info("lease of %s lost: fenced", cycle.claimed.key)
                 leaving.abandon(cycle)
+                written.append(cycle)  # it may have left by a flush whose answer was lost
             else:
                 _, status, signals, has_left = answer
                 tell(cycle, writes, status, signals, has_left=has_left)
@@ -109,12 +111,32 @@ class Journal:
         for cycle, writes in batch:
             rows.add(cycle, writes)
         sent = time.monotonic_ns()
-        cursor = await self._connection.execute(sql.FLUSH, rows.parameters(), prepare=True)
+        cursor = await self._line.execute(sql.FLUSH, rows.parameters())
         found = await cursor.fetchall()
         received = time.monotonic_ns()
         for *_, now_us in found[:1]:
             self._clock.set(now_us, sent_ns=sent, received_ns=received)
         return {key: (is_ours, status, signals, left) for key, is_ours, status, signals, left, _ in found}
+
+    async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
+        """The connection broke, maybe after the commit: take as written what is there, and write the rest."""
+        log.warning("the journal lost its connection: %s", error)
+        recorded = await self._recorded(batch)
+        for cycle, writes in batch:
+            has_starts, has_lines = recorded.get(cycle.claimed.key, (False, False))
+            doubts.settle(writes, has_starts=has_starts, has_lines=has_lines)
+            _put_back(cycle, writes)
+            self.flush(cycle)
+
+    async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
+        while True:
+            await self._line.reopen()
+            try:
+                cursor = await self._line.execute(sql.RECORDED, doubts.parameters(self._seat, batch))
+                return {key: (starts, lines) for key, starts, lines in await cursor.fetchall()}
+            except psycopg.Error as error:
+                if not self._line.is_lost(error):
+                    raise
 
     async def _split(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """Find the record that the database refuses: its instance fails, the others are written."""
@@ -125,15 +147,19 @@ class Journal:
             return
         cycle, writes = batch[0]
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
-        writes.absorb(cycle.writes)
-        cycle.writes = writes
+        _put_back(cycle, writes)
         leaving.recover(cycle, error)
 
     def _again(self, cycle: Cycle, writes: Writes) -> None:
-        """A sender holds the row in an open transaction: write it later, with what came meanwhile."""
-        writes.absorb(cycle.writes)
-        cycle.writes = writes
+        """Write it later: a sender holds the row in an open transaction, say."""
+        _put_back(cycle, writes)
         asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _put_back(cycle: Cycle, writes: Writes) -> None:
+    """Let the cycle have what could not be written, with what came meanwhile."""
+    writes.absorb(cycle.writes)
+    cycle.writes = writes
 
 
 def _is_passing(error: Exception) -> bool:

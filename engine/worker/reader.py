@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import logging
 import time
-from typing import Any
+from collections.abc import Callable
 
 import psycopg
 
@@ -15,6 +17,7 @@ from engine.replay.inbox import Question
 from engine.worker import rows, sql
 from engine.worker.clock import DatabaseClock
 from engine.worker.heart import lease_seconds
+from engine.worker.line import Line
 from engine.worker.seat import taken_here
 
 PAGE_EVENTS = 100
@@ -24,20 +27,35 @@ AHEAD_SECONDS = 0.2  # that an instance is claimed before it is due, and replaye
 
 Query = dict[str, object] | tuple[object, ...] | None
 
+log = logging.getLogger("engine.reader")
+
 
 class Reader:
-    """One statement at a time; the lock keeps claim, history and events in the order in which they were asked."""
+    """One statement at a time; the lock keeps claim, history and events in the order in which they were asked.
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], seat: int, clock: DatabaseClock) -> None:
-        self._connection = connection
+    When the connection breaks it is opened again, and the statement made again: what a claim had got whose answer was
+    lost is held for nothing, so `on_reopened` is called.
+    """
+
+    def __init__(self, line: Line, seat: int, clock: DatabaseClock, on_reopened: Callable[[], None]) -> None:
+        self._line = line
         self._seat = seat
         self._clock = clock
+        self._on_reopened = on_reopened
         self._lease = lease_seconds()
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
-        cursor = await self._connection.execute(statement, parameters, prepare=True)
-        return await cursor.fetchall()
+        while True:
+            try:
+                cursor = await self._line.execute(statement, parameters)
+                return await cursor.fetchall()
+            except psycopg.Error as error:
+                if not self._line.is_lost(error):
+                    raise
+                log.warning("the connection for claims was lost: %s", error)
+                await self._line.reopen()
+                self._on_reopened()
 
     async def set_clock(self) -> None:
         sent = time.monotonic_ns()
@@ -121,6 +139,13 @@ class Reader:
             found = await self._fetch(sql.HELD, {"seat": self._seat})
         return {key: (fence, status, signals) for key, fence, status, signals in found}
 
+    async def let_go(self, strays: dict[int, tuple[int, str | None]]) -> list[int]:
+        """Give back what this seat holds for nothing, by its key; with a reason, pause it. Return the keys."""
+        given = [{"key": key, "fence": fence, "reason": reason} for key, (fence, reason) in strays.items()]
+        async with self._lock:
+            found = await self._fetch(sql.LET_GO, {"seat": self._seat, "strays": json.dumps(given)})
+        return [key for (key,) in found]
+
     async def events(self, key: int, question: Question) -> Page:
         """Return a page of the buffered events of an instance."""
         async with self._lock:
@@ -128,8 +153,8 @@ class Reader:
 
     async def notify_alone(self) -> None:
         async with self._lock:
-            await self._connection.execute(sql.NOTIFY_ALONE, prepare=True)
+            await self._fetch(sql.NOTIFY_ALONE)
 
     async def notify_changed(self, payload: str) -> None:
         async with self._lock:
-            await self._connection.execute(sql.NOTIFY_CHANGED, (payload,), prepare=True)
+            await self._fetch(sql.NOTIFY_CHANGED, (payload,))

@@ -97,14 +97,14 @@ class Batch:
         ours, whose = {"key": key, "generation": generation}, f'"key":{key},"generation":{generation}'
         ends = writes.leave is not None and writes.leave.status in FINAL
         self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}}}')
-        begun = {seq: record for seq, record in writes.steps.items() if _begins(record, writes)}
+        starting = begun(writes)
         for seq, record in writes.steps.items():
-            self._steps.append(_step(whose, record, self._place(record.output), starts=seq in begun))
+            self._steps.append(_step(whose, record, self._place(record.output), starts=seq in starting))
         for record_of_attempt in writes.attempts.values():
-            starts = _belongs_to_a_start(record_of_attempt, begun.get(record_of_attempt.step_seq))
+            starts = _belongs_to_a_start(record_of_attempt, starting.get(record_of_attempt.step_seq))
             self._attempts.append(_attempt(whose, record_of_attempt, starts=starts))
         for event_key, seq in writes.consumed.items():
-            starts = seq in begun
+            starts = seq in starting
             self._consumed.append(_object({**ours, "event": event_key, "seq": seq, "starts": starts}))
         for line in writes.logs:
             self._logs.append(
@@ -161,9 +161,16 @@ class Batch:
         }
 
 
-def _begins(record: StepRecord, writes: Writes) -> bool:
-    """A step that ended in the flush in which it began is left out with its start; one that ended later is not."""
-    return record.seq in writes.starts and not (record.is_recorded and record.status != StepStatus.RUNNING)
+def begun(writes: Writes) -> dict[int, StepRecord]:
+    """Return the steps that begin with this flush, by their number.
+
+    A step that ended in the flush in which it began is left out with its start; one that ended later is not.
+    """
+    return {
+        seq: record
+        for seq, record in writes.steps.items()
+        if seq in writes.starts and not (record.is_recorded and record.status != StepStatus.RUNNING)
+    }
 
 
 def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> bool:

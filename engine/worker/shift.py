@@ -2,8 +2,8 @@
 
     take a seat → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
 
-It holds its seat as long as its connections live. Losing one, it gives up everything it holds, without a write, and
-takes a new seat.
+It holds its seat as long as the connection of that lives; the others are opened again when they break. Losing its
+seat, it gives up everything it holds, without a write, and takes a new one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from engine.states import InstanceStatus
 from engine.worker.attempt import Bodies
 from engine.worker.changes import Changes
 from engine.worker.clock import DatabaseClock
-from engine.worker.connect import Connection, connect
 from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
+from engine.worker.line import Line
 from engine.worker.reader import Reader
 from engine.worker.seat import Seat, SeatLost
 from engine.worker.slices import Slices
@@ -130,13 +130,14 @@ class Shift:
         self._poked: set[Cycle] = set()
         self._alarms: dict[int, asyncio.TimerHandle] = {}
         self._isolating: Cycle | None = None
+        self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
         self._woken = asyncio.Event()
         self._signalled = False
         self._sweep_at = 0.0  # at once
         self._wants_isolated = False
         self._has_backlog = False
         self._is_front = False
-        self._connections: list[Connection] = []
+        self._lines: list[Line] = []
 
     # The shift's own life
 
@@ -147,12 +148,15 @@ class Shift:
         tasks: list[asyncio.Task[None]] = []
         try:
             self._reader = Reader(
-                await self._connect("claims", is_durable=False), self._seat.number, self._clock
+                await self._open("claims", is_durable=False),
+                self._seat.number,
+                self._clock,
+                self._on_reopened,
             )
             await self._reader.set_clock()
             self._changes = Changes(self._reader)
             self._journal = Journal(
-                await self._connect("journal"), self._seat.number, self._clock, self._on_written
+                await self._open("journal"), self._seat.number, self._clock, self._on_written
             )
             heart.start()
             helpers = (self._journal.run(), self._changes.run(), self._tick(heart))
@@ -165,18 +169,18 @@ class Shift:
             heart.stop()
             await self._stop(tasks)
 
-    async def _connect(self, what: str, *, is_durable: bool = True) -> Connection:
-        connection = await connect(f"reprise {what} {self.name}"[:63], is_durable=is_durable)
-        self._connections.append(connection)
-        return connection
+    async def _open(self, what: str, *, is_durable: bool = True) -> Line:
+        line = await Line.open(f"reprise {what} {self.name}", is_durable=is_durable)
+        self._lines.append(line)
+        return line
 
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
         """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
             leaving.abandon(cycle)
         # First of all: psycopg would ask the server to cancel what runs, and wait for one that may not answer.
-        for connection in self._connections:
-            await connection.close()
+        for line in self._lines:
+            await line.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -241,7 +245,7 @@ class Shift:
     async def _sweep(self) -> None:
         """The net under every notification: reap, look for signals, look for isolated instances."""
         self._sweep_at = time.monotonic() + SWEEP_SECONDS
-        self._signalled = bool(self._cycles)
+        self._signalled = self._signalled or bool(self._cycles)
         self._wants_isolated = self._isolates is not Isolates.NEVER
         reaped = await self._reader.reap()
         if reaped:
@@ -287,7 +291,7 @@ class Shift:
         self._changes.add(claimed.key for claimed, _ in found)
 
     async def _look_for_signals(self) -> None:
-        """Ask the rows what happened to what this seat holds: taken away, signalled, paused."""
+        """Ask the rows what happened to what this seat holds: taken away, signalled, paused, or held for nothing."""
         self._signalled = False
         known = dict(self._cycles)
         held = await self._reader.held()
@@ -299,12 +303,35 @@ class Shift:
                 leaving.abandon(cycle)
             else:
                 cycle.on_signals(status, signals)
+        await self._let_go(
+            {
+                key: fence
+                for key, (fence, *_) in held.items()
+                if key not in known or fence > known[key].claimed.fence
+            }
+        )
+
+    async def _let_go(self, strays: dict[int, int]) -> None:
+        """Give back what this seat holds without a cycle, or pause it where the engine has given it up."""
+        self._given_up = {key: why for key, why in self._given_up.items() if why[0] == strays.get(key)}
+        if strays:
+            found = await self._reader.let_go(
+                {key: self._given_up.get(key, (fence, None)) for key, fence in strays.items()}
+            )
+            log.warning("let go of %s, which no cycle drives", sorted(found))
+            self._signalled = len(found) < len(strays)  # somebody holds the others
+            self._changes.add(found)
+            self._woken.set()
 
     async def _drain(self) -> bool:
         """Claim no more: let bodies end and be recorded, then give everything back. Told to stop, insist on it.
 
         Where nothing but its age ends the shift, bodies that take long are left alone: tell whether any was.
         """
+        if self._signalled:
+            await (
+                self._look_for_signals()
+            )  # what is held for nothing would be taken for what a dead worker left
         for cycle in list(self._cycles.values()):
             leaving.freeze(cycle, InstanceStatus.QUEUED)
         await self._until_empty(GRACE_SECONDS if self._is_urgent() else DRAIN_SECONDS)
@@ -346,7 +373,7 @@ class Shift:
 
     def _waits_longer_than(self, seconds: float) -> bool:
         return self._seat.waits_longer_than(seconds) or any(
-            connection.waits_longer_than(seconds) for connection in self._connections
+            line.waits_longer_than(seconds) for line in self._lines
         )
 
     def _on_wake(self, payload: str) -> None:
@@ -359,6 +386,13 @@ class Shift:
         elif not self._is_front:
             self._loop.call_later(HANG_BACK_SECONDS, self._woken.set)
             return
+        self._woken.set()
+
+    def _on_reopened(self) -> None:
+        """The connection for claims had broken: an answer may have been lost that told what this seat holds now."""
+        self._is_front = False  # it went with the connection
+        self._sweep_at = 0.0
+        self._signalled = True
         self._woken.set()
 
     def _on_written(self, cycles: list[Cycle]) -> None:
@@ -438,6 +472,11 @@ class Shift:
             self._woken.set()
         elif self._has_backlog or not self._cycles:
             self._woken.set()
+
+    def give_up(self, cycle: Cycle, reason: str) -> None:
+        self._given_up[cycle.claimed.key] = cycle.claimed.fence, reason
+        self._signalled = True
+        self._woken.set()
 
     def progressed(self, cycle: Cycle) -> None:
         if self._isolating is cycle:

@@ -38,6 +38,13 @@ TAKE_SEAT = f"SELECT pg_try_advisory_lock({SEAT_SPACE}, %s)"
 FRONT_SPACE = SEAT_SPACE + 1
 TAKE_FRONT = f"SELECT pg_try_advisory_lock({FRONT_SPACE}, %s)"
 
+# End a session of this worker's that it has lost: its server process may be about to do what it was told to. True when
+# it is gone.
+END_SESSION = """
+    SELECT pg_terminate_backend(pid, %(wait)s) FROM pg_stat_activity
+    WHERE pid = %(pid)s AND application_name = %(name)s
+"""
+
 # The seats that are taken, for whoever asks whether an owner lives.
 LIVE_SEATS = f"""
     SELECT objid::bigint::integer FROM pg_locks
@@ -170,6 +177,28 @@ BUFFERED_EVENTS = f"""
 # What the rows say that this seat holds: whoever is not among them is lost.
 HELD = "SELECT key, fence, status, signals FROM engine_instance WHERE owner = %(seat)s"
 
+# Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
+# up, and says why. Nobody died of it.
+LET_GO = """
+    WITH stray AS (
+        SELECT i.key, i.generation, s.reason, (s.reason IS NOT NULL OR i.status = 'waiting_for_pause') AS pauses
+        FROM json_to_recordset(%(strays)s) AS s(key bigint, fence bigint, reason text)
+        JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(seat)s
+        ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), acquitted AS (
+        UPDATE engine_attempt a SET alone = false
+        FROM stray
+        WHERE a.instance_id = stray.key AND a.generation = stray.generation AND a.alone AND a.status = 'running'
+    )
+    UPDATE engine_instance i SET
+        owner = NULL, signals = signals + 1, error = stray.reason::json,
+        status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
+        paused_at = CASE WHEN pauses THEN clock_timestamp() END,
+        wake_at = CASE WHEN pauses THEN NULL ELSE clock_timestamp() END
+    FROM stray WHERE i.key = stray.key
+    RETURNING i.key
+"""
+
 # A row that a sender holds in an open transaction is left for the next beat: nobody can claim it meanwhile.
 RENEW = """
     WITH mine AS (
@@ -260,6 +289,25 @@ FLUSH = f"""
     )
     SELECT h.key, h.is_ours, h.status, h.signals, l.key IS NOT NULL, {_us("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
+"""
+
+# Which of the cycles of a flush have their starts recorded, and their lines of bodies: asked when the answer was lost,
+# and the same is to be written again. The rest of a flush may be written twice.
+RECORDED = f"""
+    SELECT c.key, EXISTS (
+        SELECT FROM json_to_recordset(%(starts)s) AS b(key bigint, seq int, attempts int)
+        JOIN engine_step s ON s.instance_id = b.key AND s.generation = i.generation AND s.seq = b.seq
+            AND s.attempts >= b.attempts
+        WHERE b.key = c.key
+    ), EXISTS (
+        SELECT FROM json_to_recordset(%(lines)s) AS b(key bigint, seq int, attempt int, message text, at_us bigint)
+        JOIN engine_log l ON l.instance_id = b.key AND l.generation = i.generation AND l.position IS NULL
+            AND l.step_seq = b.seq AND l.attempt = b.attempt AND l.message = b.message
+            AND l.at = {_at("b.at_us")}
+        WHERE b.key = c.key
+    )
+    FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint)
+    JOIN engine_instance i ON i.key = c.key AND i.fence = c.fence AND i.owner = %(seat)s
 """
 
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"

@@ -16,7 +16,7 @@ from engine.replay.history import Page
 from engine.replay.inbox import Question
 from engine.worker import sql
 from engine.worker.clock import DatabaseClock
-from engine.worker.connect import connect
+from engine.worker.line import Line
 from engine.worker.reader import PAGE_BYTES, PAGE_EVENTS, Reader
 from tests.integration.rows import row_of
 from tests.integration.test_claim_plan import buffers, explain, nodes
@@ -47,8 +47,11 @@ def fill(instance: Instance, type: str, count: int, *, size: int = 0, state: str
 
 @asynccontextmanager
 async def reading() -> AsyncIterator[Reader]:
-    async with await connect("reprise test reader") as opened:
-        yield Reader(opened, 1, DatabaseClock())
+    line = await Line.open("reprise test reader")
+    try:
+        yield Reader(line, 1, DatabaseClock(), lambda: None)
+    finally:
+        await line.close()
 
 
 def ask(instance: Instance, question: Question) -> Page:

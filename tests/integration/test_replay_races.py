@@ -67,6 +67,9 @@ class Desk:
     def left(self, cycle: Cycle) -> None:
         self.has_left = True
 
+    def give_up(self, cycle: Cycle, reason: str) -> None:
+        """Nothing is refused twice."""
+
     def progressed(self, cycle: Cycle) -> None:
         """Nothing is isolated."""
 

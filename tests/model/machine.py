@@ -39,6 +39,7 @@ do = st.builds(lambda name, delay: ["do", name, delay], st.sampled_from("ab"), s
 sleep = st.builds(lambda seconds: ["sleep", seconds], st.sampled_from([0, 3, 40]))
 wait = st.tuples(st.just("wait"), st.sampled_from(["red", "blue"]), st.sampled_from([None, 2, 35])).map(list)
 progress = st.just(["progress", "on the way"])
+CUTS = {"flush": sql.FLUSH, "claim": sql.CLAIM, "history": sql.HISTORY_STEPS, "held": sql.HELD}
 simple = do | do | sleep | wait
 pair = st.builds(
     lambda kind, one, other: [kind, one, other], st.sampled_from(["both", "race"]), simple, simple
@@ -307,6 +308,12 @@ class Protocol(RuleBasedStateMachine):
         if what != "reading" or one.is_reading_events:
             one.connection.refusals[statement] = error
 
+    @rule(worker=indexes, when=st.sampled_from(["before", "after"]), what=st.sampled_from([*CUTS]))
+    @guarded
+    def cut(self, worker: int, when: str, what: str) -> None:
+        """Break a connection of a worker, before or after its next statement of that kind is done."""
+        self._worker(worker).connection.cuts[CUTS[what]] = when
+
     @rule(slow=indexes, quick=indexes, count=counts, works=st.booleans())
     @guarded
     def overtake(self, slow: int, quick: int, count: int, works: bool) -> None:
@@ -346,6 +353,7 @@ class Protocol(RuleBasedStateMachine):
     def _let_all_finish(self) -> None:
         for worker in self.workers:
             worker.connection.refusals.clear()
+            worker.connection.cuts.clear()
         for _ in range(ROUNDS):
             still_open = list(Instance.objects.open())
             if not still_open:

@@ -16,7 +16,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import Page
 from engine.replay.timers import Timers
 from engine.states import InstanceStatus
-from engine.worker import rows, shift, sql
+from engine.worker import doubts, rows, shift, sql
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
 
@@ -310,6 +310,60 @@ def resume_without_wake(patch: Patch) -> None:
 @mutant("sleeper_is_paused_and_resumed")
 def resume_shifts_nothing(patch: Patch) -> None:
     patch.setattr(lifecycle, "_shift_wake_ups", lambda row: None)
+
+
+@mutant("database_refuses_the_end_too")
+def what_is_given_up_is_kept(patch: Patch) -> None:
+    async def keep(self: Reader, strays: Any) -> list[int]:
+        return []
+
+    patch.setattr(Reader, "let_go", keep)
+
+
+@mutant("connection_breaks_while_an_instance_is_driven")
+def what_is_driven_is_let_go(patch: Patch) -> None:
+    let_go = shift.Shift._let_go
+
+    async def everything(self: shift.Shift, strays: Any) -> None:
+        await let_go(self, {key: cycle.claimed.fence for key, cycle in self._cycles.items()})
+
+    patch.setattr(shift.Shift, "_let_go", everything)
+
+
+# Broken connections
+
+
+@mutant("connection_breaks_after_a_claim")
+def claim_without_an_answer_is_kept(patch: Patch) -> None:
+    what_is_given_up_is_kept(patch)
+
+
+@mutant("connection_breaks_after_a_step_was_started_and_a_pause_comes")
+def starts_are_forgotten_with_the_answer(patch: Patch) -> None:
+    rewrite(patch, "RECORDED", "AND s.attempts >= b.attempts", "AND s.attempts < 0")
+
+
+@mutant("connection_breaks_after_a_body_has_ended")
+def lines_are_written_again(patch: Patch) -> None:
+    rewrite(patch, "RECORDED", "AND l.message = b.message", "AND false")
+
+
+@mutant("connection_breaks_after_a_pause_has_left_out_a_start")
+def every_start_counts_as_recorded(patch: Patch) -> None:
+    settle = doubts.settle
+
+    def trusting(writes: Any, *, has_starts: bool, has_lines: bool) -> None:
+        settle(writes, has_starts=True, has_lines=has_lines)
+
+    patch.setattr(doubts, "settle", trusting)
+
+
+@mutant("connection_breaks_before_a_start_is_recorded")
+def flush_is_not_written_again(patch: Patch) -> None:
+    async def forget(self: Journal, batch: Any, error: Any) -> None:
+        await self._line.reopen()
+
+    patch.setattr(Journal, "_write_again", forget)
 
 
 # Steps and their attempts

@@ -30,6 +30,10 @@ SNAPSHOT = """
         (SELECT count(*) FROM engine_log l WHERE l.instance_id = i.key)
     FROM engine_instance i WHERE i.key = ANY (%s)
 """
+REPEATED_LINES = """
+    SELECT instance_id, step_seq, attempt, message FROM engine_log WHERE position IS NULL
+    GROUP BY 1, 2, 3, 4 HAVING count(*) > 1
+"""
 PAUSING = ("waiting_for_pause", "paused")
 FINAL = ("complete", "errored", "terminated")
 
@@ -60,6 +64,7 @@ class Oracle:
         self.holders: dict[int, tuple[HandShift, int]] = {}
         self._lease_until: dict[int, int] = {}
         self.ledger: dict[tuple[int, int, int], str] = {}
+        self._lost: set[int] = set()  # instances that were taken from an owner
         self._arguments: dict[tuple[int, int], Any] = {}
         self._before: dict[int, tuple[Any, ...]] = {}
         self.fenced = 0
@@ -83,6 +88,9 @@ class Oracle:
         elif statement is sql.REAP:
             for (key,) in rows:
                 self._reaped(key)
+        elif statement is sql.LET_GO:
+            for (key,) in rows:
+                self._let_go(worker, key)
         elif statement is sql.RENEW:
             for key, (holder, _) in self.holders.items():
                 if holder is worker:
@@ -105,8 +113,18 @@ class Oracle:
         if key not in self.holders:
             raise Broken(f"{key} was taken from nobody")
         holder, _ = self.holders.pop(key)
+        self._lost.add(key)
         if not holder.connection.closed and self._lease_until[key] >= self._clock.us:
             raise Broken(f"{key} was taken from an owner that lives")
+
+    def _let_go(self, worker: HandShift, key: int) -> None:
+        holder, fence = self.holders.pop(key)
+        self._lost.add(key)
+        if holder is not worker:
+            raise Broken(f"{key} was let go of by one who does not hold it")
+        cycle = worker.holds.get(key)
+        if cycle is not None and cycle.claimed.fence == fence:
+            raise Broken(f"{key} was let go of while it is driven")
 
     def _flushed(self, worker: HandShift, parameters: Any, rows: list[Any]) -> None:
         answers = {key: (is_ours, has_left) for key, is_ours, _, _, has_left, _ in rows}
@@ -164,6 +182,8 @@ class Oracle:
         promises = self.instances[key]
         if status == "errored" and not promises.may_fail:
             self._check_deadline(key)
+        if status == "paused" and promises.may_fail:
+            return  # given up
         if status not in FINAL and promises.is_paused != (status in PAUSING):
             raise Broken(f"{key} is {status}, and {'' if promises.is_paused else 'not '}paused by its people")
         if status in FINAL and promises.at_the_end is None:
@@ -179,6 +199,8 @@ class Oracle:
     def check_the_end(self) -> None:
         """Look at what must be true of everything that has finished."""
         self.check()
+        if repeated := self.rows(REPEATED_LINES):
+            raise Broken(f"lines are there more than once: {repeated}")
         for key, now in self.snapshots(list(self.instances)).items():
             promises = self.instances[key]
             if promises.at_the_end != now:
@@ -194,6 +216,8 @@ class Oracle:
                 if step["output"] != done:
                     raise Broken(f"step {step} is recorded with another output than its body's, {done!r}")
         for attempt in attempts:
+            if attempt["status"] == "lost" and attempt["instance_id"] not in self._lost:
+                raise Broken(f"attempt {attempt} is lost, and its worker kept the instance")
             if attempt["status"] in ("complete", "errored"):
                 where = attempt["instance_id"], attempt["step_seq"], attempt["number"]
                 if where not in self.ledger:

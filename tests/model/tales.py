@@ -110,6 +110,10 @@ class Teller:
     def refuse(self, what: str = "records", worker: int = 0) -> None:
         self._do(self.machine.refuse, worker=worker, what=what)
 
+    def cut(self, when: str, what: str = "flush", worker: int = 0) -> None:
+        """Break a connection of the worker, before or after its next statement of that kind is done."""
+        self._do(self.machine.cut, worker=worker, when=when, what=what)
+
     def until_reading(self, worker: int = 0) -> None:
         """Let the worker go on until it is about to look for events."""
         one = self.machine.workers[worker]
@@ -533,6 +537,21 @@ def database_refuses_what_comes_after_a_loss(t: Teller) -> None:
 
 
 @tale
+def database_refuses_the_end_too(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.end_body("a")
+    t.until_flush()
+    t.refuse()
+    t.one_step()
+    t.until_flush()
+    t.refuse()
+    t.finish()
+    t.look()
+    t.finish()
+
+
+@tale
 def flush_is_cancelled(t: Teller) -> None:
     t.start(["both", A, B])
     t.settle()
@@ -574,3 +593,126 @@ def event_comes_after_a_claim_whose_answer_is_slow(t: Teller) -> None:
     t.send()
     t.wait(10)
     t.finish()
+
+
+# Broken connections
+
+
+@tale
+def connection_breaks_before_a_start_is_recorded(t: Teller) -> None:
+    t.start(A)
+    t.cut("before")
+    t.settle()
+
+
+@tale
+def connection_breaks_before_a_flush_is_done(t: Teller) -> None:
+    t.start(A, B)
+    t.cut("before")
+    t.settle()
+    t.end_body("a")
+    t.cut("before")
+    t.finish()
+
+
+@tale
+def connection_breaks_after_a_step_was_started(t: Teller) -> None:
+    t.start(A, B)
+    t.cut("after")
+    t.settle()
+    t.end_body("a")
+    t.cut("after")
+    t.finish()
+
+
+@tale
+def connection_breaks_after_a_step_was_started_and_a_pause_comes(t: Teller) -> None:
+    t.start(A, B)
+    t.claim()
+    t.until_flush()
+    t.cut("after")
+    t.one_step()
+    t.pause()
+    t.finish()
+
+
+@tale
+def connection_breaks_after_a_pause_has_left_out_a_start(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.pause()
+    t.end_body("a")
+    t.until_flush()
+    t.cut("after")
+    t.one_step()
+    t.resume()
+    t.finish()
+
+
+@tale
+def connection_breaks_after_the_instance_has_left_and_come_back(t: Teller) -> None:
+    t.start(RED, A)
+    t.claim()
+    t.until_flush()
+    t.cut("after")
+    t.one_step()
+    t.send()
+    t.claim()
+    t.all_but_flushes()
+    t.finish()
+
+
+@tale
+def connection_breaks_after_an_event_was_taken(t: Teller) -> None:
+    t.start(["both", RED, A], RED)
+    t.settle()
+    t.send()
+    t.look()
+    t.cut("after")
+    t.send()
+    t.finish()
+    t.end_body("a")
+
+
+@tale
+def connection_breaks_after_a_body_has_ended(t: Teller) -> None:
+    t.start(["both", A, B], C)
+    t.settle()
+    t.end_body("a")
+    t.cut("after")
+    t.until_flush()
+    t.one_step()
+    t.end_body("b")
+    t.finish()
+
+
+@tale
+def connection_breaks_after_a_claim(t: Teller) -> None:
+    t.start(A)
+    t.cut("after", "claim")
+    t.claim()
+    t.finish()
+    t.look()
+    t.settle()
+
+
+@tale
+def connection_breaks_while_an_instance_is_driven(t: Teller) -> None:
+    t.start(A)
+    t.settle()
+    t.another(B)
+    t.cut("after", "claim")
+    t.claim()
+    t.finish()
+    t.look()
+    t.settle()
+    t.end_body("a")
+
+
+@tale
+def connection_breaks_while_what_was_claimed_is_read(t: Teller) -> None:
+    t.start(A, ["sleep", 3], B)
+    t.work()
+    t.wait(3)
+    t.cut("before", "history")
+    t.work()

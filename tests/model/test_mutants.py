@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_killed(protocol: type[Protocol], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     change, tale = MUTANTS[name]
+    assert tale in TALES
     change(monkeypatch)
     assert not is_kept(protocol, tale)
 

@@ -13,7 +13,7 @@ import psycopg
 
 from engine.replay import attempts, leaving
 from engine.replay.cycle import Claimed, Cycle
-from engine.replay.history import AttemptRecord, History
+from engine.replay.history import AttemptRecord, History, LogLine
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Leave
 from engine.states import InstanceStatus
@@ -32,6 +32,10 @@ _seats = itertools.count(1)
 
 class Gone(psycopg.OperationalError):
     """The connection of a shift broke."""
+
+
+class Cut(psycopg.OperationalError):
+    """The connection of a journal broke, and can be opened again."""
 
 
 class Witness(Protocol):
@@ -97,31 +101,43 @@ class HandCursor:
 
 
 class HandConnection:
-    """A connection whose statements wait at a boundary before they are sent, and again before their answer comes."""
+    """A line whose statements wait at a boundary before they are sent, and again before their answer comes."""
 
     def __init__(self, shift: HandShift, real: psycopg.Connection[Any]) -> None:
         self._shift = shift
         self._real = real
         self.closed = False
         self.refusals: dict[str, psycopg.Error] = {}  # by the statement that is refused once
+        self.cuts: dict[str, str] = {}  # by statement: cut off once, before or after it is done
         self.to_send: list[str] = []
 
-    async def execute(
-        self, statement: str, parameters: Any = None, prepare: bool | None = None
-    ) -> HandCursor:
+    async def execute(self, statement: str, parameters: Any = None) -> HandCursor:
         self.to_send.append(statement)
         await self._shift.loop.boundary()
         self.to_send.remove(statement)
         if self.closed:
             raise Gone
         self._maybe_refuse(statement, parameters)
+        cut = self.cuts.pop(statement, "")
+        if cut == "before":
+            raise Cut
         self._shift.witness.before(self._shift, statement, parameters)
         rows = self._send(statement, parameters)
         self._shift.witness.after(self._shift, statement, parameters, rows)
         await self._shift.loop.boundary()
         if self.closed:
             raise Gone
+        if cut:
+            raise Cut
         return HandCursor(rows)
+
+    def is_lost(self, error: Exception) -> bool:
+        return isinstance(error, Cut | Gone)
+
+    async def reopen(self) -> None:
+        await self._shift.loop.boundary()
+        if self.closed:
+            raise Gone
 
     def _maybe_refuse(self, statement: str, parameters: Any) -> None:
         refusal = self.refusals.pop(statement, None)
@@ -173,7 +189,7 @@ class HandShift(Shift):
         assert taken, "the seat of another shift"
         self.connection = HandConnection(self, self._real)
         connection: Any = self.connection
-        self._reader = Reader(connection, self.seat_number, self._clock)
+        self._reader = Reader(connection, self.seat_number, self._clock, self._on_reopened)
         self._reader._lease = LEASE_SECONDS
         self._changes = NoChanges()  # type: ignore[assignment]
         self._journal = Journal(connection, self.seat_number, self._clock, self._on_written)
@@ -239,11 +255,17 @@ class HandShift(Shift):
         self.loop.run(drain)
 
     def end_body(self, body: Body, *, value: str | None = None, error: BaseException | None = None) -> None:
+        """Let the body say a line and end."""
         self.bodies.remove(body)
         stored = None if value is None else body.operation.codec.store(value)
-        self.loop.run(
-            lambda: attempts.settle(body.cycle, body.operation, body.attempt, stored=stored, error=error)
-        )
+        seq, number = body.key[1:]
+        line = LogLine("info", f"{value} {error}", None, self._clock.now_us(), step_seq=seq, attempt=number)
+
+        def end() -> None:
+            body.cycle.add_log(line)
+            attempts.settle(body.cycle, body.operation, body.attempt, stored=stored, error=error)
+
+        self.loop.run(end)
 
     def die(self) -> None:
         """Be killed: nothing of it goes on, and its seat is free at once."""

@@ -17,7 +17,7 @@ from tests.process import ledger
 class Op:
     """One operation. `seconds` of a body: how long its attempts take, the last value for all later ones."""
 
-    kind: Literal["work", "block", "kill", "sleep", "event", "together"]
+    kind: Literal["work", "block", "tell", "kill", "sleep", "event", "together"]
     name: str = ""
     seconds: list[float] = field(default_factory=lambda: [0.0])
     ops: list[Op] = field(default_factory=list)
@@ -32,6 +32,11 @@ def work(name: str, *seconds: float) -> Op:
 def block(name: str, *seconds: float) -> Op:
     """A sync body, in a thread."""
     return Op("block", name, list(seconds) or [0.0])
+
+
+def tell(name: str) -> Op:
+    """An async body that says a line."""
+    return Op("tell", name)
 
 
 def kill(name: str) -> Op:
@@ -67,7 +72,9 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
         case "event":
             return (await step.wait_for_event(op.name, timeout="1h")).payload
         case _:
-            body = {"work": run_async, "block": run_sync, "kill": run_into_death}[op.kind]
+            body = {"work": run_async, "block": run_sync, "tell": run_and_tell, "kill": run_into_death}[
+                op.kind
+            ]
             return await step.do(op.name, body, op.seconds, max_attempts=op.max_attempts, delay="100ms")
 
 
@@ -83,6 +90,11 @@ def run_sync(seconds: list[float], ctx: StepContext) -> int:
     time.sleep(_of_attempt(seconds, ctx))
     note("end", ctx)
     return ctx.attempt
+
+
+async def run_and_tell(seconds: list[float], ctx: StepContext) -> int:
+    ctx.log.info("told")
+    return await run_async(seconds, ctx)
 
 
 def run_into_death(seconds: list[float], ctx: StepContext) -> None:

@@ -1,0 +1,92 @@
+"""A connection of a shift that is opened again when it breaks: what the shift holds hangs on its seat alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+import psycopg
+
+from engine.worker import sql
+from engine.worker.connect import Connection, connect
+
+log = logging.getLogger("engine.line")
+
+PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.5)  # before each try; the seat tells sooner if the server is gone
+LAST_PAUSE_SECONDS = 1.0
+TRY_SECONDS = 8.0
+END_MILLISECONDS = 5_000
+SESSION_ENDS = "57P"  # SQLSTATEs: by an administrator, a crash, a shutdown
+
+
+class Line:
+    """Executes statements on a connection of its own."""
+
+    def __init__(self, name: str, connection: Connection, *, is_durable: bool) -> None:
+        self._name = name
+        self._is_durable = is_durable
+        self._is_wanted = True
+        self._use(connection)
+
+    @classmethod
+    async def open(cls, name: str, *, is_durable: bool = True) -> Line:
+        """Open it. Raises psycopg.OperationalError if the database is away."""
+        name = name[:63]  # what PostgreSQL keeps of it, and is asked for below
+        return cls(name, await connect(name, is_durable=is_durable), is_durable=is_durable)
+
+    async def close(self) -> None:
+        self._is_wanted = False
+        await self._connection.close()
+
+    def waits_longer_than(self, seconds: float) -> bool:
+        return self._connection.waits_longer_than(seconds)
+
+    async def execute(self, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
+        return await self._connection.execute(statement, parameters, prepare=True)
+
+    def is_lost(self, error: Exception) -> bool:
+        """Tell whether this error of a statement means that the connection is gone, or is about to go."""
+        state = error.sqlstate if isinstance(error, psycopg.Error) else None
+        return self._is_wanted and (self._connection.closed or (state or "").startswith(SESSION_ENDS))
+
+    async def reopen(self) -> None:
+        """Open it anew, and end the session of before.
+
+        What was sent over that one has been done by then, or never will be. Raises psycopg.OperationalError if the
+        database cannot be reached.
+        """
+        await self._connection.close()
+        for pause in PAUSES_SECONDS:
+            await asyncio.sleep(pause)
+            with contextlib.suppress(psycopg.OperationalError):
+                await self._try()
+                return
+        await asyncio.sleep(LAST_PAUSE_SECONDS)
+        await self._try()
+
+    async def _try(self) -> None:
+        try:
+            async with asyncio.timeout(TRY_SECONDS):
+                opened = await connect(self._name, is_durable=self._is_durable)
+                await self._end_session(opened)
+        except TimeoutError as error:
+            raise psycopg.OperationalError(f"{self._name} cannot be opened in time") from error
+        self._use(opened)
+        log.info("%s has been opened again", self._name)
+
+    async def _end_session(self, opened: Connection) -> None:
+        before = {"pid": self._backend, "name": self._name, "wait": END_MILLISECONDS}
+        try:
+            found = await (await opened.execute(sql.END_SESSION, before)).fetchall()
+        except BaseException:
+            await opened.close()
+            raise
+        if found == [(False,)]:
+            await opened.close()
+            raise psycopg.OperationalError(f"the session of {self._name} does not end")
+
+    def _use(self, connection: Connection) -> None:
+        self._connection = connection
+        self._backend = connection.info.backend_pid
