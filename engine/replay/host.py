@@ -77,6 +77,9 @@ class Host(Protocol):
     def drive(self, cycle: Cycle) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""
 
+    def shut(self, cycle: Cycle) -> None:
+        """Call `cycle.loop.shut()`, interrupting a `finally:` that does not return."""
+
     def left(self, cycle: Cycle) -> None:
         """Forget the cycle."""
 

@@ -28,7 +28,7 @@ def answered(cycle: Cycle, status: str, signals: int, *, has_left: bool) -> None
     """Take in whether the instance has left. If not, a signal came first, or a pause was withdrawn."""
     if has_left:
         cycle.phase = Phase.LEFT
-        cycle.loop.shut()
+        cycle.host.shut(cycle)
         cycle.host.left(cycle)
     elif cycle.main is None or cycle.loop.is_closed():
         leave(cycle, Leave(InstanceStatus.QUEUED))  # the handler is gone: go on with a fresh replay
@@ -61,7 +61,7 @@ def freeze(cycle: Cycle, to: InstanceStatus) -> None:
     if cycle.phase is Phase.DRIVING:
         cycle.phase = Phase.FREEZING
         cycle.freezes_to = to
-        cycle.loop.shut()
+        cycle.host.shut(cycle)
         cycle.host.poke(cycle)
 
 
@@ -84,7 +84,7 @@ def end(cycle: Cycle, ending: Ending) -> None:
     """The handler has ended: cancel what is open, wait for bodies to let go, then write the outcome."""
     cycle.phase = Phase.ENDING
     cycle.ending = ending
-    cycle.loop.shut()
+    cycle.host.shut(cycle)
     for operation in cycle.fresh:  # called, but never awaited for long enough to start
         if not operation.done():
             cycle.number(operation.record)
@@ -116,7 +116,7 @@ def abandon(cycle: Cycle) -> None:
     if cycle.phase is Phase.LEFT:
         return
     cycle.phase = Phase.LEFT
-    cycle.loop.shut()
+    cycle.host.shut(cycle)
     for attempt in list(cycle.bodies.values()):
         cycle.host.cancel_body(cycle, attempt)
     cycle.bodies.clear()
@@ -161,7 +161,7 @@ def _without_outcomes(cycle: Cycle, refused: Writes) -> dict[tuple[int, int], At
 
 def _stop(cycle: Cycle) -> None:
     cycle.phase = Phase.LEAVING
-    cycle.loop.shut()
+    cycle.host.shut(cycle)
 
 
 def _cancel_bodies(cycle: Cycle) -> None:

@@ -460,6 +460,9 @@ class Shift:
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)
 
+    def shut(self, cycle: Cycle) -> None:
+        self._slices.shut(cycle)
+
     def left(self, cycle: Cycle) -> None:
         key = cycle.claimed.key
         if self._cycles.get(key) is cycle:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -16,6 +17,7 @@ from engine.replay.cycle import Cycle
 # Seconds until the next interruption of a handler that swallowed one. So short that one soon falls between the
 # `except` that swallows and the next `try`, where nothing catches it.
 AGAIN = 0.0005
+LAST_SECONDS = 1.0  # for what a handler does at its end
 TICK = 0.1  # seconds between two looks at the slice that runs
 ENGINE = str(Path(__file__).parents[1]) + os.sep
 
@@ -54,24 +56,31 @@ class Slices:
 
     def drive(self, cycle: Cycle) -> None:
         """Run what is ready in the handler, within what is left of its `handler_timeout`."""
-        key, limit = cycle.claimed.key, cycle.workflow.handler_timeout.total_seconds()
-        used = self._used.get(key, 0.0)
-        started = time.monotonic()
-        self._ends_at = started + limit - used
+        limit = cycle.workflow.handler_timeout.total_seconds()
+        self._run(cycle, cycle.loop.drain, limit - self._used.get(cycle.claimed.key, 0.0))
+        if self._used[cycle.claimed.key] > limit:
+            error = WorkflowTimeoutError("handler_timeout", cycle.workflow.handler_timeout)
+            cycle.decide_quietly(outcomes.of_error(error))
+
+    def shut(self, cycle: Cycle) -> None:
+        """Close the handler's coroutines; a `finally:` has what is left of the same time, and a moment at least."""
+        limit = cycle.workflow.handler_timeout.total_seconds()
+        self._run(cycle, cycle.loop.shut, max(limit - self._used.get(cycle.claimed.key, 0.0), LAST_SECONDS))
+
+    def _run(self, cycle: Cycle, work: Callable[[], None], seconds: float) -> None:
+        key, started = cycle.claimed.key, time.monotonic()
+        self._ends_at = started + seconds
         self._driving = cycle
-        if self._can_interrupt and not (self._is_ticking and limit - used > TICK):
-            self._tick(min(max(limit - used, AGAIN), TICK))
+        if self._can_interrupt and not (self._is_ticking and seconds > TICK):
+            self._tick(min(max(seconds, AGAIN), TICK))
         self._was_driving = True
         try:
-            cycle.loop.drain()
+            work()
         except HandlerInterrupted:
             pass  # it hit the engine's own code; what follows ends the cycle all the same
         finally:
             self._driving = None
-            self._used[key] = used = used + time.monotonic() - started
-        if used > limit:
-            error = WorkflowTimeoutError("handler_timeout", cycle.workflow.handler_timeout)
-            cycle.decide_quietly(outcomes.of_error(error))
+            self._used[key] = self._used.get(key, 0.0) + time.monotonic() - started
 
     def _tick(self, seconds: float = TICK) -> None:
         self._is_ticking = True

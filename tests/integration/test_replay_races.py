@@ -64,6 +64,9 @@ class Desk:
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()
 
+    def shut(self, cycle: Cycle) -> None:
+        cycle.loop.shut()
+
     def left(self, cycle: Cycle) -> None:
         self.has_left = True
 

@@ -88,6 +88,9 @@ class HandSlices:
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()
 
+    def shut(self, cycle: Cycle) -> None:
+        cycle.loop.shut()
+
     def forget(self, cycle: Cycle) -> None:
         """Nothing is kept."""
 
