@@ -22,12 +22,13 @@ from studio.permissions import Role, role_of
 
 log = logging.getLogger("studio.live")
 
+# All of the range for private use: daphne cannot send 1008, 1009 or 1011, and leaves the socket open and silent.
 SIGNED_OUT = 4401  # not a code at which htmx comes again
 FINISHED = 4000
 TOO_MANY = 4429
-TOO_BIG = 1009
-BROKEN = 1011  # htmx comes again after a while
-NOT_ALLOWED = 1008
+TOO_BIG = 4009
+BROKEN = 4011  # studio.js has htmx come again after a while
+NOT_ALLOWED = 4008
 
 CHECK_EVERY_S = 30.0  # how long somebody signed out may still be shown pages
 REDRAW_EVERY_S = 5.0  # bars of what runs grow, also when nothing happens

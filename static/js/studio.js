@@ -103,6 +103,7 @@
     connection.config.reconnectJitter = 0;
     connection.config.reconnectDelay = connection.studioDelay ??= 400 + Math.random() * 400;
     connection.config.reconnectMaxDelay = 20000;
+    connection.config.reconnectCodes = [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4011];
     retryAt = Date.now() + (connection.attempt ? Math.min(connection.studioDelay * 2 ** (connection.attempt - 1), 20000) : 0);
     if (!lost) state("connecting");
   });

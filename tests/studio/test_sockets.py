@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -367,6 +368,19 @@ async def test_a_page_whose_drawing_fails_is_told_to_come_again(
     socket = await opened("topic=home", user)
     await socket.connect()
     assert await closing_code(socket) == consumers.BROKEN
+
+
+def test_every_code_is_one_that_daphne_sends_and_a_broken_page_comes_again_at_its_own() -> None:
+    """At any other code autobahn raises, and the page keeps a socket on which nothing ever comes."""
+    final = {consumers.SIGNED_OUT, consumers.FINISHED, consumers.TOO_MANY}
+    final |= {consumers.TOO_BIG, consumers.NOT_ALLOWED}
+    assert all(3000 <= code <= 4999 for code in (*final, consumers.BROKEN))
+    script = (settings.BASE_DIR / "static" / "js" / "studio.js").read_text()
+    listed = re.search(r"reconnectCodes = \[([^]]*)]", script)
+    assert listed is not None
+    comes_again = {int(code) for code in listed[1].split(",")}
+    assert consumers.BROKEN in comes_again
+    assert final.isdisjoint(comes_again)
 
 
 async def test_changes_arrive_again_after_the_listening_connection_was_lost(opened: Open) -> None:
