@@ -44,9 +44,19 @@ class Browser:
     def __init__(self, machine: str, url: str, account: tuple[str, str]) -> None:
         self.machine, self.url, self.account = machine, url, account
         self.token = ""
+        self._cookies = CookieJar()
         self._opener = urllib.request.build_opener(
-            urllib.request.HTTPCookieProcessor(CookieJar()), NoRedirect
+            urllib.request.HTTPCookieProcessor(self._cookies), NoRedirect
         )
+
+    @property
+    def cookie(self) -> str:
+        """Return the header that a socket sends."""
+        return "; ".join(f"{one.name}={one.value}" for one in self._cookies)
+
+    @property
+    def is_signed_in(self) -> bool:
+        return any(one.name.endswith("session") for one in self._cookies)
 
     def get(self, path: str) -> Page:
         """Ask for a page, signing in first where that is what it takes."""

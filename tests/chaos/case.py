@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from engine.invariants import Finding
 from tests.chaos.evidence import Evidence
 from tests.chaos.faults import DOWNTIMES, OUTAGES, Fault
+from tests.chaos.monkey import Monkey
 from tests.chaos.plan import Plan
 from tests.chaos.record import Record, StepRow
 from tests.chaos.stories import Story
@@ -31,27 +34,42 @@ class Request:
 
 
 @dataclass
+class End:
+    """How it went after the load: seconds until all was done, and until new work was; None for never."""
+
+    load_ended: float
+    drained: float | None = None
+    tail: float | None = None
+    left: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Case:
     plan: Plan
+    calibrated: float
     stories: dict[str, Story]
     evidence: Evidence
     record: Record
-    faults: list[Fault]
-    watch: Watch
-    began: float
-    load_ended: float
-    drained: float | None
-    tail: float | None
-    calibrated: float
-    invariants: dict[str, int]
-    offenders: list[str]
-    survivors: list[str]
-    missed: list[str]
+    findings: list[Finding]
+    monkey: Monkey
+    end: End
     strays: dict[int, str]
     output: str
     server_log: str
-    ended: float = 0.0
-    open_at_end: list[str] = field(default_factory=list)
+    closed: float = field(default_factory=time.monotonic)
+
+    @property
+    def began(self) -> float:
+        return self.monkey.began
+
+    @property
+    def faults(self) -> list[Fault]:
+        return self.monkey.faults
+
+    @property
+    def watch(self) -> Watch:
+        return self.monkey.watch
 
     def of(self, *kinds: str) -> list[Fault]:
         return [fault for fault in self.faults if fault.kind in kinds and fault.is_real]

@@ -29,8 +29,10 @@ def customer(
     ledger.write("done", instance="customer")
 
 
-def visitors(*, browsers: list[dict[str, Any]]) -> None:
-    visit_for_ever([Browser(**one) for one in browsers])
+def visitors(*, browsers: list[dict[str, Any]], watchers: dict[str, dict[str, Any]]) -> None:
+    visit_for_ever(
+        [Browser(**one) for one in browsers], {name: Browser(**one) for name, one in watchers.items()}
+    )
 
 
 def burst(*, prefix: str, count: int, steps: int, seconds: float) -> None:

@@ -17,6 +17,7 @@ DONE = {
 }
 # By how much the workers' idea of the database's clock may be off.
 SKEW = 0.5
+MOST_CONVICTED = 0.01
 
 
 def starts(case: Case) -> Iterator[str]:
@@ -82,7 +83,12 @@ def _asked(case: Case) -> dict[tuple[str, str], list[str]]:
 
 
 def outcomes(case: Case) -> Iterator[str]:
-    """Every instance ends as its story tells, with the output that the oracle gives."""
+    """Every instance ends as its story tells, with the output that the oracle gives.
+
+    Not so one with a step that ran alone three times when its worker was killed: the engine must give that up.
+    """
+    if len(case.convicted) > MOST_CONVICTED * len(case.stories):
+        yield f"{len(case.convicted)} innocents were convicted: {sorted(case.convicted)[:10]}"
     for name, story in case.stories.items():
         row = case.record.instances.get(name)
         if row is None or name in case.convicted:

@@ -50,13 +50,14 @@ class Evidence:
             ended = end.at if end else self.dead.get(line.pid)
             yield Run(body_of(line), line.pid, line.at, ended, end.what if end else "")
 
-    def judge(self, faults: list[Fault]) -> None:
-        """Count for each fault the bodies that ran when it came, and those that it took."""
+    def judged(self, faults: list[Fault]) -> Evidence:
+        """Count for each fault the bodies that ran when it came, and those that it took; return itself."""
         for fault in faults:
             pids = set(fault.pids)
             running = [run for run in self.runs if run.was_open(fault.at)]
             fault.in_flight = len(running)
             fault.hit = sum(run.pid in pids for run in running)
+        return self
 
     def next_start(self, at: float) -> float | None:
         """Return when the first body after that moment started."""

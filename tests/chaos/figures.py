@@ -20,7 +20,7 @@ def figures(case: Case) -> dict[str, Any]:
         "plan": case.plan.to_json(),
         "calibrated": case.calibrated,
         "faults": faults(case),
-        "missed": dict(Counter(case.missed)),
+        "missed": dict(Counter(case.monkey.missed)),
         "accepted": accepted(case),
         "outcome": outcome(case),
         "bodies": bodies(case),
@@ -28,9 +28,10 @@ def figures(case: Case) -> dict[str, Any]:
         "wake-ups": wake_ups(case),
         "load": load(case),
         "pages": pages(case),
-        "invariants": case.invariants,
-        "drain": case.drained,
-        "tail": case.tail,
+        "sockets": sockets(case),
+        "invariants": invariants(case),
+        "drain": case.end.drained,
+        "tail": case.end.tail,
         "convicted": sorted(case.convicted),
         "memory": growth(case),
         "connections": max((one.connections for one in case.watch.samples), default=0),
@@ -144,18 +145,22 @@ def _event_latencies(case: Case) -> Iterable[float]:
 
 def load(case: Case) -> dict[str, Any]:
     ends = [run.ended for run in case.evidence.runs if run.how == "end" and run.ended is not None]
-    seconds = Counter(int(at - case.began) for at in ends if case.began < at < case.load_ended)
+    seconds = Counter(int(at - case.began) for at in ends if case.began < at < case.end.load_ended)
+    return {
+        "bodies a second": round(sum(seconds.values()) / max(case.end.load_ended - case.began, 1), 1),
+        "peak": max(seconds.values(), default=0),
+        "accepted to first body": spread(_waits_for_first_body(case)),
+    }
+
+
+def _waits_for_first_body(case: Case) -> Iterable[float]:
     first: dict[str, float] = {}
     for run in case.evidence.runs:
         first.setdefault(run.body[0], run.started)
-    waited = [
-        first[line.instance] - line.at for line in case.evidence.by_what["accepted"] if line.instance in first
-    ]
-    return {
-        "bodies a second": round(sum(seconds.values()) / max(case.load_ended - case.began, 1), 1),
-        "peak": max(seconds.values(), default=0),
-        "accepted to first body": spread(max(0.0, one) for one in waited),
-    }
+    for line in case.evidence.by_what["accepted"]:
+        story = case.stories[line.instance]
+        if story.ops[0].kind not in ("sleep", "event") and not story.is_steered and line.instance in first:
+            yield max(0.0, first[line.instance] - line.at)
 
 
 def pages(case: Case) -> dict[str, Any]:
@@ -165,4 +170,33 @@ def pages(case: Case) -> dict[str, Any]:
             str(status): count for status, count in Counter(one.status for one in case.requests).items()
         },
         "seconds": spread(one.ended - one.began for one in answered),
+    }
+
+
+def invariants(case: Case) -> dict[str, int]:
+    """Count the violations by the id of RELIABILITY.md, section C.2."""
+    found: dict[str, int] = Counter()
+    for finding in case.findings:
+        found[finding.invariant.id] += finding.count
+    return dict(found)
+
+
+def sockets(case: Case) -> dict[str, Any]:
+    """Count what open pages were shown, and how long each was without its socket."""
+    by_page: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for what in ("opened", "cut off"):
+        for line in case.evidence.by_what[what]:
+            by_page[line.instance].append((line.at, what))
+    gaps = []
+    for moments in by_page.values():
+        cut_at = None
+        for at, what in sorted(moments):
+            if what == "opened" and cut_at is not None:
+                gaps.append(at - cut_at)
+            cut_at = None if what == "opened" else (cut_at or at)
+    return {
+        "pages": len(by_page),
+        "drawn": len(case.evidence.by_what["shown"]),
+        "cut off": len(gaps),
+        "seconds until open again": spread(gaps),
     }

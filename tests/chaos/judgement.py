@@ -35,6 +35,7 @@ EXPLAINED = re.compile(
 )
 BEGIN = re.compile(r"\w+ *│ (\d{4}-\d\d-\d\d |.*Reprise|Starting|Stopp|The embedded)")
 
+MACHINES = ("a", "b")
 GOOD = {200, 302, 409}
 
 
@@ -61,7 +62,7 @@ def _kinds(case: Case) -> dict[str, int]:
 
 
 def nothing_survives(case: Case) -> Iterator[str]:
-    yield from case.survivors
+    yield from case.monkey.survivors
     yield from (f"process {pid} was left: {what}" for pid, what in case.strays.items())
 
 
@@ -72,15 +73,18 @@ def zombies_are_fenced(case: Case) -> Iterator[str]:
 
 def all_ends(case: Case) -> Iterator[str]:
     """When faults stop, everything comes to its end, and new work is done at once."""
-    if case.drained is None:
-        yield f"after {DRAIN_LIMIT:.0f} s {len(case.open_at_end)} were open: {case.open_at_end[:5]}"
-    if case.tail is None:
+    if case.end.drained is None:
+        yield f"after {DRAIN_LIMIT:.0f} s {len(case.end.left)} were open: {case.end.left[:5]}"
+    if case.end.tail is None:
         yield "new instances after the faults did not complete in time"
 
 
 def invariants(case: Case) -> Iterator[str]:
-    yield from case.offenders
-    yield from (f"{name}: {count}" for name, count in case.invariants.items() if count)
+    """No invariant of the engine's own is violated."""
+    for finding in case.findings:
+        if finding.count:
+            told = "; ".join(f"{bad}: {bad.detail}" for bad in finding.offenders)
+            yield f"{finding.invariant.name} {finding.count} times: {told}"
 
 
 def deadlocks(case: Case) -> Iterator[str]:
@@ -128,6 +132,16 @@ def pages(case: Case) -> Iterator[str]:
             yield f"{request}"
 
 
+def sockets(case: Case) -> Iterator[str]:
+    """Pages that stay open show in the end what the database says."""
+    yield from case.end.stale
+    shown = {line.instance for line in case.evidence.by_what["shown"]}
+    opened = {line.instance for line in case.evidence.by_what["opened"]}
+    yield from (f"the page {name} was never drawn" for name in opened - shown)
+    if len({name.split("-")[0] for name in shown}) < len(MACHINES):
+        yield "not every machine had an open page"
+
+
 def silences(case: Case, machine: str) -> list[tuple[float, float]]:
     """Return when a machine's Studio could not answer: from its kill until it answers again, or cut off."""
     windows = [
@@ -151,7 +165,7 @@ def web_is_back(case: Case, after: float, machine: str) -> float:
 def recovery(case: Case) -> Iterator[str]:
     """Work goes on soon after each fault."""
     for fault in case.of(*KILLED):
-        is_judged = fault.at < case.load_ended - SILENCE
+        is_judged = fault.at < case.end.load_ended - SILENCE
         if is_judged and not overlaps(fault.at, fault.at + SILENCE, case.outages):
             following = case.evidence.next_start(fault.at)
             if following is None or following > fault.at + SILENCE:

@@ -14,7 +14,6 @@ from tests.live import PROJECT
 LEFT_OUT = (
     "children, rollback, two versions at once, cron, retention (not in the engine yet)",
     "clocks of workers that are off (no such tool on this machine; tests/process has it)",
-    "sockets of the Studio (pages and forms only)",
 )
 SHOWN = 5
 LONGEST_COMPLAINT = 600
@@ -42,6 +41,7 @@ def _lines(case: Case, told: dict[str, Any], complaints: dict[str, list[str]]) -
         yield _line("wake-ups", f"{name}: {_pairs(value) if isinstance(value, dict) else value}")
     yield _line("load", f"{_pairs(told['load'])}  connections at most {told['connections']}")
     yield _line("pages", _pairs(told["pages"]))
+    yield _line("sockets", _pairs(told["sockets"]))
     yield _line(
         "memory", "  ".join(f"{part} {old} → {new} KiB" for part, (old, new) in told["memory"].items())
     )
@@ -54,7 +54,7 @@ def _lines(case: Case, told: dict[str, Any], complaints: dict[str, list[str]]) -
         yield _line("check", f"{name}: {f'{len(found)} WRONG' if found else 'ok'}")
         yield from (f"             - {one[:LONGEST_COMPLAINT]}" for one in found[:SHOWN])
     failed = any(complaints.values())
-    yield f"RESULT {'FAIL' if failed else 'PASS'} in {case.ended - case.began:.0f} s (seed {plan.seed})"
+    yield f"RESULT {'FAIL' if failed else 'PASS'} in {case.closed - case.began:.0f} s (seed {plan.seed})"
 
 
 def _scaled(case: Case) -> Iterator[str]:

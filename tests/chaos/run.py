@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from engine.invariants import INVARIANTS, look
-from tests.chaos.case import Case, deaths
+from tests.chaos.case import Case, End, deaths
 from tests.chaos.evidence import Evidence
 from tests.chaos.ground import Ground
 from tests.chaos.kills import SURVIVE_SECONDS
 from tests.chaos.monkey import Monkey
 from tests.chaos.plan import DRAIN_LIMIT, Plan
 from tests.chaos.record import Record
+from tests.chaos.sockets import counts_text
 from tests.chaos.stories import stories
 
 ENGINE_CLIENTS = 3  # and one at the Studio of each machine
-VISITORS = 4  # at each machine
+VISITORS = 4  # at each machine, and as many pages that stay open
 GRACE = 15.0
+STALE_SECONDS = 10.0
 BEGIN_IN = 0.5
 BURST_SECONDS = 30.0
 TAIL, BURST_STEPS = 20, 5
@@ -30,26 +32,30 @@ BODIES_AN_INSTANCE = 5.5
 def run(plan: Plan, home: Path) -> Case:
     ground = Ground(home, plan)
     with ground.opened():
-        calibrated = burst(ground, "c", 60 if plan.is_short else 200)
-        plan = plan.at_rate(min(plan.rate, (calibrated or 0) * SHARE_OF_CAPACITY / BODIES_AN_INSTANCE))
+        calibrated = burst(ground, "c", 60 if plan.is_short else 200) or 0.0
+        plan = plan.at_rate(min(plan.rate, calibrated * SHARE_OF_CAPACITY / BODIES_AN_INSTANCE))
         began = time.monotonic() + BEGIN_IN
         begin_load(ground, plan, began)
         monkey = Monkey(ground, plan, began)
         monkey.run()
-        load_ended = time.monotonic()
-        drained = drain(ground, monkey, load_ended)
-        tail = burst(ground, "t", TAIL)
-        case = look_back(ground, plan, monkey)
-        case.began, case.load_ended, case.drained = began, load_ended, drained
-        case.calibrated, case.tail = calibrated or 0, tail and TAIL * BURST_STEPS / tail
-        ground.close()
-        case.strays = ground.strays
-        case.output, case.server_log = ground.outputs(), ground.server_log
+        end = drain(ground, monkey)
+        with ground.connect() as connection:
+            record = Record.read(connection, time.time() - time.monotonic())
+            findings = [look(connection.cursor(), one, grace=GRACE) for one in INVARIANTS]
     lines = ground.ledger.lines()
-    case.evidence = Evidence(lines, deaths(case.faults, lines))
-    case.evidence.judge(case.faults)
-    case.ended = time.monotonic()
-    return case
+    return Case(
+        plan=plan,
+        calibrated=calibrated,
+        stories={story.id: story for story in stories(plan.seed, plan.instances, plan.rate, plan.longest)},
+        evidence=Evidence(lines, deaths(monkey.faults, lines)).judged(monkey.faults),
+        record=record,
+        findings=findings,
+        monkey=monkey,
+        end=end,
+        strays=ground.strays,
+        output=ground.outputs(),
+        server_log=ground.server_log,
+    )
 
 
 def burst(ground: Ground, prefix: str, count: int) -> float | None:
@@ -73,19 +79,47 @@ def begin_load(ground: Ground, plan: Plan, began: float) -> None:
         ground.clients.start("customer", **told, share=share, of=ENGINE_CLIENTS, studio=None)
     for share, browser in enumerate(browsers):
         ground.clients.start("customer", **told, share=share, of=len(browsers), studio=browser)
-    ground.clients.start("visitors", browsers=browsers * (1 if plan.is_short else VISITORS))
+    many = 1 if plan.is_short else VISITORS
+    watchers = {f"{one['machine']}-{turn}": one for one in browsers for turn in range(many)}
+    ground.clients.start("visitors", browsers=browsers * many, watchers=watchers)
 
 
-def drain(ground: Ground, monkey: Monkey, since: float) -> float | None:
-    """Wait until the clients have done what they owe and nothing is open; return how long that took."""
-    customers = ENGINE_CLIENTS + len(ground.machines)
-    while time.monotonic() < since + DRAIN_LIMIT:
+def drain(ground: Ground, monkey: Monkey) -> End:
+    """Wait until the clients have done what they owe and nothing is open, then see whether new work is done."""
+    end = End(load_ended=time.monotonic())
+    while (left := owed(ground)) and time.monotonic() < end.load_ended + DRAIN_LIMIT:
         monkey.settle(0.25)
-        if len(ground.ledger.lines(what="done")) == customers and not still_open(ground):
-            took = time.monotonic() - since
-            monkey.settle(SURVIVE_SECONDS + 0.5)  # until the last deaths are checked
-            return took
-    return None
+    end.left = left
+    end.drained = None if left else time.monotonic() - end.load_ended
+    monkey.settle(SURVIVE_SECONDS + 0.5)  # until the last deaths are checked
+    speed = burst(ground, "t", TAIL)
+    end.tail = speed and TAIL * BURST_STEPS / speed
+    end.stale = stale_pages(ground)
+    monkey.watch.sample()
+    ground.end_clients()
+    return end
+
+
+def owed(ground: Ground) -> list[str]:
+    """Return what is not done yet."""
+    done = len(ground.ledger.lines(what="done"))
+    clients = ENGINE_CLIENTS + len(ground.machines)
+    return still_open(ground) + [f"{clients - done} clients have something to do"] * (done < clients)
+
+
+def stale_pages(ground: Ground) -> list[str]:
+    """Return the open pages that do not show what the database says, also not after a few seconds."""
+    query = "SELECT status, count(*) FROM engine_instance GROUP BY status"
+    ends_at = time.monotonic() + STALE_SECONDS
+    while True:
+        with ground.connect() as connection:
+            rows = connection.execute(query).fetchall()
+        wanted = counts_text(dict(rows))
+        shown = {line.instance: line.step for line in ground.ledger.lines(what="shown")}
+        stale = [f"{name} shows {text}, not {wanted}" for name, text in shown.items() if text != wanted]
+        if not stale or time.monotonic() > ends_at:
+            return stale
+        time.sleep(0.2)
 
 
 def still_open(ground: Ground) -> list[str]:
@@ -95,42 +129,3 @@ def still_open(ground: Ground) -> list[str]:
     )
     with ground.connect() as connection:
         return [str(row[0]) for row in connection.execute(query).fetchall()]
-
-
-def look_back(ground: Ground, plan: Plan, monkey: Monkey) -> Case:
-    """Read all there is, while the machines still run."""
-    open_at_end = still_open(ground)
-    monkey.watch.sample()
-    ground.end_clients()
-    with ground.connect() as connection:
-        findings = [look(connection.cursor(), one, grace=GRACE) for one in INVARIANTS]
-        record = Record.read(connection, time.time() - time.monotonic())
-    counts: dict[str, int] = {}
-    for finding in findings:
-        counts[finding.invariant.id] = counts.get(finding.invariant.id, 0) + finding.count
-    told = {story.id: story for story in stories(plan.seed, plan.instances, plan.rate, plan.longest)}
-    return Case(
-        plan=plan,
-        stories=told,
-        evidence=Evidence([], {}),
-        record=record,
-        faults=monkey.faults,
-        watch=monkey.watch,
-        began=0,
-        load_ended=0,
-        drained=None,
-        tail=None,
-        calibrated=0,
-        invariants=counts,
-        offenders=[
-            f"{finding.invariant.name}: {bad}: {bad.detail}"
-            for finding in findings
-            for bad in finding.offenders
-        ],
-        survivors=monkey.survivors,
-        missed=monkey.missed,
-        strays={},
-        output="",
-        server_log="",
-        open_at_end=open_at_end,
-    )

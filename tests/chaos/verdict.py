@@ -28,6 +28,7 @@ CHECKS: dict[str, Callable[[Case], Iterator[str]]] = {
     "fencing": judgement.zombies_are_fenced,
     "recovery": judgement.recovery,
     "pages": judgement.pages,
+    "sockets": judgement.sockets,
     "deadlocks": judgement.deadlocks,
     "memory": judgement.memory,
     "logs": judgement.alarms,

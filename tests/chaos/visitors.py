@@ -1,4 +1,4 @@
-"""People who look at the Studio: each asks for a page every two seconds."""
+"""People who look at the Studio: some ask for a page every two seconds, some leave one open."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import threading
 import time
 
 from tests.chaos.browser import Browser
+from tests.chaos.sockets import watch_for_ever
 
 EVERY = 2.0
 LINK = re.compile(r'href="(/workflows/kitchen-sink/instances/[^"/]+/)"')
 PLACES = ("/", "/workflows/", "/workflows/kitchen-sink/", "/instances/", "/instances/?status=errored")
 
 
-def visit_for_ever(browsers: list[Browser]) -> None:
+def visit_for_ever(browsers: list[Browser], watchers: dict[str, Browser]) -> None:
     """Return never: whoever starts them ends their process."""
     threads = [threading.Thread(target=visit, args=(browser, seed)) for seed, browser in enumerate(browsers)]
+    threads += [threading.Thread(target=watch_for_ever, args=(one, name)) for name, one in watchers.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
