@@ -78,7 +78,10 @@ class Watch:
         self.samples.append(Sample(time.monotonic(), dict(memory), self._connections()))
 
     def _connections(self) -> int:
-        query = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        query = (
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND application_name <> 'chaos'"
+        )
         try:
             with self.ground.connect() as connection:
                 ((count,),) = connection.execute(query).fetchall()

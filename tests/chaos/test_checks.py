@@ -1,0 +1,212 @@
+"""Every check of the verdict finds what was planted for it, and nothing in a run that went well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from engine.invariants import INVARIANTS, Finding, Offender
+from tests.chaos.case import Case, End
+from tests.chaos.evidence import Evidence
+from tests.chaos.faults import Fault
+from tests.chaos.ops import Op
+from tests.chaos.plan import Due, Plan
+from tests.chaos.record import AttemptRow, AuditRow, EventRow, InstanceRow, Record, StepRow
+from tests.chaos.stories import Deed, Story
+from tests.chaos.verdict import CHECKS, judge
+from tests.chaos.watch import Sample
+from tests.process.ledger import Line
+
+OPS = [Op("work", "work-1", 0.1), Op("sleep", "sleep-2", 1.0), Op("event", "event-3", what="go")]
+OUTPUT = '["work-1 of i0", null, {"for": "i0"}]'
+WORKER, ZOMBIE = 10, 11
+
+
+def story() -> Story:
+    deeds = [Deed(0, "send", "event-3", {"for": "i0"}, is_repeated=True), Deed(1, "pause"), Deed(2, "resume")]
+    return Story("i0", "waits", 0, OPS, deeds, is_repeated=True)
+
+
+def ended() -> Story:
+    return Story("i1", "terminated", 0, [], [Deed(0, "terminate")], status="terminated")
+
+
+def broken() -> Story:
+    return Story("i2", "broken", 0, [Op("broken", "broken-1")], status="errored")
+
+
+def line(
+    what: str,
+    at: float,
+    instance: str = "i0",
+    step: str = "",
+    attempt: int = 0,
+    key: str = "",
+    pid: int = WORKER,
+) -> Line:
+    return Line(what, at, pid, instance, step, attempt, key)
+
+
+def lines() -> list[Line]:
+    """The ledger of a run in which a zombie began `work-1`, and another worker did it."""
+    return [
+        *(line("accepted", 1, name) for name in ("i0", "i1", "i2")),
+        line("again", 1, step="known"),
+        line("start", 2, step="work-1", attempt=1, key="k", pid=ZOMBIE),
+        line("start", 3, step="work-1", attempt=2, key="k"),
+        line("end", 3.1, step="work-1", attempt=2, key="k"),
+        line("send", 4, step="event-3", key="70"),
+        line("sent again", 4, step="event-3", key="70"),
+        line("pause", 5, key="paused"),
+        line("resume", 6, key="queued"),
+        line("terminate", 5, "i1", key="terminated"),
+        *(line(what, at, "i2", "broken-1", 1, "l") for what, at in (("start", 7), ("failed", 7.1))),
+        *(line("http", 10 + turn, "ab"[turn % 2], "GET /", 200, "0.1") for turn in range(20)),
+        *(line(what, 9, f"{machine}-0", "complete 1") for machine in "ab" for what in ("opened", "shown")),
+    ]
+
+
+def record() -> Record:
+    return Record(
+        instances={
+            "i0": InstanceRow(1, "i0", "complete", OUTPUT, None, 0),
+            "i1": InstanceRow(2, "i1", "terminated", None, None, 0),
+            "i2": InstanceRow(3, "i2", "errored", None, {"type": "BrokenError"}, 0),
+        },
+        steps=[
+            StepRow("i0", "work-1", "do", "complete", 2, 2, 3.1),
+            StepRow("i0", "sleep-2", "sleep", "complete", 0, 3.1, 4.2),
+            StepRow("i0", "event-3", "event", "complete", 0, 4.2, 4.3),
+            StepRow("i2", "broken-1", "do", "errored", 1, 7, 7.1),
+        ],
+        attempts=[
+            AttemptRow("i0", "work-1", 1, "lost", ZOMBIE, False, 1.9, 2.9),
+            AttemptRow("i0", "work-1", 2, "complete", WORKER, False, 2.9, 3.1),
+            AttemptRow("i2", "broken-1", 1, "errored", WORKER, False, 7, 7.1),
+        ],
+        events=[EventRow("i0", "70", "event-3", {"for": "i0"}, "consumed", 4, "event-3")],
+        audit=[
+            AuditRow("i0", "pause", "client", "running", "paused", 5),
+            AuditRow("i0", "resume", "client", "paused", "queued", 6),
+            AuditRow("i1", "terminate", "client", "running", "terminated", 5),
+        ],
+    )
+
+
+class OneFault(Plan):
+    def faults(self) -> list[Due]:
+        return [Due(2.5, "zombie")]
+
+
+def case(lines: list[Line], record: Record) -> Case:
+    zombie = Fault("zombie", 2.5, 4, pids=[ZOMBIE])
+    plan = OneFault(seed=1, minutes=1, load=40, rate=1, instances=3, longest=1)
+    watch = SimpleNamespace(seen={}, samples=[])
+    monkey = SimpleNamespace(began=0.0, faults=[zombie], watch=watch, survivors=[], missed=[])
+    return Case(
+        plan=plan,
+        calibrated=100,
+        stories={one.id: one for one in (story(), ended(), broken())},
+        evidence=Evidence(lines, {}).judged([zombie]),
+        record=record,
+        findings=[],
+        monkey=monkey,  # type: ignore[arg-type]
+        end=End(load_ended=40, drained=1, tail=1),
+        strays={},
+        output="workers │ 2026-01-01 INFO engine.journal [-] lease of 1 lost: fenced",
+        server_log="",
+    )
+
+
+def test_run_that_went_well_has_nothing_wrong() -> None:
+    assert judge(case(lines(), record())) == {name: [] for name in CHECKS}
+
+
+Ledger = list[Line]
+
+# Plants: the check that must speak, and what is changed in the ledger and the record.
+PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
+    ("everything was tried", lambda led, rec: remove(led, "pause")),
+    ("accepted starts", lambda led, rec: rec.instances.pop("i0")),
+    ("accepted starts", lambda led, rec: rec.instances.update(i9=replace(rec.instances["i0"], id="i9"))),
+    ("accepted starts", lambda led, rec: change(led, "again", step="created")),
+    ("accepted events", lambda led, rec: rec.events.clear()),
+    ("accepted events", lambda led, rec: rec.events.append(replace(rec.events[0], dedup_key="other"))),
+    ("accepted events", lambda led, rec: rec.events.__setitem__(0, replace(rec.events[0], payload={}))),
+    ("accepted events", lambda led, rec: change(led, "sent again", key="71")),
+    ("accepted actions", lambda led, rec: rec.audit.pop()),
+    ("accepted actions", lambda led, rec: rec.audit.append(replace(rec.audit[0], instance="i2"))),
+    ("accepted actions", lambda led, rec: rec.audit.__setitem__(0, replace(rec.audit[0], actor="nobody"))),
+    ("outcomes", lambda led, rec: instance(rec, output='["work-1 of i1", null, {"for": "i0"}]')),
+    ("outcomes", lambda led, rec: instance(rec, output='["work-1 of i0", null, "timed out"]')),
+    ("outcomes", lambda led, rec: instance(rec, status="errored", error={"type": "TypeError"})),
+    ("bodies", lambda led, rec: led.append(line("start", 3, step="work-1", attempt=2, key="k", pid=12))),
+    ("bodies", lambda led, rec: rec.attempts.pop(0)),
+    ("bodies", lambda led, rec: remove(led, "end")),
+    ("completed once", lambda led, rec: led.append(line("start", 9, step="work-1", attempt=2, key="k"))),
+    ("completed once", lambda led, rec: led.append(line("start", 3, step="work-1", attempt=3, key="k"))),
+    ("idempotency keys", lambda led, rec: change(led, "start", attempt=1, key="other")),
+    ("failures", lambda led, rec: attempt(rec, 0, status="errored")),
+    ("failures", lambda led, rec: attempt(rec, 0, status="cancelled")),
+    ("losses", lambda led, rec: attempt(rec, 0, pid=WORKER)),
+    ("sleeps", lambda led, rec: rec.steps.__setitem__(1, replace(rec.steps[1], finished=4.0))),
+    ("pauses", lambda led, rec: rec.audit.__setitem__(1, replace(rec.audit[1], at=9.0))),
+    ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 500, "0.1"))),
+    ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 503, "0.1 5"))),
+    ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 0, "0.1"))),
+    ("sockets", lambda led, rec: remove(led, "shown")),
+]
+
+
+@pytest.mark.parametrize(("check", "plant"), PLANTS, ids=[f"{n} {one[0]}" for n, one in enumerate(PLANTS)])
+def test_check_finds_what_is_planted(check: str, plant: Callable[[Ledger, Record], object]) -> None:
+    ledger, told = lines(), record()
+    if check == "pauses":
+        told.attempts.append(AttemptRow("i0", "work-1", 3, "lost", ZOMBIE, False, 7, 7.1))
+    plant(ledger, told)
+    assert judge(case(ledger, told))[check]
+
+
+def test_checks_of_the_whole_find_what_is_planted() -> None:
+    bad = case(lines(), record())
+    bad.findings = [Finding(INVARIANTS[0], 1, (Offender(1, "kitchen-sink", "i0", "two owners"),))]
+    bad.end = End(load_ended=40, left=["i0"], stale=["a-0 shows too little"])
+    bad.strays = {7: "qcluster"}
+    bad.server_log = "ERROR:  deadlock detected"
+    bad.output = "workers │ 2026-01-01 ERROR engine.shift [-] the cycle of instance 1 failed"
+    looks = [Sample(at, {"web": 100 + 10 * at}, 1) for at in range(0, 40, 5)]
+    bad.watch.samples.extend(looks)
+    bad.faults.append(Fault("database fast", 2.0, 5.0))
+    wanted = {
+        "invariants",
+        "all ends",
+        "no strays",
+        "deadlocks",
+        "logs",
+        "memory",
+        "sockets",
+        "fencing",
+        "recovery",
+    }
+    bad.evidence.starts[:] = [1.0]
+    assert wanted <= {name for name, found in judge(bad).items() if found}
+
+
+def remove(ledger: Ledger, what: str) -> None:
+    ledger[:] = [one for one in ledger if one.what != what]
+
+
+def change(ledger: Ledger, what: str, **fields: object) -> None:
+    place = next(place for place, one in enumerate(ledger) if one.what == what)
+    ledger[place] = replace(ledger[place], **fields)  # type: ignore[arg-type]
+
+
+def instance(record: Record, **fields: object) -> None:
+    record.instances["i0"] = replace(record.instances["i0"], **fields)  # type: ignore[arg-type]
+
+
+def attempt(record: Record, place: int, **fields: object) -> None:
+    record.attempts[place] = replace(record.attempts[place], **fields)  # type: ignore[arg-type]
