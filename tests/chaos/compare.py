@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.chaos.case import Case, overlaps
+from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN
 from tests.chaos.record import plain
-from tests.chaos.workflows import ATTEMPTS_OF_THE_BROKEN
 
 # Answers that say that this very call had an effect; of a resume none does: the instance may have gone on since.
 DONE = {

@@ -11,6 +11,7 @@ Kind = Literal["work", "block", "poison", "flaky", "broken", "nasty", "sleep", "
 
 TIMED_OUT = "timed out"
 REFUSED = "refused"
+ATTEMPTS_OF_THE_BROKEN = 2
 
 
 @dataclass

@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from engine import EventTimeoutError, StepContext, StepError, WorkflowStep, workflow
-from tests.chaos.ops import REFUSED, TIMED_OUT, Op, made_by, nasty
+from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN, REFUSED, TIMED_OUT, Op, made_by, nasty
 from tests.process import ledger
-
-ATTEMPTS_OF_THE_BROKEN = 2
 
 
 class BrokenError(Exception):
