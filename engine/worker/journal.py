@@ -21,6 +21,7 @@ from engine.replay.writes import Writes
 from engine.states import InstanceStatus
 from engine.worker import doubts, sql
 from engine.worker.clock import DatabaseClock
+from engine.worker.heart import lease_seconds
 from engine.worker.line import Line
 from engine.worker.rows import Batch
 
@@ -75,6 +76,7 @@ class Journal:
                 await self._write(part)
 
     async def _write(self, batch: list[tuple[Cycle, Writes]]) -> None:
+        sent_at = time.monotonic()
         try:
             answers = await self._execute(batch)
         except (psycopg.Error, UnicodeError) as error:
@@ -87,12 +89,15 @@ class Journal:
             else:
                 await self._split(batch, error)
             return
+        if time.monotonic() - sent_at > lease_seconds():
+            # This process was stopped meanwhile: what it held is somebody else's by now, or will be.
+            for cycle, _ in batch:
+                leaving.abandon(cycle)
+            return
         written = list[Cycle]()
         for count, (cycle, writes) in enumerate(batch, start=1):
             if count % AT_A_TIME == 0:
-                await asyncio.sleep(
-                    0
-                )  # let those that were told go on, before the last of a large batch is told
+                await asyncio.sleep(0)  # those that were told go on before the last of a large batch is told
             answer = answers.get(cycle.claimed.key)
             if answer is None:
                 self._again(cycle, writes)

@@ -101,7 +101,7 @@ def _known() -> dict[str, re.Pattern[str]]:
             for name, text in vars(module).items():
                 if name.isupper() and isinstance(text, str) and len(text.split()) > 1:
                     escaped = re.escape(" ".join(text.split()).replace("%%", "%"))
-                    _patterns[name] = re.compile(re.sub(r"%(\\\(\w+\\\))?s", r"\\$\\d+", escaped))
+                    _patterns[name] = re.compile(re.sub(r"%(\\\(\w+\\\))?[sb]", r"\\$\\d+", escaped))
     return _patterns
 
 
