@@ -21,7 +21,9 @@ KEEP_ALIVE = {
 
 # A page must not wait for ever; step bodies and migrations may.
 WEB_LIMITS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s"
-WEB_POOL = {"min_size": 1, "max_size": 16, "timeout": 10, "max_idle": 300}
+# While the database is away, the answer that says so comes after `timeout`. A pool that goes on trying does so at ever
+# longer intervals, and would miss the return by minutes; one that gives up soon begins anew with the next request.
+WEB_POOL = {"min_size": 1, "max_size": 16, "timeout": 4, "reconnect_timeout": 2, "max_idle": 300}
 
 
 def default_database(environment: Environment) -> dict[str, Any]:
