@@ -1,0 +1,1 @@
+"""An app whose workflow no worker should have to run."""
