@@ -75,6 +75,12 @@ class Case:
         return [fault for fault in self.faults if fault.kind in kinds and fault.is_real]
 
     @cached_property
+    def told(self) -> dict[str, Story]:
+        """The stories without those that were left out because too much was due."""
+        left_out = {line.instance for line in self.evidence.by_what["left out"]}
+        return {name: story for name, story in self.stories.items() if name not in left_out}
+
+    @cached_property
     def requests(self) -> list[Request]:
         found = []
         for line in self.evidence.by_what["http"]:

@@ -25,7 +25,7 @@ def customer(
     door = StudioDoor(Browser(**studio)) if studio else EngineDoor()
     everything = stories(told.seed, told.instances, told.rate, told.longest)
     mine = [story for story in everything if story.is_in_studio == bool(studio)][share::of]
-    Customer(door, mine, began).run()
+    Customer(door, mine, began, told.load).run()
     ledger.write("done", instance="customer")
 
 

@@ -1,6 +1,7 @@
 """A client: it starts its share of the instances when they are due and does to each what its story says.
 
-Whatever is not accepted is tried again until it is; the ledger gets what was accepted, and nothing else.
+Whatever is not accepted is tried again until it is; the ledger gets what was accepted, and nothing else. While more is
+due than the machine gets done, nothing new is started; what comes too late for the load is left out, and said so.
 """
 
 from __future__ import annotations
@@ -9,17 +10,30 @@ import heapq
 import time
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
 from tests.chaos.doors import Door, NotAcceptedError
 from tests.chaos.stories import Deed, Story
 from tests.process import ledger
 
 TRY_AGAIN = 0.1
+LOOK_AGAIN = 0.25
+LATE = 1.0
+
+
+def flag() -> Path:
+    """Return the file that is there while nothing new shall be started."""
+    return ledger.path().with_name("held-back")
+
+
+def is_held_back() -> bool:
+    return flag().exists()
 
 
 class Customer:
-    def __init__(self, door: Door, mine: list[Story], began: float) -> None:
+    def __init__(self, door: Door, mine: list[Story], began: float, load: float) -> None:
         self.door = door
+        self._ends_at = began + load
         self._order = count()
         self._due: list[tuple[float, int, Story, Deed | None]] = []
         for story in mine:
@@ -39,6 +53,11 @@ class Customer:
         heapq.heappush(self._due, (at, next(self._order), story, deed))
 
     def _start(self, story: Story) -> None:
+        while is_held_back() and time.monotonic() < self._ends_at:
+            time.sleep(LOOK_AGAIN)
+        if time.monotonic() > self._ends_at + LATE:
+            ledger.write("left out", instance=story.id)
+            return
         _until_accepted(story, lambda: self.door.start(story))
         ledger.write("accepted", instance=story.id)
         if story.is_repeated:

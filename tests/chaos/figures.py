@@ -34,6 +34,7 @@ def figures(case: Case) -> dict[str, Any]:
         "tail": case.end.tail,
         "convicted": sorted(case.convicted),
         "memory": growth(case),
+        "overdue": spread(one.overdue for one in case.watch.samples),
         "connections": max((one.connections for one in case.watch.samples), default=0),
         "log": [fault.to_json() for fault in case.faults],
     }
@@ -70,10 +71,10 @@ def accepted(case: Case) -> dict[str, int]:
 
 
 def outcome(case: Case) -> dict[str, int]:
-    rows = [row for name, row in case.record.instances.items() if name in case.stories]
+    rows = [row for name, row in case.record.instances.items() if name in case.told]
     return dict(Counter(row.status for row in rows)) | {
         f"planned {status}": count
-        for status, count in Counter(story.status for story in case.stories.values()).items()
+        for status, count in Counter(story.status for story in case.told.values()).items()
     }
 
 
@@ -129,7 +130,7 @@ def wake_ups(case: Case) -> dict[str, Any]:
 
 
 def _late_sleeps(case: Case) -> Iterable[float]:
-    for story in case.stories.values():
+    for story in case.told.values():
         for name, op in story.steps().items():
             row = case.steps.get((story.id, name))
             if op.kind == "sleep" and not story.is_steered and row and row.finished is not None:

@@ -111,6 +111,14 @@ class Ground:
                 preexec_fn=dies_with_parent(signal.SIGKILL),
             )
 
+    def hold_back(self, wanted: bool) -> None:
+        """Have the clients start nothing new for now, or go on."""
+        flag = self.ledger.path.with_name("held-back")
+        if wanted:
+            flag.touch()
+        else:
+            flag.unlink(missing_ok=True)
+
     def family(self, machine: str) -> Family:
         process = self.machines[machine].process
         assert process is not None

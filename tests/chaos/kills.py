@@ -13,7 +13,7 @@ from tests.chaos.watch import OpenBodies, Watch
 
 # Of what is killed at the top nothing may live on; on a loaded machine it takes the kernel a moment to end all.
 SURVIVE_SECONDS = 2.0
-PATIENCE = 1.5
+PATIENCE = 0.7
 
 
 class Killer:

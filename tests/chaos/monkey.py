@@ -17,7 +17,7 @@ from tests.chaos.kills import SURVIVE_SECONDS, Killer
 from tests.chaos.plan import KILLS, Due, Plan
 from tests.chaos.watch import Watch
 
-SAMPLE_EVERY = 5.0
+SAMPLE_EVERY = 3.0
 LOOK_EVERY = 1.0
 MACHINE_IS_DOWN = 3.0
 LOST = "b"  # the machine that is lost as a whole; the other one has the database
@@ -36,7 +36,7 @@ class Monkey:
         self.begun = 0
         self._order = count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._lasting: list[Callable[[], None]] = []
+        self._lasting = 0
         self._kinds: dict[str, Callable[[Due], None]] = {
             **dict.fromkeys(KILLS, self._kill),
             "web": self._kill,
@@ -61,8 +61,6 @@ class Monkey:
         self._look()
         while time.monotonic() < ends_at or self.begun < len(planned) or self._lasting:
             self._next()
-        for pid in list(self.killer.stopped):
-            self.killer.go_on(pid)
 
     def settle(self, seconds: float) -> None:
         """Go on with what is due, and with no new fault, for so long."""
@@ -93,7 +91,8 @@ class Monkey:
         if due.kind in KILLS and late > self.plan.kill_every and self.begun % 2:
             self.missed.append("too late")
             return
-        self.killer.wait_for_work()
+        if due.kind not in KILLS:  # which look for work themselves
+            self.killer.wait_for_work()
         self._kinds[due.kind](due)
 
     def _kill(self, due: Due) -> None:
@@ -123,23 +122,15 @@ class Monkey:
         self.faults.append(fault)
 
         def go_on() -> None:
-            self._lasting.remove(go_on)
-            # A zombie may be killed by another fault meanwhile: then it is none.
+            # Another fault may have killed it meanwhile: then it is no zombie.
             fault.is_real = self.killer.go_on(fault.pids[0])
             fault.until = time.monotonic()
 
-        self._lasting.append(go_on)
-        self._after(due.seconds, lambda: go_on() if go_on in self._lasting else None)
+        self._end_after(due.seconds, go_on)
 
     def _lose_machine(self, due: Due) -> None:
         self._note_death(*self.killer.kill_machine(LOST))
-
-        def back() -> None:
-            self._lasting.remove(back)
-            self.ground.machines[LOST].launch()
-
-        self._lasting.append(back)
-        self._after(MACHINE_IS_DOWN, lambda: back() if back in self._lasting else None)
+        self._end_after(MACHINE_IS_DOWN, self.ground.machines[LOST].launch)
 
     def _restart(self, due: Due) -> None:
         self.faults.append(outages.restart(self.ground, due.kind))
@@ -159,13 +150,13 @@ class Monkey:
 
     def _cut(self, due: Due) -> None:
         cuts = outages.Cuts(self.ground)
-        self._last(due, cuts)
         self._again(cuts.push, outages.CUT_EVERY, time.monotonic() + due.seconds)
+        self._last(due, cuts)
 
     def _exhaust(self, due: Due) -> None:
         crowd = outages.Crowd(self.ground)
-        self._last(due, crowd)
         self._again(crowd.push, LOOK_EVERY, time.monotonic() + due.seconds)
+        self._last(due, crowd)
 
     def _again(self, act: Callable[[], None], every: float, ends_at: float) -> None:
         """Do it now and again until then; on a slow machine less often."""
@@ -176,12 +167,17 @@ class Monkey:
     def _last(
         self, due: Due, lasting: outages.Hold | outages.BlackHole | outages.Cuts | outages.Crowd
     ) -> None:
-        def end() -> None:
-            self._lasting.remove(end)
-            self.faults.append(lasting.end())
+        self._end_after(due.seconds, lambda: self.faults.append(lasting.end()))
 
-        self._lasting.append(end)
-        self._after(due.seconds, lambda: end() if end in self._lasting else None)
+    def _end_after(self, seconds: float, end: Callable[[], None]) -> None:
+        """End what lasts; the run waits for it."""
+        self._lasting += 1
+
+        def act() -> None:
+            self._lasting -= 1
+            end()
+
+        self._after(seconds, act)
 
     # Looking on
 

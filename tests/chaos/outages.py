@@ -80,7 +80,6 @@ class Crowd:
         self.held: list[psycopg.Connection] = []
         self.is_over = False
         self.fault = Fault("connections exhausted", time.monotonic(), notes={"refusals": 0, "held": 0})
-        self.push()
 
     def push(self) -> None:
         """Take what has become free."""

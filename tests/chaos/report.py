@@ -74,6 +74,11 @@ def _scaled(case: Case) -> Iterator[str]:
         yield _line(
             "scaled", f"{plan.minutes:g} minutes, {plan.rate:.1f} starts/s, sleeps up to {plan.longest:.0f} s"
         )
+    left_out = len(case.stories) - len(case.told)
+    if left_out:
+        yield _line(
+            "scaled", f"{left_out} of {plan.instances} not started: more was due than the machine got done"
+        )
     yield from (_line("scaled", what) for what in OTHERWISE)
 
 

@@ -12,6 +12,14 @@ from tests.chaos.family import Family, Process
 from tests.chaos.ground import Ground
 from tests.process.ledger import Line
 
+# Instances that have waited for a worker for two seconds: past so many, nothing new is started.
+MOST_OVERDUE = 100
+STATE = """
+    SELECT
+        (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'chaos'),
+        (SELECT count(*) FROM engine_instance
+         WHERE owner IS NULL AND wake_at < clock_timestamp() - interval '2 seconds')
+"""
 ENDS = ("end", "failed", "cancelled")
 Body = tuple[str, str, int]
 
@@ -41,11 +49,12 @@ class OpenBodies:
 
 @dataclass
 class Sample:
-    """One look at memory (the largest process of each part, in KiB) and at connections."""
+    """One look: the largest process of each part, in KiB; connections; instances that wait for a worker."""
 
     at: float
     memory: dict[str, int]
     connections: int
+    overdue: int = 0
 
 
 @dataclass
@@ -75,16 +84,14 @@ class Watch:
             for part in ("web", "worker", "ward", "main"):
                 for one in family.parts[part]:
                     memory[part] = max(memory[part], one.memory)
-        self.samples.append(Sample(time.monotonic(), dict(memory), self._connections()))
+        connections, overdue = self._ask()
+        self.samples.append(Sample(time.monotonic(), dict(memory), connections, overdue))
 
-    def _connections(self) -> int:
-        query = (
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE backend_type = 'client backend' AND application_name <> 'chaos'"
-        )
+    def _ask(self) -> tuple[int, int]:
         try:
             with self.ground.connect() as connection:
-                ((count,),) = connection.execute(query).fetchall()
+                ((connections, overdue),) = connection.execute(STATE).fetchall()
         except psycopg.OperationalError:
-            return 0
-        return int(count)
+            return 0, 0
+        self.ground.hold_back(overdue > MOST_OVERDUE)
+        return int(connections), int(overdue)
