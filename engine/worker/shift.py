@@ -36,6 +36,7 @@ from engine.worker.slices import Slices
 log = logging.getLogger("engine.shift")
 
 SWEEP_SECONDS = 5.0
+AFTER_DEATH_SECONDS = 0.25  # until a second sweep, for what somebody held at the first
 GRACE_SECONDS = 10.0
 DRAIN_SECONDS = 60.0  # for a shift that ends of age
 LAST_WRITES_SECONDS = 3.0
@@ -134,6 +135,7 @@ class Shift:
         self._woken = asyncio.Event()
         self._signalled = False
         self._sweep_at = 0.0  # at once
+        self._somebody_died = False
         self._wants_isolated = False
         self._has_backlog = False
         self._is_front = False
@@ -244,7 +246,8 @@ class Shift:
 
     async def _sweep(self) -> None:
         """The net under every notification: reap, look for signals, look for isolated instances."""
-        self._sweep_at = time.monotonic() + SWEEP_SECONDS
+        self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
+        self._somebody_died = False
         self._signalled = self._signalled or bool(self._cycles)
         self._wants_isolated = self._isolates is not Isolates.NEVER
         reaped = await self._reader.reap()
@@ -379,6 +382,7 @@ class Shift:
     def _on_wake(self, payload: str) -> None:
         if payload == "reap":
             self._sweep_at = 0.0
+            self._somebody_died = True
         elif payload == str(self._seat.number):
             self._signalled = True
         elif payload != "":
