@@ -15,6 +15,19 @@ from tests.live import LiveStack
 
 ENOUGH_MEMORY = 2 * 1024**3
 
+MADE_BY_MIGRATIONS = {
+    "django_migrations",
+    "django_content_type",
+    "auth_permission",
+    "auth_group",
+    "auth_group_permissions",
+}
+
+APPEND_ONLY = "engine_audit"  # its rows cannot be deleted
+
+# Bytes up to which rows are deleted one by one sooner than every table gets a new file.
+SMALL = 1024**2
+
 # Cheap tests first: what they find need not be looked for in a browser.
 ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
 
@@ -127,23 +140,35 @@ def own_registry() -> Iterator[None]:
 
 
 @pytest.fixture
-def engine_db(_quick_flush: None, transactional_db: None) -> None:
-    """The test's database, with commits that a shift sees; the engine's tables are empty again after it."""
+def engine_db(transactional_db: None) -> None:
+    """The test's database, with commits that a shift sees; it is empty again after it."""
 
 
-@pytest.fixture
-def _quick_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty the engine's tables only.
+@pytest.fixture(scope="session", autouse=True)
+def _quick_flush() -> Iterator[None]:
+    """Empty the database quickly after a test that commits.
 
-    Django empties every table there is and fills in permissions anew, for each of a few hundred short stories.
+    Django truncates every table there is and fills in permissions anew; that takes longer than most of a thousand
+    short stories.
     """
-    from django.apps import apps
-    from django.db import connection
     from django.test import TransactionTestCase
 
-    def truncate(case: object) -> None:
-        tables = ", ".join(model._meta.db_table for model in apps.get_app_config("engine").get_models())
-        with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {tables} CASCADE")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: _empty_tables())
+        yield
 
-    monkeypatch.setattr(TransactionTestCase, "_fixture_teardown", truncate)
+
+def _empty_tables() -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        tables = sorted(set(connection.introspection.table_names(cursor)) - MADE_BY_MIGRATIONS)
+        sizes = " + ".join(f"pg_relation_size('{table}')" for table in tables)
+        cursor.execute(f"SELECT {sizes}, EXISTS (SELECT FROM {APPEND_ONLY})")
+        size, is_audited = cursor.fetchone()
+        if size > SMALL:
+            cursor.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+            return
+        if is_audited:
+            cursor.execute(f"TRUNCATE {APPEND_ONLY}")
+        cursor.execute("; ".join(f"DELETE FROM {table}" for table in tables if table != APPEND_ONLY))

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from studio.embedded import EmbeddedServer, socket_dir
-from tests.conftest import home_directory
+from tests.conftest import copy_database, home_directory
 from tests.live import PASSWORD, LiveStack
 from tests.processes import marked, wait_until_none
 
@@ -28,7 +28,7 @@ MakeStack = Callable[..., LiveStack]
 def stack(migrated_home: Path) -> Iterator[LiveStack]:
     """A stack for the tests that leave it working, whatever they kill of it."""
     with home_directory() as home:
-        subprocess.run(["cp", "-a", str(migrated_home / "pg"), str(home / "pg")], check=True)
+        copy_database(migrated_home, home)
         stack = LiveStack(home).start()
         try:
             yield stack
@@ -56,25 +56,28 @@ def _wait_for(condition: Callable[[], bool], timeout: float) -> None:
 
 
 def test_a_stop_signal_ends_everything_in_order_and_the_data_stays(make_stack: MakeStack) -> None:
-    stack = make_stack().start()
-    with psycopg.connect(stack.dsn(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-
+    stack = make_stack()
     took = []
-    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        assert stack.stop(sign) == 0
-        assert stack.output().rstrip().endswith("Stopped")
-        stack.log.unlink()
+    for number, sign in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
         began = time.monotonic()
         stack.start()
         assert _status(f"{stack.url}/sign-in/") == 200
         took.append(time.monotonic() - began)
+        with psycopg.connect(stack.dsn(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS kept (number int)")
+            connection.execute("INSERT INTO kept VALUES (%s)", [number])
+            rows = connection.execute("SELECT number FROM kept ORDER BY 1").fetchall()
+
+        assert stack.stop(sign) == 0
+        assert rows == [(earlier,) for earlier in range(number + 1)]
+        assert stack.output().rstrip().endswith("Stopped")
+        stack.log.unlink()
+        said = (stack.home / "postgresql.log").read_text().rstrip()
+        assert said.endswith("database system is shut down")
 
     # The best of three: other tests may share the machine.
     assert min(took) < 10
-    with psycopg.connect(stack.dsn()) as connection:
-        assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
-    assert "was not properly shut down" not in (stack.home / "postgresql.log").read_text()
+    assert "was not properly shut down" not in said
 
 
 def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(make_stack: MakeStack) -> None:

@@ -13,7 +13,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import OperationalError, connections
 from django.test import Client
 
@@ -27,13 +27,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ORIGIN = settings.ENVIRONMENT.origins[0].encode()
 HOST = ORIGIN.split(b"//")[1]
 Open = Callable[..., Awaitable[WebsocketCommunicator]]
-
-
-@pytest.fixture(autouse=True)
-def roles(transactional_db: None) -> None:
-    # The tables are emptied after each test with transactions, the groups of the migration with them.
-    for name in ("viewer", "operator", "admin"):
-        Group.objects.get_or_create(name=name)
 
 
 @pytest.fixture(autouse=True)
