@@ -13,7 +13,7 @@ run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 	@REPRISE_DEMO=$${REPRISE_DEMO:-1} exec $(PY) manage.py studio
 
 test: env-test chromium ## Run the whole test suite
-	@$(PY) -m pytest -q
+	@$(PY) -m tests
 
 bench: env-test ## Measure it beside pgbench; make bench ARGS="-w W1,W2 --runs 3"
 	@$(PY) -m tests.bench $(ARGS)
