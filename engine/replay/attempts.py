@@ -56,9 +56,8 @@ def close_lost(cycle: Cycle, record: StepRecord) -> None:
 
 def start(cycle: Cycle, operation: DoOperation) -> None:
     """Record an attempt; its body runs once that is committed."""
-    if not cycle.is_driving:
-        return  # the cycle is leaving: whoever takes the instance next starts it
-    if cycle.isolated and cycle.bodies:
+    # Where the cycle is leaving, whoever takes the instance next starts it, unless a pause is withdrawn before.
+    if not cycle.is_driving or (cycle.isolated and cycle.bodies):
         cycle.deferred.append(operation)
         return
     record = operation.record
@@ -85,6 +84,7 @@ def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_
     elif not cycle.is_driving:
         cancel(cycle, attempt.step_seq, attempt)
         cycle.record(operation.record)
+        cycle.deferred.append(operation)
         cycle.host.poke(cycle)
     else:
         cycle.host.run_body(cycle, operation, attempt)
@@ -113,7 +113,7 @@ def settle(
         cycle.conclude(operation, output=stored.text if stored is not None else "null")
     else:
         _fail(cycle, operation, attempt, error)
-    _start_deferred(cycle)
+    start_deferred(cycle)
     cycle.host.poke(cycle)
 
 
@@ -179,7 +179,7 @@ def drop(cycle: Cycle, record: StepRecord) -> None:
     if attempt is not None:
         cycle.host.cancel_body(cycle, attempt)
         cancel(cycle, record.seq, attempt)
-        _start_deferred(cycle)
+        start_deferred(cycle)
 
 
 def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:
@@ -199,8 +199,8 @@ def _progress(cycle: Cycle) -> None:
         cycle.host.progressed(cycle)
 
 
-def _start_deferred(cycle: Cycle) -> None:
-    while cycle.deferred and not (cycle.isolated and cycle.bodies):
+def start_deferred(cycle: Cycle) -> None:
+    while cycle.is_driving and cycle.deferred and not (cycle.isolated and cycle.bodies):
         operation = cycle.deferred.popleft()
         if operation.record.seq in cycle.open:
             start(cycle, operation)

@@ -51,6 +51,7 @@ class Cycle:
         self.loop = HandlerLoop()  # type: ignore[abstract]  # the rest is refused by methods set afterwards
         self.phase = Phase.DRIVING
         self.writes = Writes()
+        self.left_out = Writes()  # by a pause that may yet be withdrawn
         self.signals = claimed.signals
         self.isolated = claimed.isolated
 
@@ -106,8 +107,9 @@ class Cycle:
         self.is_resting = False
         if self.phase is Phase.DRIVING:
             self._turn()
-        if self.phase is Phase.FREEZING and not self.bodies and not self.delaying:
-            leaving.leave(self, Leave(self.freezes_to))
+        # The bodies that a pause has left out do not run.
+        if self.phase is Phase.FREEZING and self.bodies.keys() <= self.left_out.starts and not self.delaying:
+            leaving.leave_frozen(self)
         elif self.ending is not None and self.phase is Phase.ENDING and not self.bodies:
             leaving.write_end(self, self.ending)
 
@@ -391,13 +393,16 @@ class Cycle:
 
     def on_signals(self, status: str, signals: int) -> None:
         """Somebody changed the row: an event came, or a pause was asked for or withdrawn."""
-        if signals <= self.signals or self.phase is not Phase.DRIVING:
+        if signals <= self.signals or self.phase not in (Phase.DRIVING, Phase.FREEZING):
             return
         self.signals = signals
+        self.inbox.is_stale = True
         if status == InstanceStatus.WAITING_FOR_PAUSE:
             leaving.freeze(self, InstanceStatus.PAUSED)
-        else:
-            self.inbox.is_stale = True
+            return
+        if self.phase is Phase.FREEZING and not self.loop.is_closed():
+            leaving.thaw(self)
+        if self.phase is Phase.DRIVING:
             waits.match(self)
 
     def read_events(self) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def leave(cycle: Cycle, how: Leave) -> None:
     """Write how the instance leaves, with all that is still to be written."""
+    _forget_left_out(cycle)
     cycle.phase = Phase.LEAVING
     cycle.writes.leave = how
     cycle.host.flush(cycle)
@@ -35,7 +36,8 @@ def answered(cycle: Cycle, status: str, signals: int, *, has_left: bool) -> None
     else:
         cycle.phase = Phase.DRIVING
         cycle.on_signals(status, signals)
-        cycle.host.poke(cycle)
+        if cycle.is_driving:
+            thaw(cycle)
 
 
 def park(cycle: Cycle) -> None:
@@ -57,12 +59,58 @@ def _waits_for(operation: Operation) -> WaitingFor:
 
 
 def freeze(cycle: Cycle, to: InstanceStatus) -> None:
-    """Stop driving the handler; leave when the running bodies have ended: paused, or given back as queued."""
-    if cycle.phase is Phase.DRIVING:
+    """Stop driving the handler; leave when the running bodies have ended: paused, or given back as queued.
+
+    A pause may be withdrawn until then, so the handler is kept as it stands.
+    """
+    is_given_back = to is InstanceStatus.QUEUED
+    if cycle.phase is Phase.DRIVING or (cycle.phase is Phase.FREEZING and is_given_back):
         cycle.phase = Phase.FREEZING
         cycle.freezes_to = to
-        cycle.host.shut(cycle)
+        if is_given_back:
+            cycle.host.shut(cycle)
         cycle.host.poke(cycle)
+
+
+def leave_frozen(cycle: Cycle) -> None:
+    """The bodies have ended. What a pause left out is begun by a replay, also if the pause is over by then."""
+    leave(cycle, Leave(InstanceStatus.QUEUED if cycle.left_out else cycle.freezes_to))
+
+
+def thaw(cycle: Cycle) -> None:
+    """The instance does not leave, say because a pause was withdrawn while bodies ran: go on."""
+    cycle.phase = Phase.DRIVING
+    _write_left_out(cycle)
+    attempts.start_deferred(cycle)
+    cycle.host.poke(cycle)
+
+
+def hold_back(cycle: Cycle, writes: Writes, signals: int) -> None:
+    """A pause, of which the row told with this number, has left out what began with these writes: keep it for later."""
+    cycle.left_out.absorb(writes.begun())
+    is_driven_on = cycle.phase in (Phase.DRIVING, Phase.FREEZING) or writes.leave is not None
+    if cycle.loop.is_closed() or not is_driven_on:
+        _forget_left_out(cycle)
+    elif cycle.is_driving and signals < cycle.signals:
+        _write_left_out(cycle)  # the pause is over by now, and no news any more
+    else:
+        freeze(cycle, InstanceStatus.PAUSED)
+        cycle.host.poke(cycle)  # maybe nothing runs now
+
+
+def _write_left_out(cycle: Cycle) -> None:
+    writes, cycle.left_out = cycle.left_out, Writes()
+    if writes:
+        writes.absorb(cycle.writes)
+        cycle.writes = writes
+        cycle.host.flush(cycle)
+
+
+def _forget_left_out(cycle: Cycle) -> None:
+    """Whoever takes the instance next begins what was left out: here it never began."""
+    writes, cycle.left_out = cycle.left_out, Writes()
+    for then in writes.then:
+        then(True)
 
 
 def give_back(cycle: Cycle) -> None:
@@ -120,7 +168,7 @@ def abandon(cycle: Cycle) -> None:
     for attempt in list(cycle.bodies.values()):
         cycle.host.cancel_body(cycle, attempt)
     cycle.bodies.clear()
-    cycle.writes = Writes()
+    cycle.writes, cycle.left_out = Writes(), Writes()
     cycle.host.left(cycle)
 
 
@@ -165,6 +213,7 @@ def _stop(cycle: Cycle) -> None:
 
 
 def _cancel_bodies(cycle: Cycle) -> None:
+    _forget_left_out(cycle)
     for seq, attempt in list(cycle.bodies.items()):
         cycle.host.cancel_body(cycle, attempt)
         attempts.cancel(cycle, seq, attempt)

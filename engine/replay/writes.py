@@ -42,6 +42,16 @@ class Writes:
     def __bool__(self) -> bool:
         return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave)
 
+    def begun(self) -> Writes:
+        """Return what a pause leaves out: the starts, and what goes with them."""
+        return Writes(
+            steps={seq: record for seq, record in self.steps.items() if seq in self.starts},
+            attempts={where: one for where, one in self.attempts.items() if where[0] in self.starts},
+            consumed={event: seq for event, seq in self.consumed.items() if seq in self.starts},
+            starts=self.starts,
+            then=self.then,
+        )
+
     def absorb(self, later: Writes) -> None:
         """Take in what the cycle wrote after these could not be flushed."""
         self.steps |= later.steps

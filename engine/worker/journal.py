@@ -18,7 +18,7 @@ from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
-from engine.states import InstanceStatus
+from engine.states import FINAL, InstanceStatus
 from engine.worker import doubts, sql
 from engine.worker.clock import DatabaseClock
 from engine.worker.heart import lease_seconds
@@ -189,13 +189,14 @@ def _parts(batch: list[tuple[Cycle, Writes]]) -> Iterator[list[tuple[Cycle, Writ
 
 def tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: bool) -> None:
     """Tell a cycle what became of its writes, and what its row said."""
-    left_out = status == InstanceStatus.WAITING_FOR_PAUSE
+    ends = writes.leave is not None and writes.leave.status in FINAL
+    has_left_out = status == InstanceStatus.WAITING_FOR_PAUSE and bool(writes.starts) and not ends
     for seq, record in writes.steps.items():
-        if not (left_out and seq in writes.starts):
+        if not (has_left_out and seq in writes.starts):
             record.is_recorded = True
-    for then in writes.then:
-        then(left_out)
-    if left_out and writes.starts:
-        # Also if the pause is over by now, and no news any more: only a replay begins what was left out.
-        leaving.freeze(cycle, InstanceStatus.QUEUED)
+    if has_left_out:
+        leaving.hold_back(cycle, writes, signals)
+    else:
+        for then in writes.then:
+            then(False)
     cycle.written(status, signals, leave=writes.leave, has_left=has_left)

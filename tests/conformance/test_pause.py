@@ -60,6 +60,69 @@ def test_a_pause_lets_the_running_body_finish_and_starts_nothing_more(gate: Gate
     ]
 
 
+def test_other_branches_go_on_at_once_when_a_pause_is_withdrawn_while_a_body_runs(gate: Gate) -> None:
+    """Guarantee 12: resuming in waiting_for_pause withdraws the pause"""
+
+    @workflow
+    async def story(step: WorkflowStep) -> list[str]:
+        async def branch() -> str:
+            await step.listen("go")
+            await step.sleep("nap", "10ms")
+            return await step.do("after", lambda: "after")
+
+        return list(await asyncio.gather(step.do("long", gate), branch()))
+
+    @workflow
+    async def other(step: WorkflowStep) -> None:
+        await step.listen("go")
+
+    instance, witness = story.start(), other.start()
+    with running_shift():
+        assert gate.entered.wait(10)
+        wait_for(witness, "waiting")
+        instance.pause()
+        instance.send_event("go")
+        witness.send_event("go")
+        wait_for(witness)  # so the shift has seen the pause
+        assert instance.refresh().status == "waiting_for_pause"
+        assert statuses(instance) == {"long": "running", "go": "waiting"}
+        instance.resume()
+        wait_until(lambda: statuses(instance).get("after") == "complete", what="the end of the other branch")
+        assert statuses(instance)["long"] == "running"
+        gate.let_out.set()
+        wait_for(instance)
+    assert (instance.output, gate.runs) == (["out", "after"], 1)
+
+
+def test_pauses_that_come_and_go_while_a_body_runs_neither_hold_up_nor_repeat_a_step(gate: Gate) -> None:
+    ran: list[int] = []
+    count = 40
+
+    @workflow
+    async def story(step: WorkflowStep) -> list[str]:
+        async def branch() -> str:
+            for number in range(count):
+                await step.do(f"step {number}", ran.append, number)
+                await step.progress(f"done {number}")
+            return "branch"
+
+        return list(await asyncio.gather(step.do("long", gate), branch()))
+
+    instance = story.start()
+    with running_shift():
+        assert gate.entered.wait(10)
+        for number in range(1, count, 4):
+            wait_until(lambda number=number: len(ran) >= number)
+            instance.pause()
+            assert instance.status == "waiting_for_pause"
+            instance.resume()
+        wait_until(lambda: len(ran) == count, what="the end of the other branch")
+        assert statuses(instance)["long"] == "running"
+        gate.let_out.set()
+        wait_for(instance)
+    assert (instance.output, gate.runs, ran) == (["out", "branch"], 1, list(range(count)))
+
+
 @pytest.mark.parametrize("kind", ["sleep", "event", "retry", "queued"])
 def test_what_waits_is_paused_at_once(kind: str) -> None:
     """CF-61"""

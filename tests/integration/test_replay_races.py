@@ -194,6 +194,6 @@ def test_a_start_that_was_left_out_is_begun_again_also_when_the_pause_is_over_by
     cycle.on_events(Page([], desk.time_us), 2)
     journal.tell(cycle, on_its_way, "waiting_for_pause", 1, has_left=False)
     cycle.advance()
-    leave = cycle.writes.leave
-    assert leave is not None
-    assert (leave.status, leave.signals) == ("queued", None)
+    assert desk.bodies == {}
+    answer(cycle, take(cycle), signals=2)
+    assert (cycle.phase, list(desk.bodies)) == (Phase.DRIVING, ["a"])
