@@ -5,8 +5,24 @@ from __future__ import annotations
 import time
 
 
+def _pick() -> int:
+    try:
+        time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    except (AttributeError, OSError):
+        return time.CLOCK_MONOTONIC
+    return time.CLOCK_BOOTTIME
+
+
+CLOCK = _pick()  # the one that goes on while the machine is suspended, where the platform has it
+
+
+def ticks_ns() -> int:
+    """Return nanoseconds on a clock that nobody sets."""
+    return time.clock_gettime_ns(CLOCK)
+
+
 class DatabaseClock:
-    """Tells the database's time from its last answers and this machine's monotonic clock.
+    """Tells the database's time from its last answers and a clock of this machine that nobody sets.
 
     An answer carries a time that was read between sending and receiving, so the true time lies between two bounds a
     round trip apart. Deadlines are set by the late bound and judged by the early one: nothing fires too soon, whatever
@@ -26,7 +42,7 @@ class DatabaseClock:
 
     def now_us(self) -> int:
         """Return the time, not earlier than it is, and never earlier than it was said to be before."""
-        self._last = max(self._last, time.monotonic_ns() // 1000 + self._late)
+        self._last = max(self._last, ticks_ns() // 1000 + self._late)
         return self._last
 
     def due_us(self) -> int:
@@ -34,7 +50,7 @@ class DatabaseClock:
 
         A slow answer moves the early bound back; what was due must stay so, or a deadline that fired is not met.
         """
-        self._last_due = max(self._last_due, time.monotonic_ns() // 1000 + self._early)
+        self._last_due = max(self._last_due, ticks_ns() // 1000 + self._early)
         return self._last_due
 
     def seconds_until(self, when_us: int) -> float:

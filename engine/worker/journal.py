@@ -20,7 +20,7 @@ from engine.replay.host import Phase
 from engine.replay.writes import Writes
 from engine.states import FINAL, InstanceStatus
 from engine.worker import doubts, sql
-from engine.worker.clock import DatabaseClock
+from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
 from engine.worker.line import Line
 from engine.worker.rows import Batch
@@ -115,10 +115,10 @@ class Journal:
         rows = Batch(self._seat)
         for cycle, writes in batch:
             rows.add(cycle, writes)
-        sent = time.monotonic_ns()
+        sent = ticks_ns()
         cursor = await self._line.execute(sql.FLUSH, rows.parameters())
         found = await cursor.fetchall()
-        received = time.monotonic_ns()
+        received = ticks_ns()
         for *_, now_us in found[:1]:
             self._clock.set(now_us, sent_ns=sent, received_ns=received)
         return {key: (is_ours, status, signals, left) for key, is_ours, status, signals, left, _ in found}

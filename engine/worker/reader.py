@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import logging
-import time
 from collections.abc import Callable
 
 import psycopg
@@ -15,7 +14,7 @@ from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
 from engine.worker import rows, sql
-from engine.worker.clock import DatabaseClock
+from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
 from engine.worker.line import Line
 from engine.worker.seat import taken_here
@@ -58,9 +57,9 @@ class Reader:
                 self._on_reopened()
 
     async def set_clock(self) -> None:
-        sent = time.monotonic_ns()
+        sent = ticks_ns()
         [(now_us,)] = await self._fetch(sql.NOW)
-        self._clock.set(now_us, sent_ns=sent, received_ns=time.monotonic_ns())
+        self._clock.set(now_us, sent_ns=sent, received_ns=ticks_ns())
 
     async def take_front(self, workflows: list[str]) -> bool:
         """Take the place before the other shifts of these workflows, if it is free; it goes with the connection."""
