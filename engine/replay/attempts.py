@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.replay.operation import DoOperation
 
 MAX_CONVICTIONS = 3  # losses of a step that was alone in its worker
+UNTIL_ASKED = timedelta(seconds=1)  # the delay of a step whose delay function has not answered yet
 MICROSECOND = timedelta(microseconds=1)
 _rng = Random()  # noqa: S311 - jitter, no secret
 
@@ -131,6 +132,10 @@ def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: B
     if not is_retryable(error) or record.spent >= operation.options.max_attempts:
         cycle.conclude(operation, error=attempt.error)
     elif callable(operation.options.delay):
+        # What comes before its answer, a crash or a pause, must not make an end of all waiting.
+        until_asked = backoff_delay(operation.options, record.spent, base=UNTIL_ASKED, rng=_rng)
+        record.status = StepStatus.WAITING
+        record.wake_us = (attempt.finished_us or cycle.host.now_us()) + until_asked // MICROSECOND
         cycle.delaying.add(record.seq)
         cycle.host.ask_delay(cycle, operation, attempt, error)
     else:

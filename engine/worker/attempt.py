@@ -14,7 +14,6 @@ from typing import Any
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 from django.db import close_old_connections, connections
 
-from engine.durations import parse_duration
 from engine.errors import NonRetryableError, StepTimeoutError
 from engine.replay import attempts, outcomes
 from engine.replay.context import StepContext, StepLog
@@ -22,12 +21,12 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
+from engine.worker import delays
 from engine.worker.arguments import with_context
 from engine.worker.threads import Threads
 
 SYNC_BODIES = 16  # threads a worker
 ORM_CONTEXTS = 4  # threads, and connections, that the ORM calls of async bodies share
-DELAY_FUNCTION_LIMIT = 5.0  # seconds
 
 
 class DelayFunctionError(NonRetryableError):
@@ -216,9 +215,10 @@ class Bodies:
         error: BaseException,
     ) -> None:
         try:
-            async with asyncio.timeout(DELAY_FUNCTION_LIMIT):
-                answer = await self._call_delay(operation.options.delay, context, error)
-            base = parse_duration(answer, what="delay")
+            function: Any = operation.options.delay
+            base = await delays.ask(
+                function, context, error, is_async=_is_async(function), threads=self.threads
+            )
         except Exception as raised:  # noqa: BLE001 - user code, or what it returned
             message = (
                 f'The delay function of step "{operation.record.name}" failed, so it is not tried again: '
@@ -227,23 +227,6 @@ class Bodies:
             attempts.back_off(cycle, operation, attempt, error=problem)
         else:
             attempts.back_off(cycle, operation, attempt, base=base)
-
-    async def _call_delay(self, function: Any, context: StepContext, error: BaseException) -> Any:
-        if _is_async(function):
-            return await function(context, error)
-        answer: asyncio.Future[Any] = self._loop.create_future()
-
-        def call() -> None:
-            try:
-                value = function(context, error)
-            except BaseException as raised:  # noqa: BLE001 - user code
-                problem = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
-                self._from_thread(_resolve, answer, None, problem)
-            else:
-                self._from_thread(_resolve, answer, value, None)
-
-        self.threads.submit(call)
-        return await answer
 
     def _context(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> StepContext:
         record, claimed = operation.record, cycle.claimed
@@ -269,15 +252,6 @@ class Bodies:
             log=StepLog(say),
             identity=record.identity,
         )
-
-
-def _resolve(answer: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if answer.done():
-        return
-    if error is None:
-        answer.set_result(value)
-    else:
-        answer.set_exception(error)
 
 
 def _store(operation: DoOperation, value: Any) -> Stored:

@@ -11,7 +11,7 @@ import pytest
 
 from engine import NonRetryableError, StepConfigError, StepContext, StepError, WorkflowStep, workflow
 from engine.models import Instance
-from engine.worker import attempt as attempt_module
+from engine.worker import delays
 from tests.records import attempts, crash, outcomes, statuses, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import skip_wait
@@ -137,7 +137,7 @@ def test_a_delay_function_that_fails_ends_the_attempts(
     monkeypatch: pytest.MonkeyPatch, delay: Any, reason: str
 ) -> None:
     """CF-23: the error names the step and the reason"""
-    monkeypatch.setattr(attempt_module, "DELAY_FUNCTION_LIMIT", 0.1)
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.1)
     seen: list[int] = []
 
     @workflow
