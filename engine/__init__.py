@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from engine.errors import InvalidNameError as InvalidNameError
     from engine.errors import InvalidParamsError as InvalidParamsError
     from engine.errors import InvalidValueError as InvalidValueError
-    from engine.errors import LeaseLostError as LeaseLostError
     from engine.errors import LimitError as LimitError
     from engine.errors import NonDeterminismError as NonDeterminismError
     from engine.errors import NonRetryableError as NonRetryableError
@@ -46,7 +45,6 @@ _ERRORS = (
     "InvalidNameError",
     "InvalidParamsError",
     "InvalidValueError",
-    "LeaseLostError",
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",

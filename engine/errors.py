@@ -26,7 +26,6 @@ __all__ = [
     "InvalidNameError",
     "InvalidParamsError",
     "InvalidValueError",
-    "LeaseLostError",
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
@@ -231,18 +230,6 @@ class DedupConflictError(RepriseError):
         super().__init__(
             f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
             "The first one stands; send this one under a key of its own."
-        )
-
-
-class LeaseLostError(RepriseError):
-    """Another worker owns the instance, or its state was changed meanwhile: this write changed nothing."""
-
-    def __init__(self, instance: object, fence: int | None = None) -> None:
-        self.instance = str(instance)
-        self.fence = fence
-        held = "" if fence is None else f" (fence {fence})"
-        super().__init__(
-            f"This worker no longer holds the lease of instance {instance}{held}; nothing was written."
         )
 
 

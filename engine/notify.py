@@ -25,11 +25,6 @@ def wake(seats: Iterable[int] = ()) -> None:
     tell(wake=not to, seats=to)
 
 
-def changed(keys: Iterable[int]) -> None:
-    """Tell the Studio which instances look different now."""
-    tell(changed=keys)
-
-
 def tell(*, wake: bool = False, seats: Iterable[int] = (), changed: Iterable[int] = ()) -> None:
     """Send several hints in one statement. They arrive at commit, equal ones of a transaction once."""
     messages = list(_messages(wake, seats, changed))

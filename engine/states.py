@@ -72,8 +72,6 @@ class Action(StrEnum):
 
 
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
-FINAL_STEP = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
-FINAL_ATTEMPT = frozenset(AttemptStatus) - {AttemptStatus.RUNNING}
 
 _Q, _R, _W = InstanceStatus.QUEUED, InstanceStatus.RUNNING, InstanceStatus.WAITING
 _WP, _P = InstanceStatus.WAITING_FOR_PAUSE, InstanceStatus.PAUSED
@@ -112,7 +110,3 @@ def can(before: InstanceStatus | str, after: InstanceStatus | str) -> bool:
 def allows(action: Action | str, status: InstanceStatus | str) -> bool:
     """Tell whether the action has an effect on an instance in this status."""
     return InstanceStatus(status) in ACTIONS[Action(action)]
-
-
-def is_final(status: InstanceStatus | str) -> bool:
-    return InstanceStatus(status) in FINAL

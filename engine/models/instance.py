@@ -26,10 +26,6 @@ class InstanceQuerySet(models.QuerySet["Instance"]):
         """Keep those that are not finished."""
         return self.exclude(status__in=FINAL)
 
-    def without_values(self) -> InstanceQuerySet:
-        """Leave the payload columns in the database, for lists."""
-        return self.defer("params", "output")
-
 
 class Instance(models.Model):
     """One run of a workflow: its input, where it stands, and who may write for it.

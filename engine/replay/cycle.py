@@ -86,9 +86,6 @@ class Cycle:
 
     def begin(self) -> None:
         """Start the handler from the top."""
-        if self.claimed.status == InstanceStatus.WAITING_FOR_PAUSE:
-            leaving.freeze(self, InstanceStatus.PAUSED)
-            return
         step = WorkflowStep(self)
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()

@@ -23,7 +23,6 @@ class Claimed:
     generation: int
     fence: int
     signals: int
-    status: str
     params: str
     started_us: int
     deadline_us: int | None

@@ -46,10 +46,6 @@ class Codec:
         except TypeError:  # not hashable: Annotated with a list, say
             return Codec(annotation)
 
-    @property
-    def is_typed(self) -> bool:
-        return self._pair is not None
-
     def store(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> Stored:
         """Write a value, and read it back: hand on what was read, so that live and replayed values are equal.
 

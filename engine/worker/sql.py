@@ -112,7 +112,7 @@ def _claim(which: str) -> str:
         wake_at = clock_timestamp() + %(lease)s * interval '1 second',
         started_at = coalesce(i.started_at, clock_timestamp())
     FROM due WHERE i.key = due.key
-    RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.status, i.params::text,
+    RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.params::text,
         {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
         {_us("due.wake_at")}, coalesce((
             SELECT max(l.position) FROM engine_log l

@@ -233,7 +233,7 @@ def test_a_reason_that_cannot_be_stored_changes_nothing(action: str, reason: str
 @pytest.mark.django_db
 def test_a_refreshed_instance_keeps_its_values_unread() -> None:
     key = in_state("queued").key
-    instance = Instance.objects.without_values().get(key=key)
+    instance = Instance.objects.defer("params", "output").get(key=key)
     assert instance.pause().status == "paused"
     assert {"params", "output"} <= instance.get_deferred_fields()
 

@@ -78,7 +78,7 @@ class Desk:
 
 
 def cycle_of(declared: Workflow[Any, Any], desk: Desk) -> Cycle:
-    claimed = Claimed(1, declared.name, "one", 1, 1, 0, "running", "null", NOW_US, None, False)
+    claimed = Claimed(1, declared.name, "one", 1, 1, 0, "null", NOW_US, None, False)
     cycle = Cycle(desk, declared, claimed, History(events=Page([], NOW_US)))
     cycle.begin()
     cycle.advance()

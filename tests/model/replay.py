@@ -10,7 +10,7 @@ from engine.worker import rows, sql
 from tests.model.oracle import Broken, Oracle
 
 INSTANCE = f"""
-    SELECT key, workflow, id, generation, fence, 0, 'running', params::text, {sql._us("started_at")}, NULL::bigint,
+    SELECT key, workflow, id, generation, fence, 0, params::text, {sql._us("started_at")}, NULL::bigint,
         false, output::text
     FROM engine_instance WHERE key = %s
 """

@@ -16,11 +16,12 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+from engine import invariants
 from engine.models import Attempt, Instance, Step, Worker
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from studio.supervisor.mortal import dies_with_parent
 from tests.live import PROJECT
-from tests.process import invariants, ledger
+from tests.process import ledger
 from tests.process.nursery import Nursery
 from tests.processes import MARK, marked
 
@@ -82,7 +83,7 @@ class Arena:
         with self._as_default_database():
             try:
                 yield
-                assert self.violations() == {}
+                assert self.violations() == []
             finally:
                 left = self.end_all()
         assert left == {}, f"{left}\n{self.output()}"
@@ -166,9 +167,10 @@ class Arena:
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self.server.dsn(), autocommit=True)
 
-    def violations(self) -> dict[str, list[tuple[object, ...]]]:
+    def violations(self) -> list[invariants.Finding]:
         with self.connect() as connection:
-            return invariants.violations(connection)
+            found = [invariants.look(connection.cursor(), one) for one in invariants.INVARIANTS]
+        return [finding for finding in found if finding.count]
 
     def restart_database(self, sign: signal.Signals) -> float:
         """Stop the server at once (SIGQUIT, as a crash does) or fast (SIGINT); return when it answered again."""

@@ -224,7 +224,7 @@ async def test_a_new_step_arrives_in_its_place(opened: Open) -> None:
         factories.step(instance, "reserve")
         from engine import notify
 
-        notify.changed([instance.key])
+        notify.tell(changed=[instance.key])
 
     await begin_a_step()
     news = await frame(socket)
@@ -243,7 +243,7 @@ async def test_a_list_counts_what_is_new_and_moves_nothing(opened: Open) -> None
         from engine import notify
 
         other = factories.instance()
-        notify.changed([other.key])
+        notify.tell(changed=[other.key])
 
     await start_another()
     news = await frame(socket)

@@ -96,4 +96,4 @@ def test_a_class_of_an_enclosing_function_is_found():
 
 
 def test_no_annotation_keeps_plain_json():
-    assert not Codec.of(return_annotation(without)).is_typed
+    assert Codec.of(return_annotation(without)).schema() is None

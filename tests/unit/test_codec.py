@@ -282,7 +282,6 @@ class Unknown:
 )
 def test_an_annotation_that_pydantic_cannot_use_leaves_plain_json(annotation):
     codec = Codec.of(annotation)
-    assert not codec.is_typed
     assert codec.schema() is None
     assert codec.store({"a": (1,)}, WHAT).value == {"a": [1]}
     with pytest.raises(InvalidValueError) as refused:

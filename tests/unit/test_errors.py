@@ -19,7 +19,6 @@ from engine.errors import (
     InvalidNameError,
     InvalidParamsError,
     InvalidValueError,
-    LeaseLostError,
     LimitError,
     NonDeterminismError,
     NonRetryableError,
@@ -116,11 +115,6 @@ MINUTE = timedelta(minutes=1)
                 "The first one stands; send this one under a key of its own."
             ),
         ),
-        (
-            LeaseLostError(7, 3),
-            "This worker no longer holds the lease of instance 7 (fence 3); nothing was written.",
-        ),
-        (LeaseLostError(7), "This worker no longer holds the lease of instance 7; nothing was written."),
         (
             InvalidNameError("a step's name", "a\nb", "No control characters."),
             r"'a\nb' cannot be a step's name. No control characters.",
