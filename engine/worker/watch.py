@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import select
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ TASKS = "engine_tasks"
 
 # What `engine_wake` says when a worker has died: look for what it held.
 REAP = "reap"
+
+# Where packets vanish, nothing else would ever end the wait for an answer.
+ANSWER_SECONDS = 15.0
 
 # Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
 SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
@@ -52,6 +55,27 @@ class Look:
     isolated: int
 
 
+class Connection(psycopg.Connection[Any]):
+    """Waits for an answer only so long, then raises psycopg.OperationalError."""
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        return super().wait(_limited(gen), *args, **options)
+
+
+def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Pass on what psycopg waits for; it comes by several times a second also when nothing does."""
+    ends_at = time.monotonic() + ANSWER_SECONDS
+    try:
+        wanted = next(waiting)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > ends_at:
+                raise psycopg.OperationalError(f"no answer for {ANSWER_SECONDS:g} s")
+            wanted = waiting.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
 class Watch:
     """Listen for work on a connection that is opened at the first use, in the process that uses it."""
 
@@ -68,7 +92,7 @@ class Watch:
         if self._connection is None and time.monotonic() >= self._try_at:
             options = parameters(self.alias) | {"application_name": "reprise-broker"}
             try:
-                self._connection = psycopg.connect(**options, autocommit=True)
+                self._connection = Connection.connect(**options, autocommit=True)
                 self._connection.execute(SESSION)
                 self._connection.execute(f"LISTEN {WAKE}")
                 self._connection.execute(f"LISTEN {TASKS}")

@@ -7,12 +7,14 @@ import threading
 import time
 from typing import Any
 
+import psycopg
 import pytest
 
 from engine import StepContext, WorkflowStep, workflow
 from engine.models import Instance
 from engine.registry import Workflow
-from engine.worker import seat, shift
+from engine.worker import seat, shift, watch
+from engine.worker.latch import Latch
 from tests.faults.conftest import CALLER
 from tests.faults.points import Watcher, violations
 from tests.faults.proxy import Proxy
@@ -112,3 +114,23 @@ def test_others_take_over_within_the_lease(proxy: Proxy, story: Workflow[Any, An
             wait_for(instance, "complete")
     assert outcomes(instance, "body") == ["lost", "complete"]
     assert violations() == []
+
+
+def test_broker_whose_connection_swallows_everything_opens_another(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(watch, "FIRST_PAUSE", 0.0)
+    broker = watch.Watch(alias="default", key="any", stop=Latch())
+    try:
+        assert broker.open()
+        asked = {"workflows": ["story"], "places": 1, "patience": 0.0}
+        broker.look(**asked)
+        proxy.hold("reprise-broker")
+        with pytest.raises(psycopg.OperationalError, match=r"no answer for 0\.5 s") as raised:
+            broker.look(**asked)
+        broker.lose(raised.value)
+        assert broker.open()
+        assert broker.look(**asked).due == 0
+    finally:
+        broker.close()

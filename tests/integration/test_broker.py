@@ -21,6 +21,7 @@ from django_q.tasks import async_task
 from engine import notify
 from engine.models import Instance, Worker
 from engine.worker import cluster_sql as sql
+from engine.worker import watch
 from engine.worker.broker import Broker
 from engine.worker.connect import parameters
 from engine.worker.latch import Latch
@@ -400,7 +401,7 @@ def test_it_says_once_that_the_database_is_away_and_never_raises(
     pusher.settle()
     with caplog.at_level(logging.INFO, logger="engine.cluster"):
         cut_all()
-        monkeypatch.setattr(psycopg, "connect", _refuse)
+        monkeypatch.setattr(watch.Connection, "connect", _refuse)
         assert pusher.get(within=1.5) == []
         monkeypatch.undo()
         due("one")
