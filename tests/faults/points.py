@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from tests.faults.proxy import Fault
 from tests.faults.wire import Request
 
 DROPS = (Fault.DROP_BEFORE, Fault.DROP_AFTER)
+
+Point = tuple[str, str, int]  # an application, a statement, and the how many-th of it
 
 
 @dataclass
@@ -29,6 +32,24 @@ class Watcher:
             return Fault.NONE
         self.seen.append(request.name)
         return self.fault if len(self.seen) == self.number else Fault.NONE
+
+
+@dataclass
+class Breaker:
+    """Has one statement of one connection fail: the `number`-th of its name."""
+
+    point: Point = ("", "", 0)
+    fault: Fault = Fault.NONE
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    is_hit: bool = False
+
+    def __call__(self, request: Request) -> Fault:
+        where = (request.application, request.name)
+        self.seen[where] += 1
+        if self.is_hit or (*where, self.seen[where]) != self.point:
+            return Fault.NONE
+        self.is_hit = True
+        return self.fault
 
 
 def in_a_session_of_its_own(act: Callable[[], object]) -> object:

@@ -16,8 +16,8 @@ from engine.registry import Workflow
 from engine.worker import seat, shift, watch
 from engine.worker.latch import Latch
 from tests.faults.conftest import CALLER
-from tests.faults.points import Watcher, violations
-from tests.faults.proxy import Proxy
+from tests.faults.points import DROPS, Breaker, Watcher, violations
+from tests.faults.proxy import Fault, Proxy
 from tests.records import outcomes
 from tests.shifts import running_shift, wait_for, wait_until
 
@@ -98,6 +98,20 @@ def test_heart_whose_connection_swallows_everything_renews_the_lease_in_time(
         wait_for(instance, "complete")
     assert outcomes(instance, "body") == ["complete"]
     assert watcher.seen.count("RENEW") > beats + 1
+
+
+@pytest.mark.parametrize("fault", DROPS)
+@pytest.mark.parametrize(("statement", "number"), [("connect", 1), ("RENEW", 1), ("RENEW", 2)])
+def test_heart_whose_connection_breaks_beats_on(
+    proxy: Proxy, story: Workflow[Any, Any], statement: str, number: int, fault: Fault
+) -> None:
+    breaker = proxy.decide = Breaker((CALLER, statement, number), fault)
+    with running_shift():
+        instance = begin(story)
+        wait_until(lambda: breaker.is_hit and breaker.seen[CALLER, "RENEW"] > number + 2, what="more beats")
+        let_out.set()
+        wait_for(instance, "complete")
+    assert outcomes(instance, "body") == ["complete"]
 
 
 def test_others_take_over_within_the_lease(proxy: Proxy, story: Workflow[Any, Any]) -> None:

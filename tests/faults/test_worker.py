@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import pytest
 
 from engine.worker import seat, shift
 from tests.faults import tale
-from tests.faults.points import DROPS, violations
+from tests.faults.points import DROPS, Breaker, Point, violations
 from tests.faults.proxy import Fault, Proxy
-from tests.faults.wire import Request
 from tests.shifts import running_shift
 
 pytestmark = pytest.mark.slow
@@ -30,26 +27,6 @@ ALL = os.environ.get("REPRISE_FAULTS") == "all"
 WRITES = re.compile("FLUSH|CLAIM|CLAIM_ISOLATED|REAP|TAKE_SEAT")
 OFTEN = 2  # of claims, which come again and again
 EVERY = 4  # checkpoints of which one breaks before it is written, too
-
-Point = tuple[str, str, int]
-
-
-@dataclass
-class Breaker:
-    """Has one statement of one connection fail: the `number`-th of its name."""
-
-    point: Point = ("", "", 0)
-    fault: Fault = Fault.NONE
-    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
-    is_hit: bool = False
-
-    def __call__(self, request: Request) -> Fault:
-        where = (request.application, request.name)
-        self.seen[where] += 1
-        if self.is_hit or (*where, self.seen[where]) != self.point:
-            return Fault.NONE
-        self.is_hit = True
-        return self.fault
 
 
 @pytest.fixture(autouse=True)
