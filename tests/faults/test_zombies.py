@@ -56,6 +56,7 @@ def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     tale.declare()
     monkeypatch.setattr(seat, "_taken_here", set())
     monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
+    monkeypatch.setattr(shift, "SWEEP_SECONDS", 0.5)
 
 
 def test_a_worker_that_stood_still_at_any_statement_changes_nothing_afterwards(proxy: Proxy) -> None:
