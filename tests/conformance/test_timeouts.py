@@ -148,7 +148,7 @@ def test_the_workflows_timeout_cancels_the_body_that_runs() -> None:
     """Guarantees 7 and 10"""
     cancelled: list[str] = []
 
-    @workflow(timeout=0.3)
+    @workflow(timeout=1)
     async def story(step: WorkflowStep) -> None:
         async def slow() -> None:
             try:
