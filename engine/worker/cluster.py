@@ -122,7 +122,8 @@ def shift(place: int) -> None:
 
 
 def _run(board: Board) -> None:
-    from engine.worker.shift import Isolates, run
+    from engine.worker.claims import Isolates
+    from engine.worker.shift import run
 
     threads = set(threading.enumerate())
     has_spare_worker = board.places.count < django_q.conf.Conf.WORKERS

@@ -71,7 +71,8 @@ class Ward:
             self._children.remove(child)
 
     def _live(self, parent: int) -> None:
-        from engine.worker.shift import Isolates, run
+        from engine.worker.claims import Isolates
+        from engine.worker.shift import run
 
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

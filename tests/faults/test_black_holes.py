@@ -13,7 +13,7 @@ import pytest
 from engine import StepContext, WorkflowStep, workflow
 from engine.models import Instance
 from engine.registry import Workflow
-from engine.worker import seat, shift, watch
+from engine.worker import claims, seat, watch
 from engine.worker.latch import Latch
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Breaker, Watcher, violations
@@ -33,7 +33,7 @@ let_out = threading.Event()
 def story(proxy: Proxy, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Workflow[Any, Any]:
     settings.REPRISE_LEASE = LEASE
     monkeypatch.setattr(seat, "_taken_here", set())
-    monkeypatch.setattr(shift, "SWEEP_SECONDS", 0.3)
+    monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.3)
     started.clear()
     let_out.clear()
 

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from engine.models import Instance
-from engine.worker import seat, shift
+from engine.worker import claims, seat, shift
 from tests.faults import tale
 from tests.faults.points import violations
 from tests.faults.proxy import Fault, Proxy
@@ -56,7 +56,7 @@ def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     tale.declare()
     monkeypatch.setattr(seat, "_taken_here", set())
     monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
-    monkeypatch.setattr(shift, "SWEEP_SECONDS", 0.5)
+    monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.5)
 
 
 def test_a_worker_that_stood_still_at_any_statement_changes_nothing_afterwards(proxy: Proxy) -> None:

@@ -18,9 +18,9 @@ from engine.models import Instance
 from engine.registry import Workflow
 from engine.replay.outcomes import micros
 from engine.worker import sql
+from engine.worker.claims import Isolates
 from engine.worker.connect import SESSION as WORKER_SESSION
 from engine.worker.connect import parameters
-from engine.worker.shift import Isolates
 from tests.model import clock
 from tests.model.clock import SimulatedClock
 from tests.model.oracle import FINAL, Oracle, Promises

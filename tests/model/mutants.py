@@ -16,7 +16,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import Page
 from engine.replay.timers import Timers
 from engine.states import InstanceStatus
-from engine.worker import doubts, rows, shift, sql
+from engine.worker import doubts, rows, shift, sql, stage
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
 
@@ -221,7 +221,7 @@ def one_page_is_all(patch: Patch) -> None:
 
 @mutant("look_for_events_is_cancelled")
 def failed_look_is_not_repeated(patch: Patch) -> None:
-    patch.setattr(shift, "ASK_AGAIN_SECONDS", 1e9)
+    patch.setattr(stage, "ASK_AGAIN_SECONDS", 1e9)
 
 
 @mutant("body_ends_shortly_before_a_sleep")

@@ -18,9 +18,10 @@ from engine.replay.operation import DoOperation
 from engine.replay.writes import Leave
 from engine.states import InstanceStatus
 from engine.worker import sql
+from engine.worker.claims import Isolates
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
-from engine.worker.shift import Isolates, Shift
+from engine.worker.shift import Shift
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
