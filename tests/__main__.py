@@ -22,7 +22,9 @@ NO_TESTS = 5  # as pytest says it, where arguments choose none of one half
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
+    # Also where whoever started us ignores SIGINT, as a shell does in the background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     with tempfile.TemporaryFile() as said:
         runs = [
             _start(*(f"--ignore={directory}" for directory in BESIDE), *sys.argv[1:]),

@@ -90,7 +90,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 def main() -> int:
     """Return 0, 1 when a workload failed, or 130 when it was interrupted; what was measured is printed in any case."""
     chosen = read_arguments(sys.argv[1:])
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         with opened() as ground:
