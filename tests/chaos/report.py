@@ -13,7 +13,7 @@ from tests.live import PROJECT
 
 LEFT_OUT = (
     "children, rollback, two versions at once, cron, retention (not in the engine yet)",
-    "clocks of workers that are off (no such tool on this machine; tests/process has it)",
+    "clocks of workers that are off (tests/process/test_clocks.py has them)",
 )
 OTHERWISE = (
     "8 visitors and 8 open pages instead of 20 (2 and 2 in a minute's run), on two machines instead of three workers",
