@@ -14,6 +14,7 @@ def _pick() -> int:
 
 
 CLOCK = _pick()  # the one that goes on while the machine is suspended, where the platform has it
+SLOW_US = 1_000_000  # an answer that took longer tells the time too vaguely
 
 
 def ticks_ns() -> int:
@@ -26,10 +27,12 @@ class DatabaseClock:
 
     An answer carries a time that was read between sending and receiving, so the true time lies between two bounds a
     round trip apart. Deadlines are set by the late bound and judged by the early one: nothing fires too soon, whatever
-    this machine's own clock says.
+    this machine's own clock says. Where a statement was long on its way, say because the worker was stopped, its late
+    bound lies in the future; such an answer counts only if it contradicts what is known.
     """
 
     def __init__(self) -> None:
+        self._is_set = False
         self._early = 0
         self._late = 0
         self._last = 0
@@ -37,8 +40,12 @@ class DatabaseClock:
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
         """Take in an answer that said `database_us`."""
-        self._late = database_us - sent_ns // 1000
-        self._early = database_us - received_ns // 1000
+        late = database_us - sent_ns // 1000
+        early = database_us - received_ns // 1000
+        agrees = self._is_set and early <= self._late and self._early <= late
+        if agrees and late - early > SLOW_US:
+            return
+        self._early, self._late, self._is_set = early, late, True
 
     def now_us(self) -> int:
         """Return the time, not earlier than it is, and never earlier than it was said to be before."""

@@ -170,6 +170,21 @@ def test_a_deadline_that_was_due_stays_due_after_a_slow_answer() -> None:
     assert clock.due_us() >= due_us
 
 
+def test_a_worker_that_was_stopped_with_a_statement_on_its_way_does_not_write_of_the_future() -> None:
+    clock, sent_ns = DatabaseClock(), ticks_ns()
+    clock.set(NOW_US, sent_ns=sent_ns, received_ns=sent_ns)
+    stopped_us = 12_000_000
+    clock.set(NOW_US + stopped_us, sent_ns=sent_ns, received_ns=sent_ns + stopped_us * 1000)
+    assert clock.now_us() < NOW_US + stopped_us // 2
+
+
+def test_a_slow_answer_counts_when_the_database_has_another_time_than_was_known() -> None:
+    clock, sent_ns = DatabaseClock(), ticks_ns()
+    clock.set(NOW_US, sent_ns=sent_ns, received_ns=sent_ns)
+    clock.set(NOW_US + 60_000_000, sent_ns=sent_ns, received_ns=sent_ns + 2_000_000_000)
+    assert clock.now_us() >= NOW_US + 58_000_000
+
+
 async def test_a_body_that_is_cancelled_before_its_first_turn_lets_go() -> None:
     @workflow
     async def race(step: WorkflowStep) -> None:
