@@ -145,7 +145,10 @@ def keys(case: Case) -> Iterator[str]:
 
 
 def failures(case: Case) -> Iterator[str]:
-    """Attempts fail where a story says so, as often as it says, and are cancelled where somebody terminated."""
+    """Attempts fail where a story says so, as often as it says, and are cancelled where somebody steers.
+
+    A body that still waits for a thread when its instance is to pause is cancelled, and begins after the pause.
+    """
     failed: dict[tuple[str, str], int] = Counter()
     for row in case.record.attempts:
         story = case.stories.get(row.instance)
@@ -153,7 +156,7 @@ def failures(case: Case) -> Iterator[str]:
             failed[row.instance, row.step] += 1
         elif row.status == "timed_out":
             yield f"{row} timed out"
-        elif row.status == "cancelled" and (story is None or story.status != "terminated"):
+        elif row.status == "cancelled" and not (story and story.is_steered):
             yield f"{row} was cancelled"
     for (name, step), times in failed.items():
         story = case.stories.get(name)

@@ -150,7 +150,7 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("completed once", lambda led, rec: led.append(line("start", 3, step="work-1", attempt=3, key="k"))),
     ("idempotency keys", lambda led, rec: change(led, "start", attempt=1, key="other")),
     ("failures", lambda led, rec: attempt(rec, 0, status="errored")),
-    ("failures", lambda led, rec: attempt(rec, 0, status="cancelled")),
+    ("failures", lambda led, rec: attempt(rec, 2, status="cancelled")),
     ("losses", lambda led, rec: attempt(rec, 0, pid=WORKER)),
     ("sleeps", lambda led, rec: rec.steps.__setitem__(1, replace(rec.steps[1], finished=4.0))),
     ("pauses", lambda led, rec: rec.audit.__setitem__(1, replace(rec.audit[1], at=9.0))),
