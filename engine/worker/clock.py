@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+DRIFT = 1000  # what two clocks go apart in a second at most, as parts of it: twice what NTP slews
+
 
 def _pick() -> int:
     try:
@@ -14,7 +16,6 @@ def _pick() -> int:
 
 
 CLOCK = _pick()  # the one that goes on while the machine is suspended, where the platform has it
-SLOW_US = 1_000_000  # an answer that took longer tells the time too vaguely
 
 
 def ticks_ns() -> int:
@@ -26,26 +27,27 @@ class DatabaseClock:
     """Tells the database's time from its last answers and a clock of this machine that nobody sets.
 
     An answer carries a time that was read between sending and receiving, so the true time lies between two bounds a
-    round trip apart. Deadlines are set by the late bound and judged by the early one: nothing fires too soon, whatever
-    this machine's own clock says. Where a statement was long on its way, say because the worker was stopped, its late
-    bound lies in the future; such an answer counts only if it contradicts what is known.
+    round trip apart, and between those of the answers before, as far as the clocks can have drifted since: one slow
+    answer does not make the time vague. Deadlines are set by the late bound and judged by the early one: nothing fires
+    too soon, whatever this machine's own clock says.
     """
 
     def __init__(self) -> None:
-        self._is_set = False
         self._early = 0
         self._late = 0
+        self._set_at: int | None = None
         self._last = 0
         self._last_due = 0
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
         """Take in an answer that said `database_us`."""
-        late = database_us - sent_ns // 1000
-        early = database_us - received_ns // 1000
-        agrees = self._is_set and early <= self._late and self._early <= late
-        if agrees and late - early > SLOW_US:
-            return
-        self._early, self._late, self._is_set = early, late, True
+        early, late = database_us - received_ns // 1000, database_us - sent_ns // 1000
+        if self._set_at is not None:
+            drift = max(0, received_ns - self._set_at) // (1000 * DRIFT)
+            both = max(early, self._early - drift), min(late, self._late + drift)
+            # Apart, one of the clocks was set, or it is another server: the new answer is right.
+            early, late = both if both[0] <= both[1] else (early, late)
+        self._early, self._late, self._set_at = early, late, received_ns
 
     def now_us(self) -> int:
         """Return the time, not earlier than it is, and never earlier than it was said to be before."""
