@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 from django.db import connections
+from psycopg.types.array import ListBinaryDumper
 
 # A worker that died inside a query is noticed by its backend only when it asks; without this, when it ends.
 # The journal's and the claim's statements touch few rows by key: a plan made for empty tables must not stay a scan.
@@ -80,6 +81,7 @@ async def connect(application: str, *, is_durable: bool = True) -> Connection:
     """
     options = {**parameters(), "application_name": application}
     connection = await Connection.connect(**options, autocommit=True, prepare_threshold=0)
+    connection.adapters.register_dumper(list, ListBinaryDumper)  # as text, each string would be searched for quotes
     try:
         await connection.execute(SESSION, prepare=False)
         if not is_durable:
