@@ -18,7 +18,7 @@ EVIL = [
     "<img src=x onerror=alert(1)>",
     '"><svg onload=alert(1)>',
     "</script><script>alert(1)</script>",
-    "{{7*1337}}{% debug %}",
+    "{{76543|add:98767}}{% debug %}",
     "javascript:alert(1)",
     "<div hx-get=/sign-out hx-trigger=load>",
     "' autofocus onfocus=alert(1) '",
@@ -75,7 +75,7 @@ def full_of(evil: str) -> Instance:
 def assert_is_text(page: str, evil: str) -> None:
     if escape(evil) != evil:
         assert evil not in page
-    assert "9359" not in page
+    assert "175310" not in page  # the sum: a token, made of hexadecimal digits, may hold a shorter number
     assert "wsgi" not in page
     assert not re.search(r"<(img|svg onload|div hx-get)", page)
     assert not re.search(r"<script(?![^>]*\bsrc=\"/static/)", page)
