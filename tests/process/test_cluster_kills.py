@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,16 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 def kill(pid: int) -> None:
+    """Kill it for good: on a busy machine a process lives on for a moment, and may take a task with it."""
     os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: is_dead(pid), within=5)
+
+
+def is_dead(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def test_tasks_run_after_each_idle_worker_was_killed_in_turn(cluster: Cluster) -> None:
