@@ -81,9 +81,8 @@ async def connect(application: str, *, is_durable: bool = True) -> Connection:
     """
     options = {**parameters(), "application_name": application}
     connection = await Connection.connect(**options, autocommit=True, prepare_threshold=0)
-    connection.adapters.register_dumper(
-        list, ListBinaryDumper
-    )  # as text, each string would be searched for quotes
+    # As text, each string of a list would be searched for quotes.
+    connection.adapters.register_dumper(list, ListBinaryDumper)
     try:
         await connection.execute(SESSION, prepare=False)
         if not is_durable:

@@ -31,9 +31,8 @@ log = logging.getLogger("engine.journal")
 PASSING = ("40", "53", "55", "57", "58")
 RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
 AT_A_TIME = 8  # cycles
-BATCH_BYTES = (
-    256 * 1024
-)  # of outputs in one statement: while the next is written, the handlers go on with this one
+# Of outputs in one statement: while the next is written, the handlers go on with this one.
+BATCH_BYTES = 256 * 1024
 
 
 class Journal:
