@@ -8,9 +8,9 @@ from json.encoder import encode_basestring as quote
 from typing import Any
 
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord, EventRecord, History, Page, StepRecord
+from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed
-from engine.replay.writes import Writes
+from engine.replay.writes import Leave, Writes
 from engine.states import FINAL, AttemptStatus, StepKind, StepStatus
 
 Row = tuple[Any, ...]
@@ -106,40 +106,10 @@ class Batch:
         for event_key, seq in writes.consumed.items():
             starts = seq in starting
             self._consumed.append(_object({**ours, "event": event_key, "seq": seq, "starts": starts}))
-        for line in writes.logs:
-            self._logs.append(
-                _object(
-                    {
-                        **ours,
-                        "position": line.position,
-                        "seq": line.step_seq,
-                        "attempt": line.attempt,
-                        "level": line.level,
-                        "message": line.message,
-                        "fields": line.fields,
-                        "at_us": line.at_us,
-                    }
-                )
-            )
+        self._logs += [_object({**ours, **_line(line)}) for line in writes.logs]
         if writes.leave is not None:
-            leave = writes.leave
-            place = self._place(leave.output)
-            self._leaves.append(
-                _object(
-                    {
-                        "key": key,
-                        "status": leave.status,
-                        "waiting_for": leave.waiting_for,
-                        "wake_us": leave.wake_us,
-                        "signals": leave.signals,
-                        "output": None if place else leave.output,
-                        "large": place or None,
-                        "error": leave.error,
-                        "insists": leave.insists,
-                        "unreached": leave.unreached,
-                    }
-                )
-            )
+            place = self._place(writes.leave.output)
+            self._leaves.append(_object({"key": key, **_leave(writes.leave, place)}))
 
     def _place(self, output: str | None) -> int:
         """Put a large output beside the rows, and return where, counted from 1; 0 if it may stay in its row."""
@@ -200,6 +170,32 @@ def _attempt(whose: str, a: AttemptRecord, *, starts: bool) -> str:
         f'"alone":{_bool(a.alone)},"error":{_text(a.error)},"started_us":{a.started_us},'
         f'"finished_us":{_int(a.finished_us)},"starts":{_bool(starts)}}}'
     )
+
+
+def _line(line: LogLine) -> dict[str, object]:
+    return {
+        "position": line.position,
+        "seq": line.step_seq,
+        "attempt": line.attempt,
+        "level": line.level,
+        "message": line.message,
+        "fields": line.fields,
+        "at_us": line.at_us,
+    }
+
+
+def _leave(leave: Leave, place: int) -> dict[str, object]:
+    return {
+        "status": leave.status,
+        "waiting_for": leave.waiting_for,
+        "wake_us": leave.wake_us,
+        "signals": leave.signals,
+        "output": None if place else leave.output,
+        "large": place or None,
+        "error": leave.error,
+        "insists": leave.insists,
+        "unreached": leave.unreached,
+    }
 
 
 def _array(items: list[str]) -> str:
