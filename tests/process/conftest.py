@@ -1,6 +1,7 @@
 """Clusters for tests about processes, on a database of their own that the processes can see."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -24,9 +25,9 @@ WORK = (
 )
 
 
-@pytest.fixture(scope="session")
-def process_server(migrated_home: Path) -> Iterator[EmbeddedServer]:
-    """A server with a migrated database, which no test crashes."""
+@contextmanager
+def server_on_a_copy(migrated_home: Path) -> Iterator[EmbeddedServer]:
+    """A server of its own with a migrated database."""
     with home_directory() as home:
         copy_database(migrated_home, home)
         server = EmbeddedServer(home)
@@ -35,6 +36,13 @@ def process_server(migrated_home: Path) -> Iterator[EmbeddedServer]:
             yield server
         finally:
             server.stop()
+
+
+@pytest.fixture(scope="session")
+def process_server(migrated_home: Path) -> Iterator[EmbeddedServer]:
+    """A server with a migrated database, which no test crashes."""
+    with server_on_a_copy(migrated_home) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
-from tests.conftest import copy_database, home_directory
 from tests.process.apps import LOOK, STUCK
 from tests.process.clusters import Cluster, wait_until
+from tests.process.conftest import server_on_a_copy
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -21,14 +21,8 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 @pytest.fixture
 def server(migrated_home: Path) -> Iterator[EmbeddedServer]:
     """A server of the test's own, to crash."""
-    with home_directory() as home:
-        copy_database(migrated_home, home)
-        server = EmbeddedServer(home)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    with server_on_a_copy(migrated_home) as server:
+        yield server
 
 
 @pytest.fixture
