@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 1000
 MAX_DELAY = timedelta(days=1)
+ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout")
 
 # What a second attempt cannot change; a nested step that failed for good would fail as recorded.
 _NOT_RETRIED = (
@@ -44,6 +45,9 @@ _NOT_RETRIED = (
 
 # Called with (StepContext, error), for the delay before backoff; may be async.
 DelayFunction = Callable[[Any, BaseException], Any]
+
+# Called with a RollbackContext; may be async.
+RollbackFunction = Callable[[Any], Any]
 
 
 class Backoff(StrEnum):
@@ -64,6 +68,9 @@ class StepOptions:
     timeout: timedelta = timedelta(minutes=10)
     once: bool = False
     sensitive: bool = False
+    atomic: bool = False
+    rollback: RollbackFunction | None = None
+    rollback_options: "StepOptions | None" = None  # None: the defaults
 
     @classmethod
     def make(cls, what: str = "Step options", /, **options: object) -> "StepOptions":
@@ -87,11 +94,18 @@ class StepOptions:
             checked["max_delay"] = (
                 delay  # else the default cap would shorten, unasked, a delay that was asked for
             )
-        return replace(self, **checked)
+        made = replace(self, **checked)
+        if made.rollback_options is not None and made.rollback is None:
+            rule = "It goes with rollback=fn, which is missing."
+            raise StepConfigError("rollback_options", options.get("rollback_options"), rule, what=what)
+        return made
 
     def to_json(self) -> "dict[str, JSON]":
-        """Give the options as they are recorded: durations in seconds, a delay function as `"function"`."""
-        return {
+        """Give the options as they are recorded: durations in seconds, a delay function as `"function"`.
+
+        `atomic` and `rollback`, with the rollback's own options, are there only where the step has them.
+        """
+        recorded: dict[str, JSON] = {
             "max_attempts": self.max_attempts,
             "delay": self.delay.total_seconds() if isinstance(self.delay, timedelta) else "function",
             "backoff": self.backoff.value,
@@ -101,17 +115,30 @@ class StepOptions:
             "once": self.once,
             "sensitive": self.sensitive,
         }
+        if self.atomic:
+            recorded["atomic"] = True
+        if self.rollback is not None:
+            own = (self.rollback_options or StepOptions()).to_json()
+            recorded["rollback"] = {option: own[option] for option in ROLLBACK_OPTIONS}
+        return recorded
 
     @classmethod
     def from_json(
-        cls, data: "Mapping[str, JSON]", *, delay: timedelta | DelayFunction | None = None
+        cls,
+        data: "Mapping[str, JSON]",
+        *,
+        delay: timedelta | DelayFunction | None = None,
+        rollback: RollbackFunction | None = None,
+        rollback_delay: timedelta | DelayFunction | None = None,
     ) -> "StepOptions":
-        """Read recorded options; `delay` is the code's present one, used where a function was recorded."""
-        known = {option: value for option, value in data.items() if option in _READERS}
+        """Read recorded options. The functions are the code's present ones, used where one was recorded."""
+        known: dict[str, object] = {option: value for option, value in data.items() if option in _READERS}
         if known.get("delay") == "function":
-            return cls().override(
-                "Recorded options", **{**known, "delay": cls().delay if delay is None else delay}
-            )
+            known["delay"] = cls().delay if delay is None else delay
+        own = known.pop("rollback", None)
+        if rollback is not None and isinstance(own, Mapping):
+            known["rollback"] = rollback
+            known["rollback_options"] = cls.from_json(own, delay=rollback_delay)
         return cls().override("Recorded options", **known)
 
 
@@ -174,6 +201,24 @@ def _read_timeout(value: object) -> timedelta:
     return timeout
 
 
+def _read_function(value: object) -> RollbackFunction | None:
+    if value is None or callable(value):
+        return value
+    raise ValueError("It must be a function that takes a RollbackContext.")
+
+
+def _read_rollback_options(value: object) -> StepOptions | None:
+    if value is None or isinstance(value, StepOptions):
+        return value
+    if not isinstance(value, Mapping):
+        rule = "It must be a mapping of options, such as {'max_attempts': 10}."
+        raise ValueError(rule)  # noqa: TRY004 - every reader raises ValueError
+    for option in value:
+        if option not in ROLLBACK_OPTIONS:
+            raise ValueError(f"A rollback takes {', '.join(ROLLBACK_OPTIONS)}; not {option!r}.")
+    return StepOptions.make("rollback_options", **value)
+
+
 def _read_backoff(value: object) -> Backoff:
     if isinstance(value, str) and value in list(Backoff):
         return Backoff(value)
@@ -201,6 +246,9 @@ _READERS: dict[str, Callable[[object], object]] = {
     "timeout": _read_timeout,
     "once": _read_flag,
     "sensitive": _read_flag,
+    "atomic": _read_flag,
+    "rollback": _read_function,
+    "rollback_options": _read_rollback_options,
 }
 
 # Names that people bring from other systems.

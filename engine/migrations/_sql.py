@@ -73,6 +73,52 @@ GENERATION_IS_FINAL = (
     "DROP TRIGGER engine_generation_is_final ON engine_generation",
 )
 
+# Since 0003. The outcome of an atomic step is recorded before it has its turn, which comes with a later checkpoint.
+STEP_IS_FINAL_BUT_FOR_ITS_TURN = (
+    STEP_IS_FINAL[0].replace(
+        "NEW.delivery, NEW.kind",
+        "CASE WHEN OLD.status <> 'complete' OR OLD.delivery IS NOT NULL THEN NEW.delivery END, NEW.kind",
+    ),
+    STEP_IS_FINAL[1],
+)
+# Since 0003. What failed while it was rolled back may be rolled back again.
+INSTANCE_IS_FINAL_BUT_FOR_ITS_ROLLBACK = (
+    INSTANCE_IS_FINAL[0].replace(
+        "AND NEW.generation = OLD.generation",
+        "AND NEW.generation = OLD.generation AND NOT (OLD.rollback = 'failed' AND NEW.rollback = 'running')",
+    ),
+    INSTANCE_IS_FINAL[1],
+)
+
+# Since 0003. Whoever ends a step, the request is not open any more.
+KEEP_REQUEST = (
+    """
+    CREATE FUNCTION engine_keep_request() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NEW.status = 'waiting' THEN
+            INSERT INTO engine_open_request (instance_id, generation, seq, opened_at, expires_at, assignees)
+            VALUES (NEW.instance_id, NEW.generation, NEW.seq, NEW.started_at, NEW.wake_at,
+                ARRAY(SELECT json_array_elements_text(NEW.options -> 'assignees')))
+            ON CONFLICT (instance_id, generation, seq) DO UPDATE SET expires_at = excluded.expires_at;
+        ELSE
+            DELETE FROM engine_open_request
+            WHERE instance_id = NEW.instance_id AND generation = NEW.generation AND seq = NEW.seq;
+        END IF;
+        RETURN NULL;
+    END
+    $$
+    """,
+    "DROP FUNCTION engine_keep_request()",
+)
+STEP_KEEPS_REQUEST = (
+    """
+    CREATE TRIGGER engine_step_keeps_request AFTER INSERT OR UPDATE ON engine_step FOR EACH ROW
+    WHEN (NEW.kind = 'request')
+    EXECUTE FUNCTION engine_keep_request()
+    """,
+    "DROP TRIGGER engine_step_keeps_request ON engine_step",
+)
+
 # Rows are updated several times in their life: room on the page keeps new versions near, and frequent small
 # vacuums keep the index of what is due free of dead entries, which every claim would otherwise step over.
 INSTANCE_STORAGE = (
@@ -101,4 +147,13 @@ STATEMENTS = (
     INSTANCE_STORAGE,
     STEP_STORAGE,
     ATTEMPT_STORAGE,
+)
+
+CHANGES_OF_0003 = (
+    (STEP_IS_FINAL[1], STEP_IS_FINAL[0]),
+    STEP_IS_FINAL_BUT_FOR_ITS_TURN,
+    (INSTANCE_IS_FINAL[1], INSTANCE_IS_FINAL[0]),
+    INSTANCE_IS_FINAL_BUT_FOR_ITS_ROLLBACK,
+    KEEP_REQUEST,
+    STEP_KEEPS_REQUEST,
 )

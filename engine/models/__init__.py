@@ -9,6 +9,18 @@ from engine.models.event import Event
 from engine.models.instance import Generation, Instance
 from engine.models.log import Log
 from engine.models.step import Attempt, Step
+from engine.models.waiting import OpenRequest, Waiter
 from engine.models.worker import Worker
 
-__all__ = ["Attempt", "Audit", "Event", "Generation", "Instance", "Log", "Step", "Worker"]
+__all__ = [
+    "Attempt",
+    "Audit",
+    "Event",
+    "Generation",
+    "Instance",
+    "Log",
+    "OpenRequest",
+    "Step",
+    "Waiter",
+    "Worker",
+]

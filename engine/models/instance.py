@@ -58,6 +58,18 @@ class Instance(models.Model):
     signals = models.BigIntegerField(db_default=0, default=0)
     isolated = models.BooleanField(db_default=False, default=False)
 
+    # The step that started it, where one did, by value: an instance may outlive its parent. `is_tied`: the parent waits
+    # for it, and ends it with itself.
+    parent_key = models.BigIntegerField(null=True)
+    parent_generation = models.IntegerField(null=True)
+    parent_step = models.IntegerField(null=True)
+    is_tied = models.BooleanField(db_default=False, default=False)
+    depth = models.IntegerField(db_default=0, default=0)
+    # Its relatives do not know yet that it has ended.
+    owes = models.BooleanField(db_default=False, default=False)
+    # The final status that it gets when its rollbacks are over.
+    ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
+
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     paused_at = models.DateTimeField(null=True)
@@ -131,6 +143,12 @@ class Instance(models.Model):
                 condition=Q(isolated=True, owner__isnull=True),
                 name="engine_instance_isolated",
             ),
+            # A parent's children.
+            models.Index(
+                fields=["parent_key"], condition=Q(parent_key__isnull=False), name="engine_instance_children"
+            ),
+            # Those whose relatives are to be told of their end.
+            models.Index(fields=["key"], condition=Q(owes=True), name="engine_instance_owes"),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
         ]

@@ -28,7 +28,7 @@ from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRec
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
 from engine.replay.loop import HandlerLoop
-from engine.replay.operation import DoOperation, Operation, ProgressOperation, SleepOperation, WaitOperation
+from engine.replay.operation import DoOperation, Operation, WaitOperation
 from engine.replay.outcomes import Ending
 from engine.replay.step import WorkflowStep
 from engine.replay.timers import DEADLINE, Timers
@@ -181,30 +181,13 @@ class Cycle:
         record = operation.record
         self.number(record)
         self.open[record.seq] = operation
-        match operation:
-            case DoOperation():
-                attempts.begin(self, operation)
-            case SleepOperation():
-                self._start_sleep(operation)
-            case WaitOperation():
-                waits.begin(self, operation)
-            case ProgressOperation():
-                self.conclude(operation, output=operation.output)
+        operation.begin()
 
     def number(self, record: StepRecord) -> None:
         if not record.seq:
             self.history.last_seq += 1
             record.seq = self.history.last_seq
             record.started_us = self.host.now_us()
-
-    def _start_sleep(self, operation: SleepOperation) -> None:
-        record = operation.record
-        if not record.is_recorded:
-            until = operation.until_us
-            record.wake_us = until if until is not None else record.started_us + (operation.duration_us or 0)
-            record.wake_is_fixed = until is not None
-            record.status = StepStatus.WAITING
-        self.wait_until(operation, record.wake_us, is_new=not record.is_recorded)
 
     def _rest(self) -> None:
         """Nothing to give to the handler: wait for a body, or for what it was claimed for, or park."""
@@ -230,7 +213,7 @@ class Cycle:
         if when_us is None:
             return
         if when_us <= self.host.due_us():
-            self._fire(operation)
+            operation.fire()
         else:
             self.timers.add(when_us, record.seq)
 
@@ -240,16 +223,7 @@ class Cycle:
                 timeout = WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)
                 leaving.end(self, outcomes.of_error(timeout))
                 return
-            self._fire(self.open[seq])
-
-    def _fire(self, operation: Operation) -> None:
-        match operation:
-            case SleepOperation():
-                self.conclude(operation)
-            case WaitOperation():
-                waits.expire(self, operation)
-            case DoOperation():
-                attempts.start(self, operation)
+            self.open[seq].fire()
 
     def _arm(self) -> None:
         coming = self.timers.next()
@@ -356,17 +330,20 @@ class Cycle:
         self.host.flush(self)
 
     def conclude(self, operation: Operation, *, output: str | None = None, error: str | None = None) -> None:
-        """Record the outcome of an operation and deliver it in its turn."""
+        """Record the outcome of an operation and deliver it in its turn; an inner step's goes to its owner."""
         record = operation.record
         record.status = StepStatus.COMPLETE if error is None else StepStatus.ERRORED
         record.output, record.error = output, error
         record.wake_us = None
         record.finished_us = self.host.now_us()
-        self.history.last_delivery += 1
-        record.delivery = self.history.last_delivery
         self.open.pop(record.seq, None)
-        self.arrived.append(operation)
         self.record(record)
+        if operation.owner is None:
+            self.history.last_delivery += 1
+            record.delivery = self.history.last_delivery
+            self.arrived.append(operation)
+        else:
+            operation.owner.settled(operation)
         self.host.poke(self)
 
     def cancel_record(self, record: StepRecord) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import NonDeterminismError
+from engine.identity import TOP
 from engine.replay import attempts, outcomes
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
-from engine.replay.operation import Operation
 from engine.replay.outcomes import Ending
 from engine.replay.writes import Leave, Writes
-from engine.states import AttemptStatus, InstanceStatus, StepKind, WaitingFor
+from engine.states import AttemptStatus, InstanceStatus, WaitingFor
 
 if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
@@ -43,19 +43,9 @@ def answered(cycle: Cycle, status: str, signals: int, *, has_left: bool) -> None
 def park(cycle: Cycle) -> None:
     """Nothing runs: wait in the database, for the next deadline or for an event."""
     coming, step = cycle.timers.next(), cycle.timers.next_step()
-    waiting_for = WaitingFor.EVENT if step is None else _waits_for(step)
+    waiting_for = WaitingFor.EVENT if step is None else step.waiting_for
     wake_us = None if coming is None else coming[0]
     leave(cycle, Leave(InstanceStatus.WAITING, waiting_for, wake_us, signals=cycle.signals))
-
-
-def _waits_for(operation: Operation) -> WaitingFor:
-    match operation.record.kind:
-        case StepKind.SLEEP:
-            return WaitingFor.SLEEP
-        case StepKind.DO:
-            return WaitingFor.RETRY
-        case _:
-            return WaitingFor.EVENT
 
 
 def freeze(cycle: Cycle, to: InstanceStatus) -> None:
@@ -154,9 +144,13 @@ def write_end(cycle: Cycle, ending: Ending) -> None:
 
 
 def _unreached(cycle: Cycle) -> tuple[int, ...]:
-    """List what is recorded and was not called for any more: the code has changed since."""
+    """List what is recorded and was not called for any more: the code has changed since. Inner steps go with theirs."""
     steps = cycle.history.steps.items()
-    return tuple(record.seq for identity, record in steps if record.seq and identity not in cycle.entered)
+    return tuple(
+        record.seq
+        for identity, record in steps
+        if record.seq and record.parent == TOP and identity not in cycle.entered
+    )
 
 
 def abandon(cycle: Cycle) -> None:

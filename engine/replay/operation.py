@@ -4,31 +4,59 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from engine.replay import attempts, waits
 from engine.replay.history import StepRecord
 from engine.serialization import Codec, Stored
+from engine.states import StepStatus, WaitingFor
 
 if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
     from engine.retry import StepOptions
 
 
+class Owner(Protocol):
+    """What an inner step belongs to: its outcome goes there, and not to the handler."""
+
+    def settled(self, operation: Operation) -> None:
+        """Take in the outcome of an inner step, which stands in its record and is not written yet."""
+
+
 class Operation(asyncio.Future[Any]):
-    """One durable call of a handler, from its call to the delivery of its outcome.
+    """One durable call of a handler, from its call to the delivery of its outcome; a class for each kind.
 
     It is a future, so `gather` and `wait` take it as it is; for `create_task` and `TaskGroup.create_task` the handler's
     loop makes a coroutine of it. Cancelling it ends the step, unless another call of its identity still waits for
     it: its body is cancelled and it is recorded so.
     """
 
-    def __init__(self, cycle: Cycle, record: StepRecord, decode: Callable[[str], Any]) -> None:
-        super().__init__(loop=cycle.loop)
+    waiting_for: ClassVar[WaitingFor]  # when it is what a parked instance waits for
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        record: StepRecord,
+        decode: Callable[[str], Any],
+        *,
+        owner: Owner | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(loop=loop or cycle.loop)
         self.cycle = cycle
         self.record = record
         self.decode = decode
+        self.owner = owner
         self.live: Stored | None = None  # the value of an outcome that came in this cycle
         self.followers: list[Operation] = []  # later calls of the same identity
+
+    def begin(self) -> None:
+        """Start, or go on from what is recorded."""
+        raise NotImplementedError
+
+    def fire(self) -> None:
+        """The time has come that it waited for."""
+        raise NotImplementedError
 
     @property
     def is_wanted(self) -> bool:
@@ -59,6 +87,8 @@ class Operation(asyncio.Future[Any]):
 class DoOperation(Operation):
     """A call of `step.do`: what to run, and how."""
 
+    waiting_for = WaitingFor.RETRY
+
     def __init__(
         self,
         cycle: Cycle,
@@ -68,17 +98,28 @@ class DoOperation(Operation):
         kwargs: dict[str, Any],
         options: StepOptions,
         codec: Codec,
+        *,
+        owner: Owner | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(cycle, record, codec.decode)
+        super().__init__(cycle, record, codec.decode, owner=owner, loop=loop)
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
         self.options = options
         self.codec = codec
 
+    def begin(self) -> None:
+        attempts.begin(self.cycle, self)
+
+    def fire(self) -> None:
+        attempts.start(self.cycle, self)
+
 
 class SleepOperation(Operation):
     """A call of `step.sleep` (`duration_us`) or `step.sleep_until` (`until_us`)."""
+
+    waiting_for = WaitingFor.SLEEP
 
     def __init__(
         self, cycle: Cycle, record: StepRecord, duration_us: int | None, until_us: int | None
@@ -87,9 +128,23 @@ class SleepOperation(Operation):
         self.duration_us = duration_us
         self.until_us = until_us
 
+    def begin(self) -> None:
+        record = self.record
+        if not record.is_recorded:
+            until = self.until_us
+            record.wake_us = until if until is not None else record.started_us + (self.duration_us or 0)
+            record.wake_is_fixed = until is not None
+            record.status = StepStatus.WAITING
+        self.cycle.wait_until(self, record.wake_us, is_new=not record.is_recorded)
+
+    def fire(self) -> None:
+        self.cycle.conclude(self)
+
 
 class WaitOperation(Operation):
     """A call of `step.wait_for_event` or `step.listen`."""
+
+    waiting_for = WaitingFor.EVENT
 
     def __init__(
         self,
@@ -103,6 +158,12 @@ class WaitOperation(Operation):
         self.types = types
         self.timeout_us = timeout_us
 
+    def begin(self) -> None:
+        waits.begin(self.cycle, self)
+
+    def fire(self) -> None:
+        waits.expire(self.cycle, self)
+
 
 class ProgressOperation(Operation):
     """A call of `step.progress`: a milestone that is complete as soon as it is recorded."""
@@ -110,6 +171,9 @@ class ProgressOperation(Operation):
     def __init__(self, cycle: Cycle, record: StepRecord, output: str) -> None:
         super().__init__(cycle, record, _nothing)
         self.output = output
+
+    def begin(self) -> None:
+        self.cycle.conclude(self, output=self.output)
 
 
 def _nothing(text: str) -> None:

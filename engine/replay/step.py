@@ -156,7 +156,7 @@ class WorkflowStep:
         cycle.count_step()
         record = cycle.record_of(StepKind.DO, name, once=options.once)
         if record.options is not None and not record.is_final:
-            options = StepOptions.from_json(json.loads(record.options), delay=options.delay)
+            options = _in_force(record.options, options)
         codec = _codec(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
 
@@ -295,6 +295,17 @@ def _check_moment(when: object, now: datetime) -> int:
     if not us >= 0 or when.year >= 9999:
         raise StepConfigError("when", when, "It must lie between the years 1970 and 9998.", what=what)
     return us
+
+
+def _in_force(recorded: str, options: StepOptions) -> StepOptions:
+    """Return the options that were recorded when the step first started, with the functions of the present code."""
+    own = options.rollback_options
+    return StepOptions.from_json(
+        json.loads(recorded),
+        delay=options.delay,
+        rollback=options.rollback,
+        rollback_delay=None if own is None else own.delay,
+    )
 
 
 @functools.lru_cache(maxsize=4096)

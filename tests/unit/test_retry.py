@@ -76,8 +76,6 @@ def test_retries_without_a_backoff_are_exponential():
         ("sensitive", "yes", "It must be True or False"),
         ("limit", 3, 'There is no such option. Did you mean "max_attempts"?'),
         ("max_attemps", 3, 'There is no such option. Did you mean "max_attempts"?'),
-        ("rollback", print, "There is no such option."),
-        ("atomic", True, "There is no such option."),
     ],
 )
 def test_a_wrong_option_is_refused_with_its_rule(option, value, rule):
@@ -185,3 +183,40 @@ class Declined(NonRetryableError):
 def test_which_errors_are_tried_again(error, answer):
     """CF-26, CF-91, KC-07: an empty message changes nothing; a nested step that is used up ends its parent."""
     assert is_retryable(error) is answer
+
+
+def test_rollback_is_recorded_by_its_options_and_read_back_with_the_codes_functions() -> None:
+    def undo(ctx: object) -> None: ...
+
+    options = StepOptions.make(
+        rollback=undo, rollback_options={"max_attempts": 9, "delay": "3s"}, atomic=True
+    )
+    recorded = options.to_json()
+
+    assert recorded["rollback"] == {
+        "max_attempts": 9,
+        "delay": 3.0,
+        "backoff": "exponential",
+        "max_delay": 300.0,
+        "jitter": 0.0,
+        "timeout": 600.0,
+    }
+    assert StepOptions.from_json(recorded, rollback=undo) == options
+    assert StepOptions.from_json(recorded).rollback is None
+    assert not {"rollback", "atomic"} & StepOptions.make().to_json().keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rollback": "undo"}, "must be a function"),
+        ({"rollback_options": {"max_attempts": 2}}, "goes with rollback=fn"),
+        ({"rollback": print, "rollback_options": {"once": True}}, "not 'once'"),
+        ({"rollback": print, "rollback_options": {"max_attempts": 0}}, "integer from 1"),
+        ({"rollback": print, "rollback_options": 3}, "mapping of options"),
+        ({"atomic": 1}, "True or False"),
+    ],
+)
+def test_wrong_rollback_options_are_refused_by_name(options: dict[str, object], said: str) -> None:
+    with pytest.raises(StepConfigError, match=said):
+        StepOptions.make('Step "charge"', **options)
