@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.defined_step import DefinedStep as DefinedStep
+    from engine.defined_step import define_step as define_step
     from engine.errors import DeclarationError as DeclarationError
     from engine.errors import DedupConflictError as DedupConflictError
     from engine.errors import EventTimeoutError as EventTimeoutError
@@ -59,6 +61,7 @@ _ERRORS = (
 )
 _HOMES = {
     **dict.fromkeys(_ERRORS, "engine.errors"),
+    **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
     **dict.fromkeys(("Event", "ReceivedEvent"), "engine.messages"),
     **dict.fromkeys(("workflow", "workflows"), "engine.registry"),
     "StepContext": "engine.replay.context",

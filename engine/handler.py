@@ -42,8 +42,8 @@ class Handler:
             function=function,
             description=inspect.getdoc(function) or "",
             takes_params=params is not None,
-            params=None if params is None else _annotation(function, params.name),
-            output=_annotation(function, "return"),
+            params=None if params is None else annotation_of(function, params.name),
+            output=annotation_of(function, "return"),
             fingerprint=fingerprint(_source(function)),
             file=code.co_filename,
             line=code.co_firstlineno,
@@ -78,8 +78,11 @@ def _is_step(argument: inspect.Parameter) -> bool:
     return argument.name == "step" or str(argument.annotation).rpartition(".")[2].startswith("WorkflowStep")
 
 
-def _annotation(function: FunctionType, name: str) -> Any:
-    """Resolve one annotation alone: that of `step` may be importable for type checkers only."""
+def annotation_of(function: FunctionType, name: str, *, what: str = "") -> Any:
+    """Resolve one annotation alone: that of `step` may be importable for type checkers only.
+
+    Raises DeclarationError, which begins with `what`.
+    """
     if name not in function.__annotations__:
         return Any
     one = SimpleNamespace(__annotations__={name: function.__annotations__[name]})
@@ -89,7 +92,7 @@ def _annotation(function: FunctionType, name: str) -> Any:
     except Exception as problem:  # evaluating an annotation runs the user's code
         field = "return type" if name == "return" else f"argument `{name}`"
         rule = f"Its type cannot be resolved: {problem}. Define or import it above, also at run time."
-        raise DeclarationError(_what(function), field, rule) from problem
+        raise DeclarationError(what or _what(function), field, rule) from problem
 
 
 def _source(function: FunctionType) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from engine import identity
+from engine.defined_step import DefinedStep
 from engine.durations import MAX_DURATION, parse_duration
 from engine.error_record import cut
 from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
@@ -119,6 +120,28 @@ class WorkflowStep:
             return self._decorator(name, options)
         return self._do(name, fn, args, {}, self._options(name, options))
 
+    @overload
+    def run(
+        self, defined: DefinedStep[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def run(
+        self, defined: DefinedStep[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
+    def run(self, defined: DefinedStep[Any, Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run a step made by `@define_step`, once; return its recorded result.
+
+        Arguments that do not fit raise InvalidParamsError here, and nothing is recorded; a return value that does
+        not fit fails the step without a retry. Raises what `do` raises, too.
+        """
+        if not isinstance(defined, DefinedStep):
+            rule = "It must be made by @define_step. For a plain function: await step.do(name, fn, *args)."
+            raise StepConfigError("defined", defined, rule, what="argument of step.run")
+        args, kwargs = defined.arguments.validate(args, kwargs, what=f'arguments of step "{defined.name}"')
+        return self._do(
+            defined.name, defined.fn, args, kwargs, defined.options_over(self._defaults), defined.codec
+        )
+
     def _decorator(self, name: str, options: dict[str, Any]) -> Any:
         check_step_name(name)
         made = self._options(name, options)
@@ -144,6 +167,7 @@ class WorkflowStep:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         options: StepOptions,
+        codec: Codec | None = None,
     ) -> Awaited:
         if not callable(fn):
             raise StepConfigError(
@@ -157,7 +181,7 @@ class WorkflowStep:
         record = cycle.record_of(StepKind.DO, name, once=options.once)
         if record.options is not None and not record.is_final:
             options = _in_force(record.options, options)
-        codec = _codec(fn)
+        codec = codec or _codec(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
 
     # Waiting

@@ -4,10 +4,11 @@
 any annotated type. What is accepted is read back equal, in type too, by every process and on every replay.
 """
 
-from engine.serialization.annotations import return_annotation
+from engine.serialization.annotations import awaited, return_annotation
 from engine.serialization.codec import Codec, Stored, param_errors
 from engine.serialization.reading import InvalidJSON, Unreadable, decode, decode_strict, read_json
-from engine.serialization.rules import JSON, MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS
+from engine.serialization.rules import JSON, MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS, show_path
+from engine.serialization.schema import adapter_for
 from engine.serialization.writing import encode
 
 __all__ = [
@@ -20,10 +21,13 @@ __all__ = [
     "InvalidJSON",
     "Stored",
     "Unreadable",
+    "adapter_for",
+    "awaited",
     "decode",
     "decode_strict",
     "encode",
     "param_errors",
     "read_json",
     "return_annotation",
+    "show_path",
 ]

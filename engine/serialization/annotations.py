@@ -23,7 +23,7 @@ def return_annotation(fn: Callable[..., object]) -> Any:
     if written is None:
         return type(None)
     try:
-        return _awaited(_resolve(written, function))
+        return awaited(_resolve(written, function))
     except Exception:  # noqa: BLE001 - any expression may stand in an annotation
         return Any
 
@@ -63,7 +63,8 @@ def _closure(function: Any) -> dict[str, Any]:
     return found
 
 
-def _awaited(annotation: Any) -> Any:
+def awaited(annotation: Any) -> Any:
+    """Return what is left of `Awaitable[X]` once it has been awaited."""
     if typing.get_origin(annotation) in _AWAITABLES:
         return typing.get_args(annotation)[-1]
     return annotation

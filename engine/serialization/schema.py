@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, cast
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic_core import CoreConfig, CoreSchema, PydanticCustomError, SchemaSerializer, SchemaValidator
 
 from engine.errors import InvalidValueError, LimitError
@@ -28,8 +28,8 @@ class Pair(NamedTuple):
     serializer: SchemaSerializer
 
 
-def adapter_for(annotation: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(modernize(annotation) if IS_NEEDED else annotation)
+def adapter_for(annotation: Any, config: ConfigDict | None = None) -> TypeAdapter[Any]:
+    return TypeAdapter(modernize(annotation) if IS_NEEDED else annotation, config=config)
 
 
 def pair_for(adapter: TypeAdapter[Any]) -> Pair:
