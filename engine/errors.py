@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbortWorkflow",
+    "CodeChangedError",
     "CompleteWorkflow",
     "ControlFlow",
     "DeclarationError",
@@ -158,6 +159,23 @@ class NonDeterminismError(RepriseError):
         super().__init__(
             f"{reason} Recorded: {recorded}. Now: {current}. Deploy code that fits the record and resume, "
             "or restart the instance."
+        )
+
+
+class CodeChangedError(RepriseError):
+    """The handler is not the one that the instance started under; its workflow says `on_code_change="pause"`.
+
+    `recorded` and `current` are the fingerprints of the two.
+    """
+
+    def __init__(self, workflow: str, *, recorded: str, current: str) -> None:
+        self.workflow = workflow
+        self.recorded = recorded
+        self.current = current
+        super().__init__(
+            f'The code of workflow "{workflow}" has changed since this instance started. '
+            f"Recorded: {recorded}. Now: {current}. "
+            "Accept the new code, or deploy the old one again: then it goes on by itself."
         )
 
 

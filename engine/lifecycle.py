@@ -1,4 +1,4 @@
-"""Pause, resume and terminate instances.
+"""Pause, resume and terminate instances, and accept that their code has changed.
 
 Each is one transaction, within the caller's if there is one: lock the instance's row, decide by what it says,
 write, leave a row in the audit trail, notify. Lock order: instance, steps, attempts. A row that a worker
@@ -15,8 +15,9 @@ from django.db.models.functions import Now
 
 from engine import audit, notify
 from engine.clock import ClockTimestamp
-from engine.errors import InstanceFinishedError, InstanceNotFoundError
+from engine.errors import CodeChangedError, InstanceFinishedError, InstanceNotFoundError
 from engine.models import Attempt, Instance, Step
+from engine.registry import workflows
 from engine.states import Action, AttemptStatus, InstanceStatus, StepStatus, allows
 
 OPEN_STEPS = [StepStatus.RUNNING, StepStatus.WAITING]
@@ -45,6 +46,28 @@ def terminate(instance: Instance, *, by: object = None, reason: str = "") -> Ins
     Raises InstanceFinishedError if it has ended already.
     """
     return _act(instance, Action.TERMINATE, _terminate, audit.Cause.of(by, reason))
+
+
+def accept_code(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
+    """Let the instance go on under the code of its workflow as it is now; resume it if the change had paused it.
+
+    Does nothing where it goes on under that code anyway. Raises InstanceFinishedError if it has ended, and
+    UnknownWorkflowError where no such workflow is declared. Returns the instance as it is then.
+    """
+    cause = audit.Cause.of(by, reason)
+    current = workflows[instance.workflow].fingerprint
+    with transaction.atomic():
+        row = lock(instance)
+        if not allows(Action.ACCEPT_CODE, row.status):
+            raise InstanceFinishedError(row.workflow, row.id, row.status, "accepting other code")
+        is_paused = row.status == InstanceStatus.PAUSED and _is_paused_by_code(row)
+        if is_paused or row.code != current:
+            Instance.objects.filter(key=row.key).update(code=current)
+            after = _resume(row) if is_paused else row.status
+            codes = {"recorded": row.code, "current": current}
+            audit.write(Action.ACCEPT_CODE, [row], cause, before=row.status, after=after, data=codes)
+            notify.tell(changed=[row.key])
+        return instance.refresh()
 
 
 def lock(instance: Instance) -> Instance:
@@ -83,6 +106,11 @@ def _resume(row: Instance) -> InstanceStatus:
     _shift_wake_ups(row)
     notify.wake()
     return after
+
+
+def _is_paused_by_code(row: Instance) -> bool:
+    error = Instance.objects.values_list("error", flat=True).get(key=row.key)
+    return isinstance(error, dict) and error.get("type") == CodeChangedError.__name__
 
 
 def _shift_wake_ups(row: Instance) -> None:

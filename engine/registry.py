@@ -16,7 +16,7 @@ from engine.messages import Event, ReceivedEvent, declared_events
 from engine.params import codec_of
 from engine.retry import StepOptions
 from engine.serialization import Codec
-from engine.workflow_options import StepIdentityRule, WorkflowOptions
+from engine.workflow_options import OnCodeChange, StepIdentityRule, WorkflowOptions
 
 if TYPE_CHECKING:
     from engine.launch import StartedMany, StartItem
@@ -61,6 +61,7 @@ class Workflow(Generic[P, R]):
     handler_timeout: timedelta
     max_steps: int
     step_identity: StepIdentityRule
+    on_code_change: OnCodeChange
     step_defaults: StepOptions
     fingerprint: str
     source: tuple[str, int]
@@ -159,6 +160,11 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
     def __len__(self) -> int:
         return len(self._workflows)
 
+    def codes_that_pause(self) -> dict[str, str]:
+        """Return the fingerprints of those workflows whose instances pause under other code, by name."""
+        known = self._workflows.values()
+        return {one.name: one.fingerprint for one in known if one.on_code_change == "pause"}
+
     def add(self, workflow: Workflow[Any, Any]) -> None:
         """Make a workflow known. Raises DeclarationError if another one has its name."""
         known = self._workflows.setdefault(workflow.name, workflow)
@@ -194,6 +200,7 @@ def workflow(
     handler_timeout: timedelta | float | str = "5m",
     max_steps: int = 10_000,
     step_identity: StepIdentityRule = "occurrence",
+    on_code_change: OnCodeChange = "continue",
     defaults: Mapping[str, object] | None = None,
 ) -> Declare: ...
 def workflow(handler: Any = None, /, **options: Any) -> Any:
@@ -225,6 +232,7 @@ def _declare(function: object, name: str | None, options: Mapping[str, object]) 
         handler_timeout=chosen.handler_timeout,
         max_steps=chosen.max_steps,
         step_identity=chosen.step_identity,
+        on_code_change=chosen.on_code_change,
         step_defaults=chosen.defaults,
         fingerprint=handler.fingerprint,
         source=(handler.file, handler.line),

@@ -69,6 +69,7 @@ class Action(StrEnum):
     RESUME = "resume"
     TERMINATE = "terminate"
     SEND_EVENT = "send_event"
+    ACCEPT_CODE = "accept_code"
 
 
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
@@ -91,13 +92,14 @@ TRANSITIONS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = MappingProxyTy
     }
 )
 
-# Where an action has an effect. Elsewhere pause and resume do nothing; terminate and send_event raise.
+# Where an action has an effect. Elsewhere pause and resume do nothing; the others raise.
 ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
     {
         Action.PAUSE: frozenset({_Q, _R, _W}),
         Action.RESUME: frozenset({_P, _WP}),
         Action.TERMINATE: frozenset(InstanceStatus) - FINAL,
         Action.SEND_EVENT: frozenset(InstanceStatus) - FINAL,
+        Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
     }
 )
 

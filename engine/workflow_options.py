@@ -15,6 +15,7 @@ from engine.retry import StepOptions
 MAX_STEPS = 100_000
 
 StepIdentityRule = Literal["occurrence", "name"]
+OnCodeChange = Literal["continue", "pause"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class WorkflowOptions:
     handler_timeout: timedelta = timedelta(minutes=5)
     max_steps: int = 10_000
     step_identity: StepIdentityRule = "occurrence"
+    on_code_change: OnCodeChange = "continue"
     defaults: StepOptions = field(default_factory=StepOptions)
 
     @classmethod
@@ -69,6 +71,12 @@ def _step_identity(value: object) -> StepIdentityRule:
     return value
 
 
+def _on_code_change(value: object) -> OnCodeChange:
+    if value not in ("continue", "pause"):
+        raise ValueError('It must be "continue" or "pause".')
+    return value
+
+
 def _defaults(value: object) -> StepOptions:
     if value is None:
         return StepOptions()
@@ -85,5 +93,6 @@ _READERS = {
     "handler_timeout": _positive,
     "max_steps": _max_steps,
     "step_identity": _step_identity,
+    "on_code_change": _on_code_change,
     "defaults": _defaults,
 }

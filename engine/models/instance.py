@@ -183,6 +183,11 @@ class Instance(models.Model):
 
         return lifecycle.terminate(self, by=by, reason=reason)
 
+    def accept_code(self, *, by: Any = None, reason: str = "") -> Instance:
+        from engine import lifecycle
+
+        return lifecycle.accept_code(self, by=by, reason=reason)
+
     def send_event(
         self,
         type: Any,
@@ -209,6 +214,9 @@ class Instance(models.Model):
 
     async def aterminate(self, *, by: Any = None, reason: str = "") -> Instance:
         return await sync_to_async(self.terminate)(by=by, reason=reason)
+
+    async def aaccept_code(self, *, by: Any = None, reason: str = "") -> Instance:
+        return await sync_to_async(self.accept_code)(by=by, reason=reason)
 
     async def asend_event(
         self,

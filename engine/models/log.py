@@ -12,7 +12,8 @@ class Log(models.Model):
     """A structured line of an instance's log.
 
     Lines of the handler carry `position`, their place among the handler's lines: a replay says them again and the
-    engine keeps each once. Lines of a body carry their step and attempt.
+    engine keeps each once. Lines of a body carry their step and attempt. What the engine itself has to say once carries
+    a negative position.
     """
 
     key = models.BigAutoField(primary_key=True)

@@ -23,7 +23,7 @@ from engine.errors import (
     WorkflowTimeoutError,
 )
 from engine.identity import Counter, StepIdentity
-from engine.replay import attempts, leaving, outcomes, waits
+from engine.replay import attempts, changed_code, leaving, outcomes, waits
 from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
@@ -86,6 +86,11 @@ class Cycle:
 
     def begin(self) -> None:
         """Start the handler from the top."""
+        refusal = changed_code.refusal(self)
+        if refusal is not None:
+            leaving.stick(self, refusal)
+            return
+        changed_code.note(self)
         step = WorkflowStep(self)
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()

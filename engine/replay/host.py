@@ -29,6 +29,7 @@ class Claimed:
     isolated: bool
     due_us: int = 0  # when it was due, which may be a moment ahead
     log_lines: int = 0  # of the handler's log
+    code: str = ""  # the fingerprint of the handler that it started under, or that was accepted since
 
 
 class Phase(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import NonDeterminismError
+from engine.errors import CodeChangedError, NonDeterminismError
 from engine.identity import TOP
 from engine.replay import attempts, outcomes
 from engine.replay.history import AttemptRecord
@@ -111,7 +111,7 @@ def give_back(cycle: Cycle) -> None:
     cycle.host.poke(cycle)
 
 
-def stick(cycle: Cycle, error: NonDeterminismError) -> None:
+def stick(cycle: Cycle, error: NonDeterminismError | CodeChangedError) -> None:
     """Pause with a reason: nothing runs and nothing is overwritten until code or operator changes."""
     _stop(cycle)
     _cancel_bodies(cycle)

@@ -50,6 +50,7 @@ class Claims(Stage):
         self._slots = slots
         self._isolates = isolates
         self._workflows = sorted(workflows)
+        self._codes = workflows.codes_that_pause()
         self._isolating: Cycle | None = None
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
         self._woken = asyncio.Event()
@@ -88,7 +89,7 @@ class Claims(Stage):
             self._is_front = await self._reader.take_front(self._workflows)
 
     async def _sweep(self) -> None:
-        """The net under every notification: reap, look for signals, look for isolated instances."""
+        """The net under every notification: reap, look for signals, look for isolated instances and for old code."""
         self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
         self._somebody_died = False
         self._signalled = self._signalled or bool(self._cycles)
@@ -98,6 +99,8 @@ class Claims(Stage):
             self._changes.add(reaped)
             await self._reader.notify_alone()
             self._woken.set()
+        if self._codes and self._isolates is not Isolates.ONLY:
+            self._changes.add(await self._reader.go_back(self._codes))
 
     async def _claim(self) -> int:
         free = self._free_slots()

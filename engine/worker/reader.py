@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import psycopg
 
@@ -22,6 +22,7 @@ from engine.worker.seat import taken_here
 PAGE_EVENTS = 100
 PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
 ALL = Question(0, None)
+GO_BACK_AT_ONCE = 1000  # instances
 AHEAD_SECONDS = 0.2  # that an instance is claimed before it is due, and replayed meanwhile
 
 Query = dict[str, object] | tuple[object, ...] | None
@@ -74,6 +75,16 @@ class Reader:
             return [
                 key for (key,) in await self._fetch(sql.REAP, {"lease": self._lease, "alive": taken_here()})
             ]
+
+    async def go_back(self, codes: Mapping[str, str]) -> list[int]:
+        """Resume what was paused because the code had changed, where it is back; return the keys."""
+        values: dict[str, object] = {
+            "workflows": [*codes],
+            "codes": [*codes.values()],
+            "limit": GO_BACK_AT_ONCE,
+        }
+        async with self._lock:
+            return [key for (key,) in await self._fetch(sql.GO_BACK, values)]
 
     async def claim(
         self, workflows: list[str], limit: int, *, isolated: bool

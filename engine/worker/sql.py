@@ -116,13 +116,51 @@ def _claim(which: str) -> str:
         {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
         {_us("due.wake_at")}, coalesce((
             SELECT max(l.position) FROM engine_log l
-            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position IS NOT NULL AND i.fence > 1
-        ), 0)
+            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
+        ), 0), i.code
 """
 
 
 CLAIM = _claim("NOT i.isolated")
 CLAIM_ISOLATED = _claim("i.isolated")
+
+
+# Those that were paused because the code had changed, and whose code is that of this worker again. Few workflows ask
+# for that pause, and paused instances are found by the index of the Studio's lists.
+def _code_is_back(columns: str, limit: str) -> str:
+    return f"""
+    SELECT {columns} FROM unnest(%(workflows)s::text[], %(codes)s::text[]) AS w(name, code)
+    JOIN engine_instance i ON i.workflow = w.name AND i.status = 'paused' AND i.code = w.code
+        AND i.error ->> 'type' = 'CodeChangedError'
+    LIMIT {limit}
+"""
+
+
+CODE_IS_BACK = f"SELECT EXISTS ({_code_is_back('', '1')})"
+
+# Resume them, as an operator does. Nobody is told: this worker claims them next, while others, which may have the new
+# code, would pause them again.
+GO_BACK = f"""
+    WITH back AS (
+        {_code_is_back("i.key, i.generation, i.workflow, i.id, i.paused_at", "%(limit)s")}
+        FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), shifted AS (
+        UPDATE engine_step s SET wake_at = s.wake_at + (now() - back.paused_at)
+        FROM back
+        WHERE s.instance_id = back.key AND s.generation = back.generation AND s.status IN ('running', 'waiting')
+          AND s.wake_at IS NOT NULL AND NOT s.wake_is_fixed
+    ), told AS (
+        INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
+            outcome, reason)
+        SELECT 'resume', '', '', workflow, id, key, 'paused', 'queued', 'done',
+            'The code that it started under is back.'
+        FROM back
+    )
+    UPDATE engine_instance i SET
+        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, error = NULL, signals = signals + 1
+    FROM back WHERE i.key = back.key
+    RETURNING i.key
+"""
 
 # When the next parked instance is due, for the wait between claims.
 NEXT_DUE = f"""

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -50,6 +50,7 @@ class Supply:
     retry: float
     slots: int
     workflows: Callable[[], Iterable[str]]
+    codes: Callable[[], Mapping[str, str]]  # of the workflows that pause when theirs changes
     make_shift: Callable[[int], str]
     is_sound: Callable[[str], bool]
     ward: Ward
@@ -60,6 +61,7 @@ class Supply:
         self.name = f"{socket.gethostname()}:{os.getppid()}"
         self._tasks_at = 0.0
         self._beat_at = 0.0
+        self._goes_back = False  # a shift would find old instances whose code is back
         self._pause = 0.0
         self._isolated_at = NEVER
         self._death_at = -NEVER
@@ -103,6 +105,8 @@ class Supply:
         packages: list[Package] = []
         if now >= self._beat_at:
             self._beat(now)
+            if self.watch.code_is_back(self.codes()):
+                self._goes_back, self.roster.look_at = True, now
         if self.ward.collect():
             self.watch.tell_death()
         if now >= min(self.roster.look_at, self._isolated_at):
@@ -125,7 +129,8 @@ class Supply:
             self._isolated_at = now + WARD_SECONDS
         elif now < self._death_at + WARD_SECONDS:
             self._isolated_at = now + WARD_SECONDS / 10  # what the dead one held is being taken back
-        return [(None, self.make_shift(place)) for place in self.roster.fill(look.due, look.next_in, now)]
+        due, self._goes_back = look.due + self._goes_back, False
+        return [(None, self.make_shift(place)) for place in self.roster.fill(due, look.next_in, now)]
 
     def _claim_tasks(self, now: float, *, room: int) -> list[Package]:
         """Take no more than fits: what is claimed and not begun is lost for `retry` seconds if killed."""

@@ -15,7 +15,7 @@ from engine.notify import WAKE
 from engine.worker import cluster_sql as sql
 from engine.worker.connect import parameters
 from engine.worker.latch import Latch
-from engine.worker.sql import ALONE
+from engine.worker.sql import ALONE, CODE_IS_BACK
 
 logger = logging.getLogger("engine.cluster")
 
@@ -140,6 +140,11 @@ class Watch:
             logger.info("The broker has its database back.")
             self._pause = 0.0
         return Look(*rows[0])
+
+    def code_is_back(self, codes: Mapping[str, str]) -> bool:
+        """Tell whether a shift would find something paused for a change of code that is undone."""
+        rows = self._ask(CODE_IS_BACK, {"workflows": [*codes], "codes": [*codes.values()]}) if codes else []
+        return any(is_back for (is_back,) in rows)
 
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:
         return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})

@@ -151,6 +151,18 @@ def test_a_due_instance_gets_one_shift(pusher: Pusher) -> None:
     assert pusher.get(within=0.3) == []
 
 
+@pytest.mark.parametrize(("code", "shifts"), [("old", 1), ("other", 0)])
+def test_an_instance_whose_old_code_is_back_is_work(pusher: Pusher, code: str, shifts: int) -> None:
+    """Nothing is due then, and only a shift resumes it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, code, paused_at, error) VALUES "
+            """('here', 'one', 'paused', 'null', 'old', clock_timestamp(), '{"type": "CodeChangedError"}')"""
+        )
+    pusher.supply.codes = lambda: {"here": code}
+    assert len(pusher.shifts(within=2 if shifts else 0.3)) == shifts
+
+
 def test_a_shift_is_no_row_of_anybody_and_has_no_time_limit(pusher: Pusher) -> None:
     due("one")
     ((key, task),) = pusher.get()

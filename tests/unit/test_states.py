@@ -50,6 +50,7 @@ def test_transition(before, after, answer):
         ("resume", {"paused", "waiting_for_pause"}),
         ("terminate", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("send_event", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
+        ("accept_code", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
     ],
 )
 def test_an_action_has_an_effect_in_these_statuses(action, statuses):
