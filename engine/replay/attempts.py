@@ -33,9 +33,9 @@ def begin(cycle: Cycle, operation: DoOperation) -> None:
         record.sensitive = operation.options.sensitive
     close_lost(cycle, record)
     if record.convicted >= MAX_CONVICTIONS:
-        error = WorkerLostError(record.name, record.convicted)
+        error = WorkerLostError(operation.label, record.convicted)
         cycle.conclude(
-            operation, error=outcomes.error_json(error, step=record.name, attempts=record.attempts)
+            operation, error=outcomes.error_json(error, step=operation.label, attempts=record.attempts)
         )
     elif record.status == StepStatus.WAITING:
         cycle.wait_until(operation, record.wake_us, is_new=False)
@@ -126,7 +126,7 @@ def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: B
         AttemptStatus.TIMED_OUT if isinstance(error, StepTimeoutError) else AttemptStatus.ERRORED,
     )
     kept = ErrorRecord.of(error)
-    attempt.error = outcomes.kept_json(kept, step=record.name, attempts=record.attempts)
+    attempt.error = outcomes.kept_json(kept, step=operation.label, attempts=record.attempts)
     record.spent += 1
     cycle.record(record, attempt)
     if not is_retryable(error) or record.spent >= operation.options.max_attempts:
@@ -156,7 +156,7 @@ def back_off(
         return
     cycle.delaying.discard(record.seq)
     if error is not None:
-        text = outcomes.error_json(error, step=record.name, attempts=record.attempts)
+        text = outcomes.error_json(error, step=operation.label, attempts=record.attempts)
         cycle.conclude(operation, error=text)
     else:
         _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, base=base, rng=_rng))

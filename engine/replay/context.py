@@ -49,7 +49,7 @@ class StepContext:
     workflow: str
     generation: int
     log: StepLog
-    identity: StepIdentity
+    path: tuple[StepIdentity, ...]
     _event: threading.Event | None = field(default=None, repr=False)
     _is_cancelled: bool = field(default=False, repr=False)
 
@@ -70,4 +70,4 @@ class StepContext:
 
     @property
     def idempotency_key(self) -> str:
-        return idempotency_key(self.workflow, self.instance_id, self.generation, (self.identity,))
+        return idempotency_key(self.workflow, self.instance_id, self.generation, self.path)

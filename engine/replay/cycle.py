@@ -176,13 +176,14 @@ class Cycle:
     def _start_fresh(self) -> bool:
         if not self.fresh:
             return False
-        while self.fresh:
+        while self.fresh and self.phase is Phase.DRIVING:
             operation = self.fresh.popleft()
             if operation.is_wanted:
-                self._start(operation)
+                self.start(operation)
         return True
 
-    def _start(self, operation: Operation) -> None:
+    def start(self, operation: Operation) -> None:
+        """Begin an operation, or go on with it."""
         record = operation.record
         self.number(record)
         self.open[record.seq] = operation
@@ -263,8 +264,8 @@ class Cycle:
                 heapq.heappush(self.recorded, (record.delivery, next(self.calls), operation))
         return operation  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
 
-    def count_step(self) -> None:
-        self.steps_done += 1
+    def count_steps(self, number: int = 1) -> None:
+        self.steps_done += number
         if self.steps_done > self.workflow.max_steps:
             raise LimitError(
                 "number of steps of an instance",
@@ -312,6 +313,12 @@ class Cycle:
         record = operation.record
         if record.is_final or not record.seq or self.entered[record.identity].is_wanted:
             return
+        for inner in operation.inner():
+            if inner.seq and not inner.is_final:
+                self._cut_off(inner)
+        self._cut_off(record)
+
+    def _cut_off(self, record: StepRecord) -> None:
         # Recorded by an earlier worker, it may not have been begun by this one.
         attempts.close_lost(self, record)
         self.open.pop(record.seq, None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from engine.identity import StepIdentity
 from engine.replay import attempts, waits
 from engine.replay.history import StepRecord
 from engine.serialization import Codec, Stored
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
     from engine.retry import StepOptions
 
 
+Path = tuple[StepIdentity, ...]
+
+
 class Owner(Protocol):
     """What an inner step belongs to: its outcome goes there, and not to the handler."""
+
+    @property
+    def path(self) -> Path:
+        """The identities from the top to the owner."""
 
     def settled(self, operation: Operation) -> None:
         """Take in the outcome of an inner step, which stands in its record and is not written yet."""
@@ -57,6 +65,21 @@ class Operation(asyncio.Future[Any]):
     def fire(self) -> None:
         """The time has come that it waited for."""
         raise NotImplementedError
+
+    def inner(self) -> Iterable[StepRecord]:
+        """Give the steps that belong to it: where it is cancelled, they are."""
+        return ()
+
+    @property
+    def path(self) -> Path:
+        """The identities from the top to this step."""
+        above = () if self.owner is None else self.owner.path
+        return (*above, self.record.identity)
+
+    @property
+    def label(self) -> str:
+        """Its name in the messages of errors."""
+        return self.record.name
 
     @property
     def is_wanted(self) -> bool:

@@ -17,7 +17,7 @@ from engine.error_record import cut
 from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
 from engine.identity import check_event_type, check_step_name
 from engine.registry import Event, ReceivedEvent
-from engine.replay import outcomes
+from engine.replay import calls, outcomes
 from engine.replay.context import StepLog
 from engine.replay.operation import (
     INERT,
@@ -27,7 +27,7 @@ from engine.replay.operation import (
     WaitOperation,
 )
 from engine.retry import StepOptions
-from engine.serialization import Codec, encode, return_annotation
+from engine.serialization import Codec, encode
 from engine.states import StepKind
 
 if TYPE_CHECKING:
@@ -177,11 +177,10 @@ class WorkflowStep:
         if cycle is None:
             return INERT
         check_step_name(name)
-        cycle.count_step()
+        cycle.count_steps()
         record = cycle.record_of(StepKind.DO, name, once=options.once)
-        if record.options is not None and not record.is_final:
-            options = _in_force(record.options, options)
-        codec = codec or _codec(fn)
+        options = calls.options_in_force(record, options)
+        codec = codec or calls.codec_of(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
 
     # Waiting
@@ -319,26 +318,3 @@ def _check_moment(when: object, now: datetime) -> int:
     if not us >= 0 or when.year >= 9999:
         raise StepConfigError("when", when, "It must lie between the years 1970 and 9998.", what=what)
     return us
-
-
-def _in_force(recorded: str, options: StepOptions) -> StepOptions:
-    """Return the options that were recorded when the step first started, with the functions of the present code."""
-    own = options.rollback_options
-    return StepOptions.from_json(
-        json.loads(recorded),
-        delay=options.delay,
-        rollback=options.rollback,
-        rollback_delay=None if own is None else own.delay,
-    )
-
-
-@functools.lru_cache(maxsize=4096)
-def _codec_of_function(fn: Any) -> Codec:
-    return Codec.of(return_annotation(fn))
-
-
-def _codec(fn: Callable[..., Any]) -> Codec:
-    try:
-        return _codec_of_function(getattr(fn, "__func__", fn))
-    except TypeError:  # an unhashable callable
-        return Codec.of(return_annotation(fn))

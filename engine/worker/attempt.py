@@ -220,9 +220,7 @@ class Bodies:
                 function, context, error, is_async=_is_async(function), threads=self.threads
             )
         except Exception as raised:  # noqa: BLE001 - user code, or what it returned
-            message = (
-                f'The delay function of step "{operation.record.name}" failed, so it is not tried again: '
-            )
+            message = f'The delay function of step "{operation.label}" failed, so it is not tried again: '
             problem = DelayFunctionError(message + (str(raised) or type(raised).__name__), cause=raised)
             attempts.back_off(cycle, operation, attempt, error=problem)
         else:
@@ -250,12 +248,12 @@ class Bodies:
             workflow=claimed.workflow,
             generation=claimed.generation,
             log=StepLog(say),
-            identity=record.identity,
+            path=operation.path,
         )
 
 
 def _store(operation: DoOperation, value: Any) -> Stored:
-    return operation.codec.store(value, what=f'output of step "{operation.record.name}"')
+    return operation.codec.store(value, what=f'output of step "{operation.label}"')
 
 
 def _key(cycle: Cycle, attempt: AttemptRecord) -> tuple[int, int, int]:

@@ -1,0 +1,38 @@
+"""What goes with a body that is called: the options in force for it, and how its results are read."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from engine.replay.history import StepRecord
+from engine.retry import StepOptions
+from engine.serialization import Codec, return_annotation
+
+
+def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
+    """Return the options recorded when the step first started, with the functions of the present code."""
+    if record.options is None or record.is_final:
+        return options
+    own = options.rollback_options
+    return StepOptions.from_json(
+        json.loads(record.options),
+        delay=options.delay,
+        rollback=options.rollback,
+        rollback_delay=None if own is None else own.delay,
+    )
+
+
+def codec_of(fn: Callable[..., Any]) -> Codec:
+    """Return the codec of what the function is annotated to return."""
+    try:
+        return _codec_of_function(getattr(fn, "__func__", fn))
+    except TypeError:  # an unhashable callable
+        return Codec.of(return_annotation(fn))
+
+
+@functools.lru_cache(maxsize=4096)
+def _codec_of_function(fn: Any) -> Codec:
+    return Codec.of(return_annotation(fn))
