@@ -95,7 +95,7 @@ class Cycle:
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()
         except Exception as error:  # noqa: BLE001 - the types are the user's: whatever validators raise
-            leaving.stick(self, outcomes.params_refused(error))
+            leaving.stick(self, outcomes.params_refused(self.claimed.params, error))
             return
         self.main = self.loop.create_task(self.workflow.handler(step, *args))
         if self.claimed.deadline_us is not None:

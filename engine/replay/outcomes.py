@@ -16,6 +16,7 @@ from engine.errors import (
     ErrorRecord,
     EventTimeoutError,
     FailWorkflow,
+    InvalidValueError,
     NonDeterminismError,
     RepriseError,
     StepError,
@@ -100,20 +101,26 @@ def recorded_error(record: StepRecord) -> Exception:
     )
 
 
-def params_refused(error: Exception) -> NonDeterminismError:
+def params_refused(params: str, error: Exception) -> NonDeterminismError:
     return NonDeterminismError(
         "The recorded params do not fit the type that the handler now declares.",
-        recorded="the params of this instance",
-        current=cut(str(error), 1000),
+        recorded=cut(params, 200),
+        current=_mismatch(error),
     )
 
 
 def output_refused(record: StepRecord, error: Exception) -> NonDeterminismError:
     return NonDeterminismError(
-        f'The recorded output of step "{record.name}" does not fit the type that its function now declares.',
-        recorded=cut(record.output or "null", 200),
-        current=cut(str(error), 1000),
+        f'The recorded output of step "{record.name}" does not fit the type that the code now declares for it.',
+        recorded="(a sensitive value)" if record.sensitive else cut(record.output or "null", 200),
+        current=_mismatch(error),
     )
+
+
+def _mismatch(error: Exception) -> str:
+    if isinstance(error, InvalidValueError):  # its own text says that the value cannot be stored
+        return cut(f"at {error.path}, {error.message.rstrip('.')}", 1000)
+    return cut(str(error), 1000)
 
 
 # Endings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +56,7 @@ def test_params_that_the_new_type_refuses_pause_the_instance_until_code_fits_aga
     with running_shift():
         wait_for(instance, "paused")
         assert instance.error["type"] == "NonDeterminismError"
-        assert "warehouse" in instance.error["message"]
+        assert 'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.' in instance.error["message"]
         assert (instance.params, statuses(instance)) == ({"sku": "a-1"}, {"go": "waiting"})
         assert instance.resume().status == "queued"
         wait_for(instance, "paused")
@@ -91,11 +92,37 @@ def test_a_recorded_output_that_the_new_type_refuses_pauses_the_instance() -> No
     with running_shift():
         wait_for(instance, "paused")
     assert 'The recorded output of step "find" does not fit' in instance.error["message"]
+    assert 'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.' in instance.error["message"]
     assert step(instance, "find").output == {"sku": "a-1"}
     story_of(old_find)
     instance.resume()
     run_to_end(instance)
     assert (instance.output, ran) == ("{'sku': 'a-1'}", ["after"])
+
+
+def test_the_reason_does_not_tell_a_sensitive_output() -> None:
+    def story_of(find: Any) -> Any:
+        async def handler(step: WorkflowStep) -> None:
+            await step.do("find", find, sensitive=True)
+            await step.wait_for_event("go")
+
+        return deploy(handler)
+
+    def old_find() -> str:
+        return "hunter2"
+
+    def new_find() -> int:
+        raise AssertionError("it is recorded")
+
+    instance = story_of(old_find).start()
+    with running_shift():
+        wait_for(instance, "waiting")
+        story_of(new_find)
+        instance.pause()
+        instance.resume()
+        wait_for(instance, "paused")
+    assert "Recorded: (a sensitive value). Now: at $, " in instance.error["message"]
+    assert "hunter2" not in json.dumps(instance.error)
 
 
 def test_new_code_may_insert_and_reorder_steps_and_a_renamed_one_is_new() -> None:
