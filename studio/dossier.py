@@ -12,7 +12,7 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
-from studio import declared, payloads, queries, timeline, why
+from studio import changed_code, declared, payloads, queries, timeline, why
 from studio.rows import last_deeds, open_step, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -21,6 +21,7 @@ STEPS_SHOWN = 200
 LOGS_SHOWN = 200
 EVENTS_SHOWN = 100
 TRAIL_SHOWN = 50
+UNREACHED_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Dossier:
     params: payloads.Payload
     output: payloads.Payload | None
     failure: Failure | None
+    code: changed_code.Notice | None
+    unreached: tuple[Step, ...]
     origin: Origin | None
     wanted_events: tuple[str, ...]
 
@@ -61,6 +64,10 @@ class Dossier:
         finished = self.instance.finished_at
         return finished - self.started_at if finished else None
 
+    @property
+    def more_unreached(self) -> int:
+        return len(self.instance.unreached) - len(self.unreached)
+
     def may(self, action: Action) -> bool:
         return allows(action, self.instance.status)
 
@@ -70,7 +77,10 @@ class Dossier:
 
     @property
     def may_resume(self) -> bool:
-        return self.may(Action.RESUME)
+        """Offer it where it leads anywhere: under code that is not accepted it would be paused again."""
+        return self.may(Action.RESUME) and not (
+            self.code and self.code.is_to_be_accepted and self.code.is_paused
+        )
 
     @property
     def may_terminate(self) -> bool:
@@ -114,6 +124,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     lines = tuple(lines_of(steps, _attempts(instance, steps), events, logs, paused_at=instance.paused_at))
     still_open = _still_open(instance)
     error = instance.error if isinstance(instance.error, dict) else None
+    code = changed_code.notice_of(instance, error)
     facts = situation(
         instance,
         now=now,
@@ -137,7 +148,9 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         trail=tuple(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:TRAIL_SHOWN]),
         params=payloads.payload("params", instance.params_text or "null", instance.params_size),
         output=_output(instance),
-        failure=failure(error),
+        failure=None if code and code.is_paused else failure(error),
+        code=code,
+        unreached=_unreached(instance),
         origin=_origin(instance, error, lines),
         wanted_events=_wanted_events(still_open),
     )
@@ -199,6 +212,14 @@ def _origin(instance: Instance, error: dict[str, Any] | None, lines: Sequence[Li
         if found and (found.type, found.message) == (error.get("type"), error.get("message")):
             return Origin(step, found, is_shown=any(line.step.seq == step.seq for line in lines))
     return None
+
+
+def _unreached(instance: Instance) -> tuple[Step, ...]:
+    """Read the first of the steps that the code which ended the instance no longer called."""
+    if not instance.unreached:
+        return ()
+    rows = _of_generation(Step, instance).filter(seq__in=instance.unreached[:UNREACHED_SHOWN])
+    return tuple(rows.only("seq", "name", "count").order_by("seq"))
 
 
 def _event_payload(event: Event) -> payloads.Payload:

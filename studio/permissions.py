@@ -42,12 +42,13 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "pause": (None, Role.OPERATOR),
     "resume": (None, Role.OPERATOR),
     "terminate": (None, Role.OPERATOR),
+    "accept-code": (None, Role.OPERATOR),
     "send-event": (None, Role.OPERATOR),
     "live-frame": (Role.VIEWER, None),
 }
 
 # Routes that steer an instance: who tries one without its role leaves a row in the audit trail.
-STEERING = frozenset({"pause", "resume", "terminate", "send-event"})
+STEERING = frozenset({"pause", "resume", "terminate", "accept-code", "send-event"})
 
 
 def role_of(user: Any) -> Role:

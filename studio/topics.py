@@ -240,6 +240,7 @@ def draw_instance(found: dossier.Dossier, role: Role) -> Drawing:
         for name in (
             "head",
             "why",
+            "code",
             "actions",
             "timeline",
             "result",

@@ -107,6 +107,8 @@ def in_short(facts: Situation) -> Sentence:
         return (_error_text(facts.error),)
     if facts.status == "terminated":
         return (_quoted(facts.deed.reason) if facts.deed and facts.deed.reason else _abort_reason(facts),)
+    if facts.status == "paused" and facts.error:
+        return ("the code has changed",) if _is_of_code(facts) else (_error_text(facts.error),)
     if facts.status == "paused":
         return ("by ", facts.deed.actor or "a program") if facts.deed else ("paused",)
     if facts.status == "complete" or step is None:
@@ -191,6 +193,12 @@ def _pausing(facts: Situation) -> Sentence:
 
 
 def _paused(facts: Situation) -> Sentence:
+    if _is_of_code(facts):
+        return (
+            "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
+        )
+    if facts.error:
+        return ("Paused by the engine: ", _error_text(facts.error))
     return ("Paused", *_by(facts.deed), ". Nothing new starts and timers stand still until it is resumed.")
 
 
@@ -306,6 +314,10 @@ def _by(deed: Deed | None) -> Sentence:
         return ()
     reason = f": {_quoted(deed.reason)}" if deed.reason else ""
     return (f" by {deed.actor or 'a program'} ", Moment("ago", deed.at), reason)
+
+
+def _is_of_code(facts: Situation) -> bool:
+    return (facts.error or {}).get("type") == "CodeChangedError"
 
 
 def _abort_reason(facts: Situation) -> str:

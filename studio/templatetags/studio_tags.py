@@ -166,6 +166,7 @@ _DEEDS = {
     "resume": "resumed it",
     "terminate": "terminated it",
     "send_event": "sent an event",
+    "accept_code": "accepted its new code",
 }
 
 

@@ -1,4 +1,4 @@
-"""Pause, resume, terminate, send an event. Each is one call of the engine, and an answer that says what happened."""
+"""Pause, resume, terminate, accept code, send an event. Each is one call of the engine, and says what happened."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 from engine import events, lifecycle
 from engine.errors import DedupConflictError, InstanceFinishedError, LimitError, RepriseError
 from engine.models import Audit, Instance
+from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
 from studio import forms, topics
 from studio.views.fragments import frame_of
@@ -24,6 +25,7 @@ _DONE = {
     "resume": "resumed",
     "terminate": "terminated",
     "send_event": "event sent",
+    "accept_code": "its new code accepted",
 }
 
 
@@ -45,6 +47,21 @@ def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
             request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
         )
     return _steer(request, name, id, Action.TERMINATE, lifecycle.terminate)
+
+
+@takes("POST")
+def accept_code(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """Let it go on under the code that the page named; what was deployed since is to be looked at first."""
+    instance = _instance(name, id)
+    known = registry.get(name)
+    if known is None or request.POST.get("code") != known.fingerprint:
+        text = "The code has changed again since this page was drawn. Nothing was accepted."
+        return _refused(request, name, id, text, status=409)
+    try:
+        instance = lifecycle.accept_code(instance, by=request.user, reason=_reason(request))
+    except InstanceFinishedError as error:
+        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"The new code is accepted; {instance.id} is {_words(instance.status)}.")
 
 
 @takes("POST")

@@ -105,6 +105,14 @@ SENTENCES = [
         ),
     ),
     (
+        situation("paused", deed=Deed("li", NOW - timedelta(days=9)), error={"type": "CodeChangedError"}),
+        "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
+    ),
+    (
+        situation("paused", error={"type": "NonDeterminismError", "message": "It does not fit."}),
+        "Paused by the engine: NonDeterminismError: It does not fit.",
+    ),
+    (
         situation("complete", finished_at=NOW, started_at=NOW - timedelta(seconds=184), steps_complete=9),
         "Completed in 3 m 04 s with 9 steps.",
     ),
