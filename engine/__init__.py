@@ -25,12 +25,18 @@ if TYPE_CHECKING:
     from engine.errors import NonRetryableError as NonRetryableError
     from engine.errors import ParkingError as ParkingError
     from engine.errors import RepriseError as RepriseError
+    from engine.errors import RequestAnsweredError as RequestAnsweredError
+    from engine.errors import RequestClosedError as RequestClosedError
+    from engine.errors import RequestForbiddenError as RequestForbiddenError
+    from engine.errors import RequestNotFoundError as RequestNotFoundError
+    from engine.errors import RequestTimeoutError as RequestTimeoutError
     from engine.errors import StepConfigError as StepConfigError
     from engine.errors import StepError as StepError
     from engine.errors import StepTimeoutError as StepTimeoutError
     from engine.errors import UnknownWorkflowError as UnknownWorkflowError
     from engine.errors import WorkerLostError as WorkerLostError
     from engine.errors import WorkflowTimeoutError as WorkflowTimeoutError
+    from engine.messages import Answer as Answer
     from engine.messages import Event as Event
     from engine.messages import ReceivedEvent as ReceivedEvent
     from engine.registry import workflow as workflow
@@ -54,6 +60,11 @@ _ERRORS = (
     "NonRetryableError",
     "ParkingError",
     "RepriseError",
+    "RequestAnsweredError",
+    "RequestClosedError",
+    "RequestForbiddenError",
+    "RequestNotFoundError",
+    "RequestTimeoutError",
     "StepConfigError",
     "StepError",
     "StepTimeoutError",
@@ -64,7 +75,7 @@ _ERRORS = (
 _HOMES = {
     **dict.fromkeys(_ERRORS, "engine.errors"),
     **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
-    **dict.fromkeys(("Event", "ReceivedEvent"), "engine.messages"),
+    **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.messages"),
     **dict.fromkeys(("workflow", "workflows"), "engine.registry"),
     "StepContext": "engine.replay.context",
     "WorkflowStep": "engine.replay.step",

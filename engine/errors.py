@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from engine.durations import format_duration
@@ -33,6 +33,11 @@ __all__ = [
     "ParamError",
     "ParkingError",
     "RepriseError",
+    "RequestAnsweredError",
+    "RequestClosedError",
+    "RequestForbiddenError",
+    "RequestNotFoundError",
+    "RequestTimeoutError",
     "StepConfigError",
     "StepError",
     "StepTimeoutError",
@@ -133,6 +138,14 @@ class EventTimeoutError(RepriseError):
         self.timeout = timeout.total_seconds()
         types = f'"{type}"' if isinstance(type, str) else " or ".join(f'"{one}"' for one in type)
         super().__init__(f'Step "{step}" got no event of type {types} within {format_duration(timeout)}.')
+
+
+class RequestTimeoutError(EventTimeoutError):
+    """Nobody answered before the request expired."""
+
+    def __init__(self, step: str, type: str | Sequence[str], timeout: timedelta) -> None:
+        super().__init__(step, type, timeout)
+        self.args = (f'Nobody answered request "{step}" within {format_duration(timeout)}.',)
 
 
 class WorkflowTimeoutError(RepriseError):
@@ -248,6 +261,59 @@ class DedupConflictError(RepriseError):
         super().__init__(
             f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
             "The first one stands; send this one under a key of its own."
+        )
+
+
+# Of a request, for those who answer it
+
+
+class RequestNotFoundError(RepriseError, LookupError):
+    """The instance has no request of that name or number."""
+
+    def __init__(self, workflow: str, id: str, request: str | int, waiting: Sequence[str]) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.request = request
+        self.waiting = list(waiting)
+        named = ", ".join(f'"{one}"' for one in self.waiting[:20]) or "none"
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" has no request {_shown(request)}. '
+            f"Waiting for an answer: {named}."
+        )
+
+
+class RequestAnsweredError(RepriseError):
+    """Somebody was faster: the first answer counts."""
+
+    def __init__(self, request: str, answered_by: str, answered_at: datetime, comment: str = "") -> None:
+        self.request = request
+        self.answered_by = answered_by
+        self.answered_at = answered_at
+        self.comment = comment
+        super().__init__(
+            f'Request "{request}" was answered by {answered_by} at {answered_at:%Y-%m-%d %H:%M:%S} UTC. '
+            "The first answer counts; this one was not taken."
+        )
+
+
+class RequestClosedError(RepriseError):
+    """The request waits no more: it has expired, or the workflow has withdrawn it."""
+
+    def __init__(self, request: str, why: str) -> None:
+        self.request = request
+        self.why = why
+        super().__init__(f'Request "{request}" takes no answer any more: {why}.')
+
+
+class RequestForbiddenError(RepriseError):
+    """Others were asked."""
+
+    def __init__(self, request: str, by: str, assignees: Sequence[str]) -> None:
+        self.request = request
+        self.by = by
+        self.assignees = list(assignees)
+        super().__init__(
+            f'Request "{request}" is not for {by} to answer. It was put to {", ".join(self.assignees)}.'
         )
 
 

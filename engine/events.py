@@ -40,7 +40,7 @@ def send_event(
     cause = audit.Cause.of(by, reason)
     event.sent_by = cause.actor
     with transaction.atomic() if cause.is_somebody else nullcontext():
-        status = _send(event, text)
+        status = buffer(event, text)
         if status is None:
             return _refused(instance, event)
         if cause.is_somebody:
@@ -59,7 +59,7 @@ def _checked(
     return Event(instance_id=instance.key, type=name, payload=decode(text), dedup_key=key), text
 
 
-def _send(event: Event, payload: str) -> str | None:
+def buffer(event: Event, payload: str, *, limit: int | None = None) -> str | None:
     """Write the event and its signal; return the status that the instance had, None if nothing was written."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -70,7 +70,7 @@ def _send(event: Event, payload: str) -> str | None:
                 "payload": payload,
                 "dedup_key": event.dedup_key,
                 "sent_by": event.sent_by,
-                "limit": MAX_BUFFERED,
+                "limit": MAX_BUFFERED if limit is None else limit,
                 "refusing": REFUSING,
             },
         )

@@ -16,6 +16,7 @@ from engine.errors import InvalidNameError
 MAX_INSTANCE_ID, MAX_WORKFLOW_NAME, MAX_STEP_NAME, MAX_EVENT_TYPE = 100, 64, 256, 100
 MAX_TAG, MAX_DEDUP_KEY = 100, 255
 RESERVED_PREFIX = "reprise:"
+REQUEST_TYPE = f"{RESERVED_PREFIX}request:"
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 # Control characters, and lone surrogates, which no text column can hold.
@@ -56,16 +57,16 @@ def check_workflow_name(value: object) -> str:
 
 
 def check_step_name(value: object) -> str:
-    name = _text(value, "a step's name", MAX_STEP_NAME)
-    if name.startswith(RESERVED_PREFIX):
-        raise InvalidNameError(
-            "a step's name", name, f'The prefix "{RESERVED_PREFIX}" is reserved for the engine.'
-        )
-    return name
+    return _unreserved(_text(value, "a step's name", MAX_STEP_NAME), "a step's name")
 
 
 def check_event_type(value: object) -> str:
-    return _text(value, "an event's type", MAX_EVENT_TYPE)
+    return _unreserved(_text(value, "an event's type", MAX_EVENT_TYPE), "an event's type")
+
+
+def request_type(generation: int, seq: int) -> str:
+    """Return the type of the one event that answers a request: no user can send it, nor wait for it."""
+    return f"{REQUEST_TYPE}{generation}:{seq}"
 
 
 def check_tag(value: object) -> str:
@@ -73,7 +74,7 @@ def check_tag(value: object) -> str:
 
 
 def check_dedup_key(value: object) -> str:
-    return _text(value, "an event's dedup key", MAX_DEDUP_KEY)
+    return _unreserved(_text(value, "an event's dedup key", MAX_DEDUP_KEY), "an event's dedup key")
 
 
 def idempotency_key(
@@ -152,6 +153,12 @@ def _text(value: object, what: str, limit: int) -> str:
     if _UNFIT.search(value):
         raise InvalidNameError(what, value, "It must not hold control characters or lone surrogates.")
     return value
+
+
+def _unreserved(name: str, what: str) -> str:
+    if name.startswith(RESERVED_PREFIX):
+        raise InvalidNameError(what, name, f'The prefix "{RESERVED_PREFIX}" is reserved for the engine.')
+    return name
 
 
 def _digest(*parts: object) -> str:

@@ -1,4 +1,4 @@
-"""Events as the code declares and receives them. Their rows are `engine.models.Event`."""
+"""Events and answers as the code declares and receives them. Their rows are `engine.models.Event`."""
 
 from __future__ import annotations
 
@@ -58,6 +58,16 @@ class Event(Generic[T]):
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON Schema of the payload, or None where any JSON is taken."""
         return self.codec.schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What a request returns: the value that a person gave, and who gave it, when, with which comment."""
+
+    value: T
+    answered_by: str
+    answered_at: datetime
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ INVARIANTS = (
         FROM engine_event e LEFT JOIN engine_step s
             ON s.instance_id = e.instance_id AND s.generation = e.consumed_generation AND s.seq = e.consumed_by
         WHERE e.state = 'consumed' AND (
-            s.kind IS DISTINCT FROM 'event' OR s.status <> 'complete'
+            coalesce(s.kind, '') NOT IN ('event', 'request') OR s.status <> 'complete'
             OR e.type = ANY (s.event_types) IS NOT TRUE
         )
         """,
@@ -28,7 +28,7 @@ INVARIANTS = (
         FROM engine_step s LEFT JOIN engine_event e
             ON e.instance_id = s.instance_id AND e.state = 'consumed'
             AND e.consumed_generation = s.generation AND e.consumed_by = s.seq
-        WHERE s.kind = 'event' AND s.status = 'complete'
+        WHERE s.kind IN ('event', 'request') AND s.status = 'complete'
         GROUP BY s.instance_id, s.generation, s.seq
         HAVING count(e.key) <> 1
             OR bool_or(s.output ->> 'type' <> e.type OR (s.output -> 'payload')::text <> e.payload::text)
@@ -79,7 +79,7 @@ INVARIANTS = (
             ON e.instance_id = s.instance_id AND e.type = ANY (s.event_types)
         LEFT JOIN engine_step taker ON taker.instance_id = e.instance_id
             AND taker.generation = e.consumed_generation AND taker.seq = e.consumed_by
-        WHERE s.kind = 'event' AND s.status = 'errored'
+        WHERE s.kind IN ('event', 'request') AND s.status = 'errored'
           AND e.received_at < s.started_at
             + ((s.error -> 'details' ->> 'timeout')::double precision - %(grace)s) * interval '1 second'
           AND (e.state = 'buffered' OR taker.generation = s.generation AND taker.delivery > s.delivery)

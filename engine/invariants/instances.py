@@ -56,7 +56,7 @@ INVARIANTS = (
         JOIN engine_step s ON s.instance_id = i.key AND s.generation = i.generation
         WHERE e.state = 'buffered' AND i.status = 'waiting'
           AND (i.wake_at IS NULL OR i.wake_at > clock_timestamp())
-          AND s.kind = 'event' AND s.status = 'waiting' AND e.type = ANY (s.event_types)
+          AND s.kind IN ('event', 'request') AND s.status = 'waiting' AND e.type = ANY (s.event_types)
           AND (s.wake_at IS NULL OR e.received_at <= s.wake_at)
         """,
     ),

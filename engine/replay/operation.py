@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from engine.errors import EventTimeoutError
 from engine.identity import StepIdentity
 from engine.replay import attempts, waits
 from engine.replay.history import StepRecord
@@ -186,6 +188,10 @@ class WaitOperation(Operation):
 
     def fire(self) -> None:
         waits.expire(self.cycle, self)
+
+    def timed_out(self, types: str | Sequence[str], timeout: timedelta) -> EventTimeoutError:
+        """Return the error that tells the handler of the timeout."""
+        return EventTimeoutError(self.record.name, types, timeout)
 
 
 class ProgressOperation(Operation):

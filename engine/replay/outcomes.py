@@ -19,6 +19,7 @@ from engine.errors import (
     InvalidValueError,
     NonDeterminismError,
     RepriseError,
+    RequestTimeoutError,
     StepError,
 )
 from engine.replay.history import EventRecord, StepRecord
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOG_FIELDS_LIMIT = 16 * 1024
+_TIMEOUTS: dict[str, type[EventTimeoutError]] = {
+    StepKind.EVENT: EventTimeoutError,
+    StepKind.REQUEST: RequestTimeoutError,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +97,10 @@ def recorded_error(record: StepRecord) -> Exception:
     """Make the error that the handler sees from what is recorded: the same live and on every replay."""
     kept = json.loads(record.error or "{}")
     details = kept.get("details") or {}
-    if record.kind == StepKind.EVENT:
+    if record.kind in _TIMEOUTS:
         types = details.get("type", list(record.event_types))
         seconds = timedelta(seconds=details.get("timeout", 0))
-        return EventTimeoutError(record.name, types, seconds)
+        return _TIMEOUTS[record.kind](record.name, types, seconds)
     return StepError(
         record.name, kept.get("type", "Error"), kept.get("message", ""), kept.get("attempts", 1), details
     )

@@ -16,7 +16,7 @@ from engine.durations import MAX_DURATION, parse_duration
 from engine.error_record import cut
 from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
 from engine.identity import check_event_type, check_step_name
-from engine.registry import Event, ReceivedEvent
+from engine.messages import Answer, Event, ReceivedEvent
 from engine.replay import calls, outcomes
 from engine.replay.context import StepLog
 from engine.replay.operation import (
@@ -26,6 +26,7 @@ from engine.replay.operation import (
     SleepOperation,
     WaitOperation,
 )
+from engine.replay.requests import Question, RequestOperation
 from engine.retry import StepOptions
 from engine.serialization import Codec, encode
 from engine.states import StepKind
@@ -234,6 +235,55 @@ class WorkflowStep:
         declared = type if isinstance(type, Event) else None
         decode_event = functools.partial(_received, declared) if is_kept else _nothing
         return cycle.enter(WaitOperation(cycle, record, types, timeout_us, decode_event))
+
+    @overload
+    def request(
+        self,
+        name: str,
+        schema: type[T],
+        *,
+        message: str,
+        assignees: Sequence[str] = (),
+        timeout: Duration | None = None,
+    ) -> Coroutine[Any, Any, Answer[T]]: ...
+    @overload
+    def request(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        message: str,
+        assignees: Sequence[str] = (),
+        timeout: Duration | None = None,
+    ) -> Coroutine[Any, Any, Answer[Any]]: ...
+    def request(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        message: str,
+        assignees: Sequence[str] = (),
+        timeout: Duration | None = None,
+    ) -> Any:
+        """Ask people, and park until one of them answers; return the answer and who gave it.
+
+        `schema` is the type of the answer: the form in the Studio is made from it, and an answer that does not fit
+        its JSON Schema is refused to whoever gives it. (One that fits, but not the type, whose own validators a
+        JSON Schema cannot hold, pauses the instance.) `message` is what people read; put data into it. `assignees`
+        are names of users, or "group:<name>"; without any, whoever may operate instances may answer.
+
+        Raises RequestTimeoutError when nobody has answered within `timeout` (None: wait for ever, within the
+        workflow's own timeout); it names a moment, which a pause does not shift. Raises StepConfigError for a wrong
+        argument.
+        """
+        check_step_name(name)
+        question = Question.of(schema, message, assignees)
+        limit = None if timeout is None else parse_duration(timeout, what="timeout") // MICROSECOND
+        cycle = self._enter("request", name)
+        if cycle is None:
+            return INERT
+        record = cycle.record_of(StepKind.REQUEST, name)
+        return cycle.enter(RequestOperation(cycle, record, question, limit))
 
     def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
         """Record a milestone: it shows in the Studio and does no work. Raises StepConfigError for a wrong percent."""

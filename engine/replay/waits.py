@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from engine.errors import EventTimeoutError
 from engine.replay import outcomes
 from engine.replay.history import EventRecord
 from engine.states import StepStatus
@@ -87,7 +86,7 @@ def expire(cycle: Cycle, operation: WaitOperation) -> None:
     length_us = deadline - record.started_us if operation.timeout_us is None else operation.timeout_us
     timeout = timedelta(microseconds=length_us)
     types = record.event_types[0] if len(record.event_types) == 1 else record.event_types
-    error = EventTimeoutError(record.name, types, timeout)
+    error = operation.timed_out(types, timeout)
     cycle.conclude(operation, error=outcomes.error_json(error, step=record.name))
 
 

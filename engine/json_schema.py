@@ -1,0 +1,89 @@
+"""Check a value against a recorded JSON Schema, where the type that it was made from is not at hand."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from pydantic import TypeAdapter, ValidationError
+
+from engine.errors import InvalidParamsError, ParamError
+from engine.serialization import JSON, decode_strict, encode
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError as Fault
+
+MOST_FAULTS = 20
+LONGEST_MESSAGE = 300
+# What pydantic writes for its types; an answer that passes here must be read by them later.
+FORMATS = {
+    "date": date,
+    "date-time": datetime,
+    "time": time,
+    "duration": timedelta,
+    "uuid": UUID,
+    "ipv4": IPv4Address,
+    "ipv6": IPv6Address,
+}
+
+
+def check(value: object, schema: Mapping[str, Any] | None, *, what: str = "answer") -> JSON:
+    """Return the value as plain JSON, if it fits. Raises InvalidParamsError with a path for each wrong field."""
+    plain = decode_strict(encode(value, what=what))
+    if schema is None:
+        return plain
+    try:
+        faults = [_error(fault) for fault in _faults(plain, json.dumps(schema))]
+    except re.error:
+        return plain  # a pattern of pydantic's that Python does not know: left to the type
+    if faults:
+        raise InvalidParamsError(faults, what=f"values of the {what}")
+    return plain
+
+
+def _faults(value: JSON, schema: str) -> Iterator[Fault]:
+    from itertools import islice
+
+    return islice(_validator(schema).iter_errors(value), MOST_FAULTS)
+
+
+@functools.lru_cache(maxsize=64)
+def _validator(schema: str) -> Any:
+    # Imported late: it takes a tenth of a second, and only people's answers need it.
+    from jsonschema import Draft202012Validator, FormatChecker
+    from referencing import Registry
+
+    formats = FormatChecker(formats=())
+    for name, annotation in FORMATS.items():
+        formats.checks(name, raises=ValidationError)(functools.partial(_has_format, TypeAdapter(annotation)))
+    # A registry of its own: without one, a reference to somewhere else would be fetched from there.
+    return Draft202012Validator(json.loads(schema), format_checker=formats, registry=Registry())
+
+
+def _has_format(adapter: TypeAdapter[Any], value: object) -> bool:
+    if isinstance(value, str):
+        adapter.validate_python(value)
+    return True
+
+
+def _error(fault: Fault) -> ParamError:
+    """Name the field and the rule; of alternatives that all fail, the fault of the nearest one."""
+    from jsonschema.exceptions import best_match
+
+    fault = best_match([fault]) or fault
+    path = [str(part) for part in fault.absolute_path]
+    message = fault.message
+    if fault.validator == "required":
+        missing = [name for name in fault.validator_value if message == f"{name!r} is a required property"]
+        path, message = [*path, *missing], "This is required."
+    elif fault.validator == "format":
+        message = f"This is no {fault.validator_value}."
+    if len(message) > LONGEST_MESSAGE:
+        message = message[: LONGEST_MESSAGE - 1] + "…"
+    return ParamError(path="/".join(path), message=message, code=str(fault.validator))
