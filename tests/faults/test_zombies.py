@@ -34,10 +34,11 @@ Point = tuple[str, int]
 
 
 class Holder:
-    """Holds the zombie's `number`-th statement of a name, and says that it has."""
+    """Holds the zombie's `number`-th statement of a name while it is armed, and says that it has."""
 
     def __init__(self, point: Point = ("", 0)) -> None:
         self.point = point
+        self.is_armed = True
         self.seen: Counter[str] = Counter()
         self.holds = threading.Event()
 
@@ -45,8 +46,9 @@ class Holder:
         if not request.application.endswith(ZOMBIE) or request.name not in WRITES:
             return Fault.NONE
         self.seen[request.name] += 1
-        if self.holds.is_set() or (request.name, self.seen[request.name]) != self.point:
+        if not self.is_armed or (request.name, self.seen[request.name]) != self.point:
             return Fault.NONE
+        self.is_armed = False
         self.holds.set()
         return Fault.HOLD
 
@@ -125,6 +127,7 @@ def chosen(seen: Counter[str]) -> Iterator[Point]:
 def steer_until_held(proxy: Proxy, instances: list[Instance], holder: Holder) -> None:
     """Stop at the point; or at the end, if chance does not bring it this time."""
     tale.steer(instances, until=holder.holds.is_set)
+    holder.is_armed = False  # what comes to the point from here on would be held for good: nobody lets it go
 
 
 def let_leases_lapse() -> None:
