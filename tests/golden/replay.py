@@ -1,0 +1,57 @@
+"""Replays a finished instance from what it has recorded, by a host that only watches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.registry import Workflow
+from engine.replay.cycle import Cycle
+from engine.replay.history import History
+from engine.replay.host import Claimed
+
+
+class ReplayDiffers(AssertionError):
+    """The code does not take the recorded way any more."""
+
+
+class Onlooker:
+    """A host that lets the handler run over what is recorded; it runs no body and writes nothing."""
+
+    name = "replay"
+
+    def __init__(self, now_us: int) -> None:
+        self._now_us = now_us
+
+    def now_us(self) -> int:
+        return self._now_us
+
+    due_us = now_us
+
+    def drive(self, cycle: Cycle) -> None:
+        cycle.loop.drain()
+
+    def run_body(self, cycle: Cycle, operation: Any, *_: Any) -> None:
+        raise ReplayDiffers(f"a replay of {cycle.claimed.id} runs the body of {operation.record.name}")
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+def replay(workflow: Workflow[Any, Any], claimed: Claimed, history: History, *, now_us: int) -> Cycle:
+    """Return the cycle at its end. Raises ReplayDiffers where the handler goes on, or writes what was not there."""
+    host: Any = Onlooker(now_us)
+    recorded = history.last_seq
+    cycle = Cycle(host, workflow, claimed, history)
+    try:
+        cycle.begin()
+        cycle.advance()
+        new = [record for record in history.steps.values() if record.seq > recorded]
+        if new:
+            raise ReplayDiffers(f"a replay of {claimed.id} starts {[record.name for record in new]}")
+        if cycle.writes.steps:
+            raise ReplayDiffers(f"a replay of {claimed.id} goes on where it had ended: {cycle.writes.steps}")
+        if cycle.ending is None:
+            raise ReplayDiffers(f"a replay of {claimed.id} does not come to its end")
+    finally:
+        cycle.loop.shut()
+    return cycle
