@@ -313,10 +313,11 @@ class Cycle:
         record = operation.record
         if record.is_final or not record.seq or self.entered[record.identity].is_wanted:
             return
-        for inner in operation.inner():
-            if inner.seq and not inner.is_final:
-                self._cut_off(inner)
-        self._cut_off(record)
+        inner = [one for one in operation.inner() if one.seq and not one.is_final]
+        for one in inner:
+            self.open.pop(one.seq, None)  # or what is put off would begin when the body before it is dropped
+        for one in (*inner, record):
+            self._cut_off(one)
 
     def _cut_off(self, record: StepRecord) -> None:
         # Recorded by an earlier worker, it may not have been begun by this one.

@@ -102,7 +102,11 @@ def recorded_error(record: StepRecord) -> Exception:
         seconds = timedelta(seconds=details.get("timeout", 0))
         return _TIMEOUTS[record.kind](record.name, types, seconds)
     return StepError(
-        record.name, kept.get("type", "Error"), kept.get("message", ""), kept.get("attempts", 1), details
+        kept.get("step", record.name),
+        kept.get("type", "Error"),
+        kept.get("message", ""),
+        kept.get("attempts", 1),
+        details,
     )
 
 
@@ -114,9 +118,11 @@ def params_refused(params: str, error: Exception) -> NonDeterminismError:
     )
 
 
-def output_refused(record: StepRecord, error: Exception) -> NonDeterminismError:
+def output_refused(record: StepRecord, error: Exception, label: str = "") -> NonDeterminismError:
+    if isinstance(error, NonDeterminismError):
+        return error  # it says already which inner step's
     return NonDeterminismError(
-        f'The recorded output of step "{record.name}" does not fit the type that the code now declares for it.',
+        f'The recorded output of step "{label or record.name}" does not fit the type that the code now declares.',
         recorded="(a sensitive value)" if record.sensitive else cut(record.output or "null", 200),
         current=_mismatch(error),
     )

@@ -1,4 +1,4 @@
-"""What type checkers make of defined steps: read by `test_typing.py`, never run.
+"""What type checkers make of defined steps and of maps: read by `test_typing.py`, never run.
 
 A line with `type: ignore` has to be an error: mypy complains of those that are not needed.
 """
@@ -39,3 +39,26 @@ async def handler(step: WorkflowStep) -> None:
     await step.run(fetch, "x", 2)  # type: ignore[call-overload]
     await step.run(show, 1)  # type: ignore[call-overload]
     double("1")  # type: ignore[call-overload]
+
+
+async def length(item: str, index: int) -> int:
+    return len(item) + index
+
+
+def by_name(item: str, index: int, *, ctx: StepContext) -> bytes:
+    return item.encode()
+
+
+def of_batch(batch: list[str], start: int) -> None: ...
+
+
+async def maps(step: WorkflowStep, items: list[str]) -> None:
+    assert_type(await step.map("a", items, length, concurrency=3, max_attempts=2), list[int])
+    assert_type(await step.map("a", items, by_name), list[bytes])
+    assert_type(await step.map("a", items, lambda item, index: len(item)), list[int])
+    await step.for_each("a", items, length)
+    await step.batch("a", items, of_batch, batch_size=5)
+
+    await step.map("a", [1], length)  # type: ignore[arg-type]
+    await step.map("a", items, of_batch)  # type: ignore[arg-type]
+    await step.batch("a", items, length)  # type: ignore[arg-type]
