@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.defined_step import DefinedStep as DefinedStep
     from engine.defined_step import define_step as define_step
+    from engine.errors import AtomicStepError as AtomicStepError
     from engine.errors import CodeChangedError as CodeChangedError
     from engine.errors import DeclarationError as DeclarationError
     from engine.errors import DedupConflictError as DedupConflictError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from engine.replay.step import WorkflowStep as WorkflowStep
 
 _ERRORS = (
+    "AtomicStepError",
     "CodeChangedError",
     "DeclarationError",
     "DedupConflictError",

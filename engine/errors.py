@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbortWorkflow",
+    "AtomicStepError",
     "CodeChangedError",
     "CompleteWorkflow",
     "ControlFlow",
@@ -89,6 +90,15 @@ class StepTimeoutError(RepriseError):
     def __init__(self, timeout: timedelta) -> None:
         self.timeout = timeout.total_seconds()
         super().__init__(f"Execution timed out after {format_duration(timeout)}.")
+
+
+class AtomicStepError(RepriseError):
+    """An atomic body returned, and its transaction cannot be committed; nothing of it was written."""
+
+    def __init__(self, step: str, problem: str) -> None:
+        self.step = step
+        self.problem = problem
+        super().__init__(f'The transaction of step "{step}" was rolled back. {problem}')
 
 
 class WorkerLostError(RepriseError):

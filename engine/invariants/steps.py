@@ -125,10 +125,12 @@ INVARIANTS = (
     Invariant(
         "I5",
         "outcomes-are-delivered",
-        "Every outcome that reaches the handler has a delivery number, and nothing else has one.",
+        "Every outcome that reaches the handler has a delivery number, and nothing else has one; an atomic step gets "
+        "it after its completion, and none if the handler came to its end before.",
         """
         SELECT instance_id, format('step %%s is %%s, delivery %%s', seq, status, delivery) FROM engine_step
         WHERE (delivery IS NOT NULL) <> (status IN ('complete', 'errored')) AND parent = 0
+          AND NOT (delivery IS NULL AND status = 'complete' AND options ->> 'atomic' IS NOT DISTINCT FROM 'true')
         """,
     ),
     Invariant(
@@ -143,16 +145,17 @@ INVARIANTS = (
     Invariant(
         "I13",
         "outcomes-in-order-of-time",
-        "An outcome is not older than those delivered before it.",
+        "An outcome is not older than those delivered before it, unless an atomic step recorded it by itself.",
         """
         SELECT instance_id, format('step %%s, delivery %%s', seq, delivery)
         FROM (
-            SELECT instance_id, seq, delivery, finished_at, lag(finished_at) OVER (
+            SELECT instance_id, seq, delivery, finished_at, options, lag(finished_at) OVER (
                 PARTITION BY instance_id, generation ORDER BY delivery
             ) AS before
             FROM engine_step WHERE delivery IS NOT NULL
         ) AS outcome
         WHERE finished_at < before - %(skew)s * interval '1 second'
+          AND options ->> 'atomic' IS DISTINCT FROM 'true'
         """,
     ),
     Invariant(

@@ -107,6 +107,11 @@ def settle(
     if cycle.is_ending:
         finish(cycle, attempt, AttemptStatus.CANCELLED)
         cycle.record(operation.record, attempt)
+    elif operation.options.atomic and operation.record.seq not in cycle.open:
+        # The handler gave it up when it was about to be committed, which came to nothing.
+        finish(cycle, attempt, AttemptStatus.CANCELLED)
+        cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+        cycle.cancel_record(operation.record)
     elif error is None:
         finish(cycle, attempt, AttemptStatus.COMPLETE)
         cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
@@ -114,6 +119,21 @@ def settle(
         cycle.conclude(operation, output=stored.text if stored is not None else "null")
     else:
         _fail(cycle, operation, attempt, error)
+    start_deferred(cycle)
+    cycle.host.poke(cycle)
+
+
+def take_in(
+    cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, stored: Stored, finished_us: int
+) -> None:
+    """Take in that an atomic body has recorded its success itself, whatever the cycle is about meanwhile."""
+    if cycle.bodies.get(attempt.step_seq) is not attempt:
+        return
+    del cycle.bodies[attempt.step_seq]
+    _progress(cycle)
+    attempt.status, attempt.finished_us = AttemptStatus.COMPLETE, finished_us
+    operation.live = stored
+    cycle.take_in(operation, output=stored.text, finished_us=finished_us)
     start_deferred(cycle)
     cycle.host.poke(cycle)
 
@@ -177,14 +197,16 @@ def cancel(cycle: Cycle, seq: int, attempt: AttemptRecord) -> None:
     cycle.writes.attempts[seq, attempt.number] = attempt
 
 
-def drop(cycle: Cycle, record: StepRecord) -> None:
-    """The handler has cancelled the step: stop its body and refuse its result."""
+def drop(cycle: Cycle, record: StepRecord) -> bool:
+    """The handler has cancelled the step: stop its body and refuse its result. False if it is too late for that."""
     cycle.delaying.discard(record.seq)
     attempt = cycle.bodies.get(record.seq)
     if attempt is not None:
-        cycle.host.cancel_body(cycle, attempt)
+        if not cycle.host.cancel_body(cycle, attempt):
+            return False
         cancel(cycle, record.seq, attempt)
         start_deferred(cycle)
+    return True
 
 
 def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:

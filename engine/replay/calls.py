@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
 
+from engine.errors import StepConfigError
 from engine.replay.history import StepRecord
 from engine.retry import StepOptions
 from engine.serialization import Codec, return_annotation
@@ -23,6 +25,13 @@ def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
         rollback=options.rollback,
         rollback_delay=None if own is None else own.delay,
     )
+
+
+def check_is_sync(name: str, fn: Callable[..., Any]) -> None:
+    """Refuse an async function as an atomic body."""
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
+        rule = "It needs a sync function: a transaction is one thread's, and async bodies share the worker's loop."
+        raise StepConfigError("atomic", value=True, rule=rule, what=f'Step "{name}"')
 
 
 def codec_of(fn: Callable[..., Any]) -> Codec:

@@ -66,6 +66,7 @@ class Cycle:
         self.fresh: deque[Operation] = deque()  # called, not recorded, not started
         self.open: dict[int, Operation] = {}  # started, without an outcome
         self.arrived: deque[Operation] = deque()  # with a live outcome, not delivered
+        self.turnless: deque[Operation] = deque()  # atomic, complete, and no handler has been told of it
         self.timers = Timers(self.open)
         self.bodies: dict[int, AttemptRecord] = {}  # by step
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
@@ -122,7 +123,12 @@ class Cycle:
                 self.host.drive(self)
             if self.phase is not Phase.DRIVING or self._has_ended():
                 return
-            if not (self._deliver_recorded() or self._start_fresh() or self._deliver_arrived()):
+            if not (
+                self._deliver_recorded()
+                or self._start_fresh()
+                or self._deliver_arrived()
+                or self._give_turns()
+            ):
                 self._rest()
                 return
 
@@ -147,6 +153,15 @@ class Cycle:
         if not self.arrived:
             return False
         self._deliver(self.arrived.popleft())
+        return True
+
+    def _give_turns(self) -> bool:
+        """Take in what an atomic body recorded when its worker died, or its handler was not driven on."""
+        if not self.turnless:
+            return False
+        operation = self.turnless.popleft()
+        if operation.is_wanted:
+            self._give_turn(operation)
         return True
 
     def _deliver(self, operation: Operation) -> None:
@@ -262,6 +277,9 @@ class Cycle:
                 self.fresh.append(operation)
             elif record.delivery is not None:
                 heapq.heappush(self.recorded, (record.delivery, next(self.calls), operation))
+            elif record.status == StepStatus.COMPLETE:
+                record.stands = True
+                self.turnless.append(operation)
         return operation  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
 
     def count_steps(self, number: int = 1) -> None:
@@ -324,8 +342,8 @@ class Cycle:
         attempts.close_lost(self, record)
         self.open.pop(record.seq, None)
         self.waits.pop(record.seq, None)
-        self.cancel_record(record)
-        attempts.drop(self, record)
+        if attempts.drop(self, record):
+            self.cancel_record(record)
 
     # Recording
 
@@ -350,6 +368,19 @@ class Cycle:
         record.wake_us = None
         record.finished_us = self.host.now_us()
         self.open.pop(record.seq, None)
+        self._give_turn(operation)
+
+    def take_in(self, operation: Operation, *, output: str, finished_us: int) -> None:
+        """Deliver the outcome that an atomic step has recorded by itself, if anybody still waits for it."""
+        record = operation.record
+        record.status, record.output, record.finished_us = StepStatus.COMPLETE, output, finished_us
+        record.stands = True
+        if self.open.pop(record.seq, None) is not None and not self.is_ending:
+            self._give_turn(operation)
+
+    def _give_turn(self, operation: Operation) -> None:
+        """Put an outcome into the order of deliveries; an inner step's goes to its owner."""
+        record = operation.record
         self.record(record)
         if operation.owner is None:
             self.history.last_delivery += 1

@@ -43,6 +43,7 @@ class StepRecord:
     is_recorded: bool = True
     spent: int = 0  # attempts that count towards max_attempts
     convicted: int = 0  # losses while it was alone in its worker
+    stands: bool = False  # its body has recorded the outcome, and only its turn is written here
 
     @property
     def identity(self) -> StepIdentity:

@@ -61,10 +61,13 @@ class Host(Protocol):
         """Poke the cycle at this time; replaces what was asked before."""
 
     def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
-        """Run the body and call `attempts.settle`."""
+        """Run the body and call `attempts.settle`, or `attempts.take_in` if it recorded its success by itself."""
 
-    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
-        """Cancel an async body; set `ctx.cancelled` of a sync one."""
+    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
+        """Cancel an async body; set `ctx.cancelled` of a sync one.
+
+        False if it is too late, because an atomic body is being committed: what came of it is told.
+        """
 
     def ask_delay(
         self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException

@@ -115,6 +115,7 @@ def stick(cycle: Cycle, error: NonDeterminismError | CodeChangedError) -> None:
     """Pause with a reason: nothing runs and nothing is overwritten until code or operator changes."""
     _stop(cycle)
     _cancel_bodies(cycle)
+    cycle.bodies.clear()  # one that is being committed is, or is refused: the database says
     leave(cycle, Leave(InstanceStatus.PAUSED, error=outcomes.error_json(error), insists=True))
 
 
@@ -179,10 +180,12 @@ def recover(cycle: Cycle, error: Exception) -> None:
     cycle.is_recovering = True
     _stop(cycle)
     _cancel_bodies(cycle)
+    for seq, attempt in list(cycle.bodies.items()):  # if these were committed after all, this is refused, too
+        attempts.cancel(cycle, seq, attempt)
     refused.attempts |= cycle.writes.attempts
     cycle.writes = Writes()
     for record in cycle.history.steps.values():
-        if record.is_recorded and (not record.is_final or record.seq in refused.steps):
+        if record.is_recorded and not record.stands and (not record.is_final or record.seq in refused.steps):
             attempts.close_lost(cycle, record)
             record.delivery = record.output = record.error = None
             cycle.cancel_record(record)
@@ -208,6 +211,6 @@ def _stop(cycle: Cycle) -> None:
 
 def _cancel_bodies(cycle: Cycle) -> None:
     _forget_left_out(cycle)
-    for seq, attempt in list(cycle.bodies.items()):
-        cycle.host.cancel_body(cycle, attempt)
-        attempts.cancel(cycle, seq, attempt)
+    for seq, attempt in list(cycle.bodies.items()):  # what is being committed cannot be cancelled
+        if cycle.host.cancel_body(cycle, attempt):
+            attempts.cancel(cycle, seq, attempt)

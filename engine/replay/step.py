@@ -111,7 +111,11 @@ class WorkflowStep(Collections):
         """Run `fn(*args)` once it has succeeded, ever; return its recorded result.
 
         Sync functions run in a thread, async ones on the worker's loop. A parameter of `fn` named `ctx` receives the
-        StepContext. Options: max_attempts, delay, backoff, max_delay, jitter, timeout, once, sensitive.
+        StepContext. Options: max_attempts, delay, backoff, max_delay, jitter, timeout, once, sensitive, atomic,
+        rollback, rollback_options.
+
+        With `atomic=True`, what a sync `fn` writes to the default database is committed together with the step's
+        completion: exactly once. Its `transaction.on_commit` functions run once or, if the worker dies, not at all.
 
         Without `fn`, this is a decorator: what it returns runs the step when it is called.
 
@@ -182,6 +186,8 @@ class WorkflowStep(Collections):
         cycle.count_steps()
         record = cycle.record_of(StepKind.DO, name, once=options.once)
         options = calls.options_in_force(record, options)
+        if options.atomic:
+            calls.check_is_sync(name, fn)
         codec = codec or calls.codec_of(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
 

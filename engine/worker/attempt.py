@@ -21,7 +21,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
-from engine.worker import delays
+from engine.worker import atomic, delays
 from engine.worker.arguments import with_context
 from engine.worker.threads import Threads
 
@@ -41,6 +41,7 @@ class Running:
     operation: DoOperation
     attempt: AttemptRecord
     context: StepContext
+    transaction: atomic.Transaction | None = None
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
     in_thread: bool = False
@@ -74,7 +75,10 @@ class Bodies:
         context = self._context(cycle, operation, attempt)
         running = Running(cycle, operation, attempt, context)
         self._running[_key(cycle, attempt)] = running
-        if _is_async(operation.fn):
+        if operation.options.atomic:
+            running.transaction = atomic.Transaction(cycle, operation, attempt)
+            self.threads.submit(lambda: self._in_thread(running))
+        elif _is_async(operation.fn):
             self._start_clock(running)
             self._run_async(running, operation.fn)
         else:
@@ -88,17 +92,19 @@ class Bodies:
         running = [self._running.get(_key(cycle, attempt)) for attempt in cycle.bodies.values()]
         return bool(running) and all(one and one.task and one.started_at < since for one in running)
 
-    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> None:
-        """Cancel an async body; tell a sync one by `ctx.cancelled`."""
+    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
+        """Cancel an async body; tell a sync one by `ctx.cancelled`. False if an atomic one is being committed."""
         running = self._running.get(_key(cycle, attempt))
-        if running is not None:
-            running.context.cancel()
-            if running.task is not None:
-                running.task.cancel()
-                # A task that is cancelled before its first turn runs nothing, so it does not settle either.
-                running.task.add_done_callback(
-                    lambda _: self._settle(running, error=asyncio.CancelledError())
-                )
+        if running is None:
+            return True
+        if running.transaction is not None and not running.transaction.end():
+            return False
+        running.context.cancel()
+        if running.task is not None:
+            running.task.cancel()
+            # A task that is cancelled before its first turn runs nothing, so it does not settle either.
+            running.task.add_done_callback(lambda _: self._settle(running, error=asyncio.CancelledError()))
+        return True
 
     def ask_delay(
         self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
@@ -137,6 +143,9 @@ class Bodies:
         self._from_thread(self._start_clock_in_thread, running)
         try:
             close_old_connections()
+            if running.transaction is not None:
+                self._in_transaction(running, running.transaction)
+                return
             args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
             value = operation.fn(*args, **kwargs)
             if inspect.isawaitable(value):
@@ -148,6 +157,15 @@ class Bodies:
         finally:
             close_old_connections()
         self._from_thread(self._end_of_thread, running, stored, error)
+
+    def _in_transaction(self, running: Running, transaction: atomic.Transaction) -> None:
+        operation = running.operation
+
+        def body() -> Stored:
+            args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
+            return _store(operation, atomic.call(operation.record.name, operation.fn, args, kwargs))
+
+        transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))
 
     def _adopt(self, running: Running, value: Awaitable[Any]) -> None:
         """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
@@ -168,6 +186,13 @@ class Bodies:
             self._settle(running, stored=stored)
         else:
             self._settle(running, error=error)
+
+    def _take_in(self, running: Running, stored: Stored, finished_us: int) -> None:
+        """An atomic body has recorded its success."""
+        if running.timer is not None:
+            running.timer.cancel()
+        if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
+            attempts.take_in(running.cycle, running.operation, running.attempt, stored, finished_us)
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
         try:
@@ -190,6 +215,9 @@ class Bodies:
             self._start_clock(running)
 
     def _time_out(self, running: Running) -> None:
+        if running.transaction is not None and not running.transaction.end():
+            running.transaction.hurry()  # and it says what came of it
+            return
         running.context.cancel()
         if running.in_thread:
             running.is_stuck = True

@@ -76,8 +76,8 @@ class Stage:
     def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         self._bodies.run(cycle, operation, attempt)
 
-    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> None:
-        self._bodies.cancel(cycle, attempt)
+    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
+        return self._bodies.cancel(cycle, attempt)
 
     def ask_delay(
         self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException

@@ -74,10 +74,11 @@ class HandBodies:
         self.running.append(body)
         self._shift.witness.body_starts(self._shift, body)
 
-    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> None:
+    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
         for body in self.running:
             if body.cycle is cycle and body.attempt is attempt:
                 body.is_cancelled = True
+        return True
 
     def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
         return False

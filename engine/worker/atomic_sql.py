@@ -1,0 +1,54 @@
+"""The statements around an atomic body, which go over its Django connection."""
+
+from __future__ import annotations
+
+from engine.worker.sql import _us
+
+# The first statement of the transaction. Its time names the transaction: a body that ends it by SQL goes on in another
+# one, unnoticed by Django. A worker that dies must not leave locks behind for as long as a statement of it runs.
+ENTER = f"""
+    SELECT {_us("transaction_timestamp()")}, current_setting('transaction_isolation'), EXISTS (
+        SELECT FROM engine_instance WHERE key = %(key)s AND fence = %(fence)s AND owner IS NOT NULL
+    ), set_config('client_connection_check_interval', '500', true)
+"""
+
+# The last statement before the commit. The lock on the instance's row is what makes the fence count at the commit, and
+# it comes here and not sooner, so that it is held for a moment only: checkpoints, heartbeats and operators want that
+# row too. Instance, attempt, step: in another order an operator and this could wait for each other. The fence grows
+# with each claim, and whoever takes an instance away without one leaves it without an owner.
+CHECKPOINT = f"""
+    WITH ours AS MATERIALIZED (
+        SELECT key FROM engine_instance
+        WHERE key = %(key)s AND fence = %(fence)s AND owner IS NOT NULL
+        FOR NO KEY UPDATE
+    ), attempt AS (
+        UPDATE engine_attempt a SET
+            status = 'complete', finished_at = greatest(a.started_at, clock_timestamp())
+        FROM ours
+        WHERE a.instance_id = ours.key AND a.generation = %(generation)s AND a.step_seq = %(seq)s
+          AND a.phase = 'do' AND a.number = %(number)s AND a.status = 'running'
+        RETURNING a.finished_at
+    ), step AS (
+        UPDATE engine_step s SET
+            status = 'complete', output = %(output)s::json, finished_at = attempt.finished_at
+        FROM attempt
+        WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = %(seq)s
+          AND s.attempts = %(number)s AND s.status = 'running'
+        RETURNING s.finished_at
+    )
+    SELECT {_us("transaction_timestamp()")} = %(began_us)s, (SELECT {_us("finished_at")} FROM step)
+"""
+
+# After a commit without an answer: end the session that was told to commit, unless it is this one, and only then ask.
+# The lock waits for a commit that is still on its way.
+END_SESSION = """
+    SELECT pg_terminate_backend(pid, %(wait)s) FROM pg_stat_activity
+    WHERE pid = %(pid)s AND pid <> pg_backend_pid() AND usename = current_user
+      AND application_name = current_setting('application_name')
+"""
+IS_COMPLETE = """
+    SELECT status = 'complete' FROM engine_attempt
+    WHERE instance_id = %(key)s AND generation = %(generation)s AND step_seq = %(seq)s
+      AND phase = 'do' AND number = %(number)s
+    FOR UPDATE
+"""
