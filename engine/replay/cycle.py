@@ -432,6 +432,8 @@ class Cycle:
 
     def on_events(self, page: Page, signals: int) -> None:
         """Take in the answer to `inbox.question`; `signals` is what the row said before it was asked."""
+        if not self.reading_events:
+            return  # answered already
         self.reading_events = False
         # One that came since was maybe too late for this answer; nothing else tells of it.
         self.inbox.take(page, is_stale=signals < self.signals)

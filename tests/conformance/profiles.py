@@ -1,0 +1,70 @@
+"""Workers as they are at their worst, for a second and a third run of every case.
+
+`forgetful`: a worker forgets all after every outcome, so that each is met by a replay only.
+`duplicate`: every wake-up comes twice: notifications, which tell of signals and of what may be claimed, what the rows
+say then, alarms and pokes, and answers to the question for events. (PostgreSQL itself delivers equal notifications of
+one transaction once, so they are doubled where they arrive.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.replay import leaving
+from engine.replay.cycle import Cycle
+from engine.states import InstanceStatus
+from engine.worker.shift import Shift
+from engine.worker.stage import Stage
+
+A_MOMENT = 0.003  # seconds: after what the first one brought about
+
+deliver_arrived = Cycle._deliver_arrived
+
+
+def forgetful(patch: pytest.MonkeyPatch) -> None:
+    def leave_instead(cycle: Cycle) -> bool:
+        if not cycle.arrived or cycle.bodies or cycle.delaying or cycle.reading_events:
+            return deliver_arrived(cycle)
+        leaving.freeze(cycle, InstanceStatus.QUEUED)
+        return True
+
+    patch.setattr(Cycle, "_deliver_arrived", leave_instead)
+
+
+def duplicate(patch: pytest.MonkeyPatch) -> None:
+    wake, poke, call_at = Shift._on_wake, Stage.poke, Stage.call_at
+    on_signals, on_events = Cycle.on_signals, Cycle.on_events
+
+    def wake_twice(shift: Shift, payload: str) -> None:
+        wake(shift, payload)
+        shift._loop.call_later(A_MOMENT, wake, shift, payload)
+
+    def poke_twice(stage: Stage, cycle: Cycle) -> None:
+        poke(stage, cycle)
+        stage._loop.call_soon(stage._advance, cycle)
+
+    def call_twice(stage: Stage, cycle: Cycle, when_us: int) -> None:
+        call_at(stage, cycle, when_us)
+        # This one is not replaced: it comes also when the cycle has something else to wait for, or has left.
+        seconds = stage._clock.seconds_until(when_us)
+        stage._loop.call_later(seconds + A_MOMENT, poke_twice, stage, cycle)
+
+    def signal_twice(cycle: Cycle, *said: Any) -> None:
+        on_signals(cycle, *said)
+        on_signals(cycle, *said)
+
+    def answer_twice(cycle: Cycle, *said: Any) -> None:
+        on_events(cycle, *said)
+        if not cycle.reading_events:  # else it would be the answer to another question
+            on_events(cycle, *said)
+
+    patch.setattr(Shift, "_on_wake", wake_twice)
+    patch.setattr(Stage, "poke", poke_twice)
+    patch.setattr(Stage, "call_at", call_twice)
+    patch.setattr(Cycle, "on_signals", signal_twice)
+    patch.setattr(Cycle, "on_events", answer_twice)
+
+
+PROFILES = {"plain": lambda patch: None, "forgetful": forgetful, "duplicate": duplicate}
