@@ -170,6 +170,8 @@ class Collections:
                 else fn.options_over(self._defaults)
             )
         _check_function(operation, fn)
+        if made.atomic:
+            calls.check_is_sync(name, getattr(fn, "fn", fn))
         return (fn.fn, made, fn.codec) if isinstance(fn, DefinedStep) else (fn, made, calls.codec_of(fn))
 
 
