@@ -41,6 +41,7 @@ def start_order(page: Page) -> None:
 def test_from_a_typo_to_the_output_in_two_tabs(
     signed_in: Page, new_tab: NewTab, complaints: Complaints
 ) -> None:
+    """LC-47"""
     complaints.allow("422")  # the refused form itself
     page = signed_in
     page.goto("/workflows/")

@@ -86,6 +86,7 @@ class TestViewer:
         assert answer.status_code == 200
 
     def test_sees_actions_disabled_with_the_reason(self, viewer: Client) -> None:
+        """LC-49"""
         page = viewer.get(factories.instance("waiting").get_absolute_url()).content.decode()
         assert page.count('disabled title="Needs the role operator"') == 3
 

@@ -89,6 +89,7 @@ def test_dialogs_are_closed_not_gone_back_from(operator: Client) -> None:
 
 
 def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operator: Client) -> None:
+    """HC-14"""
     page = page_of(operator, factories.retrying())
     step = page[page.index('<li id="s-2"') :]
     order = [

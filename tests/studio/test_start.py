@@ -138,7 +138,7 @@ BAD = [
     "text", BAD, ids=[text[:20].encode("unicode_escape").decode() or "empty" for text in BAD]
 )
 def test_bad_parameters_start_nothing_and_say_why(operator: Client, text: str) -> None:
-    """E44 with the inputs of section F."""
+    """LC-47, E44 with the inputs of section F."""
     answer = operator.post(START, form(text))
     assert answer.status_code == 422
     assert "Nothing was started" in answer.content.decode()
