@@ -284,11 +284,12 @@ def last_attempts(steps: Iterable[Step]) -> dict[tuple[int, int], Attempt]:
 
 
 def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
-    """Find what failed in the last day and what is being tried again, newest first."""
-    keys = [key for _, key, _ in _newest(names, ["errored", "waiting"], limit * 5)]
+    """Find what failed in the last day, what is being tried again and what the engine paused, newest first."""
+    keys = [key for _, key, _ in _newest(names, ["errored", "waiting", "paused"], limit * 5)]
     failed = Q(status="errored", finished_at__gt=database_now() - timedelta(days=1))
     again = Q(status="waiting", waiting_for="retry")
-    return list(row_query().filter(failed | again, key__in=keys).order_by("-key")[:limit])
+    stuck = Q(status="paused", error__isnull=False)
+    return list(row_query().filter(failed | again | stuck, key__in=keys).order_by("-key")[:limit])
 
 
 def rows_by_key(keys: Sequence[int]) -> list[Instance]:

@@ -142,12 +142,15 @@ def _health(attention: list[rows.Row]) -> dict[str, Any]:
     """Say in one sentence how things are."""
     failing = {row.instance.workflow for row in attention if row.status == "errored"}
     retrying = sum(1 for row in attention if row.status == "retrying")
+    stuck = sum(1 for row in attention if row.status == "paused")
     clusters, workers = queries.workers_alive()
     parts = []
     if failing:
         parts.append(f"{_many(len(failing), 'workflow has', 'workflows have')} failed in the last day")
     if retrying:
         parts.append(f"{_many(retrying, 'instance is', 'instances are')} trying again")
+    if stuck:
+        parts.append(f"the engine has paused {_many(stuck, 'instance', 'instances')}")
     sentence = " · ".join([*(parts or ["Nothing needs you"]), _well(clusters, workers)])
     return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": clusters}
 

@@ -169,3 +169,12 @@ def test_a_list_says_why_the_engine_paused_an_instance(operator: Client) -> None
     page = operator.get("/instances/").content.decode()
     assert "the code has changed" in page
     assert "NonDeterminismError: It does not fit." in page
+
+
+def test_what_the_engine_paused_needs_attention(operator: Client) -> None:
+    factories.instance("paused", id="by-a-person")
+    paused()
+    page = operator.get("/").content.decode()
+    assert "The engine has paused 1 instance · " in page
+    assert "order-1" in page
+    assert "by-a-person" not in page
