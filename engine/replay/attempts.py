@@ -87,6 +87,9 @@ def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_
         cycle.record(operation.record)
         cycle.deferred.append(operation)
         cycle.host.poke(cycle)
+    elif operation.is_called_off:
+        cancel(cycle, attempt.step_seq, attempt)
+        cycle.call_off(operation)
     else:
         cycle.host.run_body(cycle, operation, attempt)
 

@@ -390,6 +390,14 @@ class Cycle:
             operation.owner.settled(operation)
         self.host.poke(self)
 
+    def call_off(self, operation: Operation) -> None:
+        """End an inner step whose owner does not want it any more."""
+        self.open.pop(operation.record.seq, None)
+        self.cancel_record(operation.record)
+        if operation.owner is not None:
+            operation.owner.settled(operation)
+        self.host.poke(self)
+
     def cancel_record(self, record: StepRecord) -> None:
         record.status = StepStatus.CANCELLED
         record.wake_us = None

@@ -90,13 +90,17 @@ class MapOperation(Operation):
 
     # As an owner
 
+    @property
+    def has_failed(self) -> bool:
+        return self._failed is not None
+
     def settled(self, operation: Operation) -> None:
         record = operation.record
         self._begun.pop(record.seq, None)
         if operation.live is not None:
             self._lived[record.count - 1] = operation.live
         if record.status == StepStatus.ERRORED:
-            self._fail(record)
+            self._failed = self._failed or record
         if not self.cycle.is_ending:
             self._begin_more()
             self._conclude_if_done()
@@ -130,15 +134,6 @@ class MapOperation(Operation):
         self.cycle.number(record)
         item = self._begun[record.seq] = self.item(record)
         self.cycle.start(item)
-
-    def _fail(self, record: StepRecord) -> None:
-        """Keep the first failure, and let nothing begin any more, also what the cycle has put off."""
-        self._failed = self._failed or record
-        for seq, item in list(self._begun.items()):
-            if not item.record.attempts:
-                del self._begun[seq]
-                self.cycle.open.pop(seq, None)
-                del self.cycle.history.steps[item.record.identity]
 
     def _conclude_if_done(self) -> None:
         if self._begun or self.record.is_final:
@@ -192,6 +187,16 @@ class MapOperation(Operation):
 
 class ItemOperation(DoOperation):
     """The step of one item."""
+
+    @property
+    def is_called_off(self) -> bool:
+        # Another item failed while a pause held its start back, while others ran alone, or while it was on its way.
+        return self.map.has_failed and self.record.attempts == 1
+
+    @property
+    def map(self) -> MapOperation:
+        assert isinstance(self.owner, MapOperation)
+        return self.owner
 
     @property
     def label(self) -> str:

@@ -134,6 +134,11 @@ class DoOperation(Operation):
         self.options = options
         self.codec = codec
 
+    @property
+    def is_called_off(self) -> bool:
+        """Tell whether it shall not begin after all: asked when its first attempt is recorded."""
+        return False
+
     def begin(self) -> None:
         attempts.begin(self.cycle, self)
 

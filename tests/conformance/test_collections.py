@@ -430,6 +430,31 @@ def test_a_pause_in_the_middle_lets_those_at_work_finish_and_the_rest_waits_for_
     assert (instance.output, crew.begun, crew.most) == (list(range(6)), list(range(6)), 2)
 
 
+def test_an_item_that_a_pause_has_put_off_does_not_begin_after_a_failure() -> None:
+    crew = Crew(holds=True)
+    crew.fails = {1}
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.map("items", range(9), crew, concurrency=3)
+
+    instance = story.start()
+    with running_shift():
+        wait_until(lambda: len(crew.begun) == 3)
+        instance.pause()
+        for index in (0, 1):
+            crew.let_go.add(index)
+            wait_until(lambda index=index: items_of(instance)[index] != "running")
+        instance.resume()
+        wait_for(instance, "running")
+        crew.let_go.add(2)
+        wait_for(instance)
+    assert (instance.error["step"], crew.begun) == ("items[1]", [0, 1, 2])
+    statuses = items_of(instance)
+    assert [statuses.pop(index) for index in range(3)] == ["complete", "errored", "complete"]
+    assert statuses in ({}, {3: "cancelled"})
+
+
 def test_pauses_that_are_withdrawn_neither_lose_nor_repeat_an_item() -> None:
     crew = Crew(holds=True)
     count = 30
@@ -466,18 +491,20 @@ def test_a_map_that_the_handler_cancels_takes_its_items_with_it() -> None:
                 group.create_task(fail())
         except* ValueError:
             pass
-        await step.do("after", str)
+        await step.listen("go on")
         return "went on"
 
     instance = story.start()
     with running_shift():
         wait_until(lambda: len(crew.begun) == 2)
         instance.send_event("stop")
+        wait_for(instance, "waiting")
+        assert crew.at_work == 0
+        assert items_of(instance) == {0: "cancelled", 1: "cancelled"}
+        assert Step.objects.get(instance=instance, kind="map").status == "cancelled"
+        instance.send_event("go on")
         wait_for(instance)
-        wait_until(lambda: crew.at_work == 0)
     assert (instance.output, crew.begun) == ("went on", [0, 1])
-    assert items_of(instance) == {0: "cancelled", 1: "cancelled"}
-    assert Step.objects.get(instance=instance, kind="map").status == "cancelled"
 
 
 @pytest.mark.parametrize("end", ["handler", "terminate"])
