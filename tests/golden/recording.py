@@ -15,6 +15,7 @@ from engine import workflows
 from engine.models import Instance
 from tests.golden.history import Golden
 from tests.golden.tour import tour
+from tests.golden.wide import wide
 from tests.sample.workflows import listen_for, nap, process_order, tick
 from tests.shifts import run_to_end, running_shift, wait_for
 from tests.travel import skip_wait
@@ -69,6 +70,7 @@ STORIES: dict[str, Callable[[], Instance]] = {
     "backup-rejected": lambda: backup(approved=False),
     "backup-expired": lambda: backup(approved=None),
     "tour": tour,
+    "wide": wide,
 }
 
 

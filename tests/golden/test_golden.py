@@ -11,7 +11,7 @@ import pytest
 from engine import WorkflowStep, workflow, workflows
 from engine.registry import Workflow
 from engine.replay.cycle import Cycle
-from tests.golden import tour
+from tests.golden import tour, wide
 from tests.golden.history import HERE, Golden, without_traceback
 from tests.golden.replay import ReplayDiffers, replay
 
@@ -24,6 +24,7 @@ def _samples(request: pytest.FixtureRequest) -> None:
     import_module("studio.demo.workflows")  # stays known: it is imported once
     request.getfixturevalue("own_registry")
     tour.declare()
+    wide.declare()
 
 
 def replayed(golden: Golden, declared: Workflow[Any, Any]) -> Cycle:
