@@ -11,7 +11,7 @@ from engine import StepContext
 from engine.models import Instance
 
 CREATE = "CREATE TABLE shop_sale (instance text, attempt integer, note text)"
-DROP = "DROP TABLE shop_sale"
+DROP = "SET lock_timeout = '20s'; DROP TABLE shop_sale; RESET lock_timeout"
 
 
 @contextmanager

@@ -68,6 +68,10 @@ class Proxy:
         """Break the connections of this application."""
         self._call(lambda: [one.abort() for one in self._of(application)])
 
+    def hang_up(self, application: str = "") -> None:
+        """Break the clients' ends of the connections of this application; what they sent may still arrive."""
+        self._call(lambda: [one.hang_up() for one in self._of(application)])
+
     def sessions(self) -> list[str]:
         """Return the applications that are connected."""
         found: list[str] = []
@@ -121,6 +125,9 @@ class Session:
 
     def hold(self) -> None:
         self.flow.clear()
+
+    def hang_up(self) -> None:
+        self._client[1].transport.abort()
 
     def abort(self) -> None:
         for writer in self._writers:

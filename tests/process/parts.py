@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.db import Error, connection, transaction
+from django.db import Error, connection, connections, transaction
 
 from engine.errors import InstanceFinishedError
 from engine.models import Instance
@@ -39,6 +39,13 @@ def worker(
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     shift.run(slots=slots, name=name, should_stop=lambda: bool(asked), idle_seconds=3600, max_seconds=3600)
+
+
+def proxied_worker(*, directory: str, application: str, name: str) -> None:
+    """A shift whose connections go to a proxy's socket; those of its bodies say this application."""
+    place = connections["default"].settings_dict
+    place.update(HOST=directory, OPTIONS=place["OPTIONS"] | {"application_name": application})
+    worker(name=name, slots=64, lease=30)
 
 
 def sender(*, seed: int, count: int, params: list[dict[str, Any]], type: str, latest: float) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine import StepContext, WorkflowStep, workflow
+from tests import shop
 from tests.process import ledger
 
 
@@ -17,7 +18,7 @@ from tests.process import ledger
 class Op:
     """One operation. `seconds` of a body: how long its attempts take, the last value for all later ones."""
 
-    kind: Literal["work", "block", "tell", "kill", "sleep", "event", "together"]
+    kind: Literal["work", "block", "sell", "tell", "kill", "sleep", "event", "together"]
     name: str = ""
     seconds: list[float] = field(default_factory=lambda: [0.0])
     ops: list[Op] = field(default_factory=list)
@@ -32,6 +33,11 @@ def work(name: str, *seconds: float) -> Op:
 def block(name: str, *seconds: float) -> Op:
     """A sync body, in a thread."""
     return Op("block", name, list(seconds) or [0.0])
+
+
+def sell(name: str) -> Op:
+    """An atomic body that writes a row to the database."""
+    return Op("sell", name)
 
 
 def tell(name: str) -> Op:
@@ -71,6 +77,8 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await step.sleep(op.name, op.seconds[0])
         case "event":
             return (await step.wait_for_event(op.name, timeout="1h")).payload
+        case "sell":
+            return await step.do(op.name, run_sale, atomic=True, max_attempts=op.max_attempts, delay="100ms")
         case _:
             body = {"work": run_async, "block": run_sync, "tell": run_and_tell, "kill": run_into_death}[
                 op.kind
@@ -89,6 +97,12 @@ def run_sync(seconds: list[float], ctx: StepContext) -> int:
     note("start", ctx)
     time.sleep(_of_attempt(seconds, ctx))
     note("end", ctx)
+    return ctx.attempt
+
+
+def run_sale(ctx: StepContext) -> int:
+    note("start", ctx)
+    shop.sell(ctx, ctx.name)
     return ctx.attempt
 
 
