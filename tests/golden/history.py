@@ -17,7 +17,7 @@ from engine.replay.outcomes import micros
 from engine.worker import rows, sql
 
 HERE = Path(__file__).parent
-IN_MEMORY = {"is_recorded", "spent", "convicted"}  # fields of a StepRecord that no column holds
+IN_MEMORY = {"is_recorded", "spent", "convicted", "stands"}  # fields of a StepRecord that no column holds
 JSON_TEXTS = {"options", "output", "error"}
 DEFAULTS = {
     field.name: field.default for field in dataclasses.fields(StepRecord) if field.name not in IN_MEMORY

@@ -24,7 +24,8 @@ from engine import workflows
 backup = workflows["database-backup"].start({})
 backup.send_event("backup-approval", {"approved": True})
 release = workflows["rolling-release"].start({"servers": 2, "cool_down": 600})
-print(backup.id, release.id)
+order = workflows["order"].start({"packing": 0})
+print(backup.id, release.id, order.id)
 """
 ATTEMPTS = """
     SELECT a.status FROM engine_attempt a JOIN engine_step s
@@ -38,10 +39,11 @@ def test_demo_runs_in_real_workers_and_its_servers_end_with_the_stack(
     make_stack: Callable[..., LiveStack],
 ) -> None:
     stack = make_stack(REPRISE_DEMO="1").start()
-    backup, release = stack.django(START).split()
+    backup, release, order = stack.django(START).split()
     servers = [stack.home / "demo" / "fleets" / release / name for name in ("server-1", "server-2")]
 
     with psycopg.connect(stack.dsn(), autocommit=True) as database:
+        wait_until(lambda: status(database, order) == "complete", seconds=60)
         wait_until(lambda: status(database, backup) == "complete", seconds=60)
         wait_until(lambda: status(database, release) == "waiting", seconds=60)
         assert [contact.is_running(server) for server in servers] == [True, True]
