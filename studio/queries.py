@@ -17,6 +17,7 @@ from engine.models import Attempt, Instance, Step, Worker
 from engine.registry import workflows as registry
 from studio.filters import Filter
 from studio.shown import shown, stored
+from studio.why import ENGINE_PAUSES
 
 PAGE = 50
 COUNT_CAP = 10_001
@@ -288,8 +289,12 @@ def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
     keys = [key for _, key, _ in _newest(names, ["errored", "waiting", "paused"], limit * 5)]
     failed = Q(status="errored", finished_at__gt=database_now() - timedelta(days=1))
     again = Q(status="waiting", waiting_for="retry")
-    stuck = Q(status="paused", error__isnull=False)
-    return list(row_query().filter(failed | again | stuck, key__in=keys).order_by("-key")[:limit])
+    found = row_query().filter(failed | again | Q(status="paused"), key__in=keys)
+    found = found.extra(
+        where=["engine_instance.status <> 'paused' OR engine_instance.error ->> 'type' = ANY (%s)"],
+        params=[sorted(ENGINE_PAUSES)],
+    )
+    return list(found.order_by("-key")[:limit])
 
 
 def rows_by_key(keys: Sequence[int]) -> list[Instance]:

@@ -30,6 +30,9 @@ class Code:
 Part = str | Moment | Code
 Sentence = tuple[Part, ...]
 
+# Errors for which the engine pauses an instance. Any other one is what it has failed with, and is rolled back for.
+ENGINE_PAUSES = frozenset({"CodeChangedError", "NonDeterminismError", "GivenUpError"})
+
 
 @dataclass(frozen=True, slots=True)
 class OpenStep:
@@ -107,8 +110,9 @@ def in_short(facts: Situation) -> Sentence:
         return (_error_text(facts.error),)
     if facts.status == "terminated":
         return (_quoted(facts.deed.reason) if facts.deed and facts.deed.reason else _abort_reason(facts),)
-    if facts.status == "paused" and facts.error:
-        return ("the code has changed",) if _is_of_code(facts) else (_error_text(facts.error),)
+    if facts.status == "paused" and _kind(facts.error) in ENGINE_PAUSES:
+        has_changed = _kind(facts.error) == "CodeChangedError"
+        return ("the code has changed",) if has_changed else (_error_text(facts.error),)
     if facts.status == "paused":
         return ("by ", facts.deed.actor or "a program") if facts.deed else ("paused",)
     if facts.status == "complete" or step is None:
@@ -193,11 +197,11 @@ def _pausing(facts: Situation) -> Sentence:
 
 
 def _paused(facts: Situation) -> Sentence:
-    if _is_of_code(facts):
+    if _kind(facts.error) == "CodeChangedError":
         return (
             "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
         )
-    if facts.error:
+    if _kind(facts.error) in ENGINE_PAUSES:
         return ("Paused by the engine: ", _error_text(facts.error))
     return ("Paused", *_by(facts.deed), ". Nothing new starts and timers stand still until it is resumed.")
 
@@ -316,8 +320,8 @@ def _by(deed: Deed | None) -> Sentence:
     return (f" by {deed.actor or 'a program'} ", Moment("ago", deed.at), reason)
 
 
-def _is_of_code(facts: Situation) -> bool:
-    return (facts.error or {}).get("type") == "CodeChangedError"
+def _kind(error: dict[str, object] | None) -> str:
+    return str((error or {}).get("type", ""))
 
 
 def _abort_reason(facts: Situation) -> str:

@@ -172,7 +172,7 @@ def test_a_list_says_why_the_engine_paused_an_instance(operator: Client) -> None
 
 
 def test_what_the_engine_paused_needs_attention(operator: Client) -> None:
-    factories.instance("paused", id="by-a-person")
+    factories.instance("paused", id="by-a-person", error={"type": "CardRefused", "message": "no"})
     paused()
     page = operator.get("/").content.decode()
     assert "The engine has paused 1 instance · " in page

@@ -109,6 +109,10 @@ SENTENCES = [
         "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
     ),
     (
+        situation("paused", deed=Deed("li", NOW - timedelta(minutes=1)), error={"type": "CardRefused"}),
+        "Paused by li 1 m 00 s ago. Nothing new starts and timers stand still until it is resumed.",
+    ),
+    (
         situation("paused", error={"type": "NonDeterminismError", "message": "It does not fit."}),
         "Paused by the engine: NonDeterminismError: It does not fit.",
     ),
