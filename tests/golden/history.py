@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,10 @@ from engine.replay.outcomes import micros
 from engine.worker import rows, sql
 
 HERE = Path(__file__).parent
-IN_MEMORY = {"is_recorded", "spent", "convicted", "stands"}  # fields of a StepRecord that no column holds
 JSON_TEXTS = {"options", "output", "error"}
-DEFAULTS = {
-    field.name: field.default for field in dataclasses.fields(StepRecord) if field.name not in IN_MEMORY
-}
+# The fields of a StepRecord that are columns; those after them are made anew by whoever reads it.
+COLUMNS = takewhile(lambda field: field.name != "is_recorded", dataclasses.fields(StepRecord))
+DEFAULTS = {field.name: field.default for field in COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)

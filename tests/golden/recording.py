@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
+from django.core.management import call_command
 
 from engine import workflows
 from engine.models import Instance
@@ -49,6 +50,10 @@ def release(**params: object) -> Instance:
     return run_to_end(workflows["rolling-release"].start({"cool_down": 0.05, **params}), seconds=60)
 
 
+def sale(**params: object) -> Instance:
+    return run_to_end(workflows["order"].start({"packing": 0.01, **params}), seconds=30)
+
+
 def backup(*, approved: bool | None) -> Instance:
     instance = workflows["database-backup"].start({"approve_within": "50ms" if approved is None else "1h"})
     if approved is not None:
@@ -66,6 +71,7 @@ STORIES: dict[str, Callable[[], Instance]] = {
     "two-events": two_events,
     "release": lambda: release(servers=2),
     "release-stopped": lambda: release(servers=3, fail_on=2),
+    "sale": sale,
     "backup-kept": lambda: backup(approved=True),
     "backup-rejected": lambda: backup(approved=False),
     "backup-expired": lambda: backup(approved=None),
@@ -80,6 +86,8 @@ def test_record(story: str, settings: LazySettings, tmp_path: Path, request: pyt
     import_module("studio.demo.workflows")
     request.getfixturevalue("own_registry")
     settings.REPRISE_HOME = tmp_path
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "studio.demo"]
+    call_command("migrate", "demo", verbosity=0)
     golden = Golden.of(story, STORIES[story]())
     elsewhere(golden, tmp_path).save()
 
