@@ -138,11 +138,17 @@ def find(instance: Instance, request: str | int) -> Step:
 
 def answer_to(step: Step) -> Event | None:
     """Return the answer that was given to a request, whether the workflow has taken it yet or not."""
-    return Event.objects.filter(instance_id=step.instance_id, dedup_key=_type(step)).first()
+    return Event.objects.filter(instance_id=step.instance_id, dedup_key=type_of(step)).first()
 
 
-def _type(step: Step) -> str:
+def type_of(step: Step) -> str:
+    """Return the type, and dedup key, of the event that answers a request."""
     return request_type(step.generation, step.seq)
+
+
+def is_answer(type: str) -> bool:
+    """Tell whether an event of this type answers a request."""
+    return type.startswith(REQUEST_TYPE)
 
 
 def _cause(by: object, comment: str, reason: str) -> Cause:
@@ -174,7 +180,7 @@ def _refuse_unless_open(row: Instance, step: Step) -> None:
 def _send(row: Instance, step: Step, payload: dict[str, JSON], actor: str) -> Event:
     text = encode(payload, what="answer")
     # Its own type as dedup key: the database itself takes one answer.
-    one = _type(step)
+    one = type_of(step)
     event = Event(instance_id=row.key, type=one, payload=decode(text), dedup_key=one, sent_by=actor)
     # People must be heard, however many events wait.
     if events.buffer(event, text, limit=2 * events.MAX_BUFFERED) is None:

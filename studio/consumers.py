@@ -6,7 +6,9 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -45,7 +47,7 @@ _open_sockets: Counter[object] = Counter()
 
 
 class DrawingCache:
-    """What was drawn at a version, for everybody of one role who watches the same."""
+    """What was drawn at a version, for everybody of one role who watches the same, or for one person."""
 
     SIZE: ClassVar[int] = 200
 
@@ -169,12 +171,21 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def _draw(self, *, is_news: bool) -> topics.Drawing:
         version = live.hub().version(self.topic.key)
         role = await _in_thread(role_of, self.user)
-        key = (self.topic, role)
-        found = cache.get(key, version) if is_news else None
+        shared, own = (self.topic, role), (self.topic, "person", self.user.pk)
+        found = (cache.get(own, version) or cache.get(shared, version)) if is_news else None
         if found is None:
             found = await _in_thread(topics.draw, self.topic, self.user)
+            cache.keep(own if found.is_personal else shared, version, found)
+        return replace(found, pieces={**found.pieces, **await self._count()})
+
+    async def _count(self) -> Mapping[str, topics.Piece]:
+        """Draw the number in the navigation; tabs of one person share it until anything changes."""
+        version, key = live.hub().version(None), ("count", self.user.pk)
+        found = cache.get(key, version)
+        if found is None:
+            found = topics.Drawing(await _in_thread(topics.count_piece, self.user))
             cache.keep(key, version, found)
-        return found
+        return found.pieces
 
     def _news(self, drawing: topics.Drawing) -> str:
         """Write what this tab has not seen. New steps go in at their place; all of them when the order changed."""

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
+from studio import inbox
 from studio.permissions import Role, role_of
 from studio.views.session import THEMES
 
@@ -17,5 +18,6 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     return {
         "theme": theme if theme in THEMES else "system",
         "server_time": timezone.now(),
+        "approvals_mine": lambda: inbox.count_mine(request.user),
         "is_operator": lambda: role_of(getattr(request, "user", None)) >= Role.OPERATOR,
     }

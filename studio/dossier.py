@@ -12,7 +12,7 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
-from studio import changed_code, declared, payloads, queries, timeline, why
+from studio import changed_code, declared, inbox, payloads, queries, timeline, why
 from studio.rows import last_deeds, open_step, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -46,6 +46,7 @@ class Dossier:
     unreached: tuple[Step, ...]
     origin: Origin | None
     wanted_events: tuple[str, ...]
+    has_requests: bool
 
     @property
     def declared_events(self) -> list[declared.Declared]:
@@ -137,7 +138,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     return Dossier(
         instance=instance,
         now=now,
-        status=shown(instance.status, instance.waiting_for),
+        status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in still_open)),
         why=why.explain(facts),
         lines=lines,
         steps_total=len(steps) if is_all else _of_generation(Step, instance).count(),
@@ -153,6 +154,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         unreached=_unreached(instance),
         origin=_origin(instance, error, lines),
         wanted_events=_wanted_events(still_open),
+        has_requests=any(step.kind == "request" for step in still_open),
     )
 
 
@@ -186,7 +188,9 @@ def _still_open(instance: Instance) -> list[why.OpenStep]:
     """Read the steps that have not ended, also where the page shows others."""
     steps = queries.open_steps([instance])[instance.key]
     attempts = queries.last_attempts(steps)
-    return [open_step(step, attempts.get((instance.key, step.seq))) for step in steps]
+    asks = any(step.kind == "request" for step in steps)
+    asking = inbox.asking([instance.key]) if asks else set()
+    return [open_step(step, attempts.get((instance.key, step.seq)), step.pk in asking) for step in steps]
 
 
 def _logs(instance: Instance) -> tuple[Log, ...]:

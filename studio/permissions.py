@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
+from engine.requests import Asked, is_put_to
+
 
 class Role(IntEnum):
     """Each role may do all that the ones before it may."""
@@ -39,6 +41,9 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "instances": (Role.VIEWER, None),
     "instance": (Role.VIEWER, None),
     "payload": (Role.VIEWER, None),
+    "approvals": (Role.VIEWER, None),
+    # The view asks for more: a request names who may answer, and without names an operator may.
+    "answer": (None, Role.VIEWER),
     "pause": (None, Role.OPERATOR),
     "resume": (None, Role.OPERATOR),
     "terminate": (None, Role.OPERATOR),
@@ -71,3 +76,10 @@ def needed(route: str, method: str) -> Role | None:
         return None
     read, send = ROUTES[route]
     return send if method == "POST" else read
+
+
+def may_answer(asked: Asked, user: Any) -> bool:
+    """Tell whether somebody may answer a request: who was asked, or an operator where nobody in particular was."""
+    if not asked.assignees:
+        return role_of(user) >= Role.OPERATOR
+    return role_of(user) >= Role.VIEWER and is_put_to(asked, user)

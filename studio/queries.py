@@ -15,8 +15,10 @@ from psycopg.errors import QueryCanceled
 
 from engine.models import Attempt, Instance, Step, Worker
 from engine.registry import workflows as registry
+from engine.requests import open_requests
+from studio import inbox
 from studio.filters import Filter
-from studio.shown import shown, stored
+from studio.shown import PARKED, shown, stored
 from studio.why import ENGINE_PAUSES
 
 PAGE = 50
@@ -144,6 +146,10 @@ def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
             by_status = found[workflow]
             look = shown(status, waiting_for)
             by_status[look] = by_status.get(look, 0) + n
+    for (workflow, waiting_for), n in inbox.asking_by_workflow(names).items():
+        by_status, look = found[workflow], shown("waiting", waiting_for)
+        by_status["approval"] = by_status.get("approval", 0) + n
+        by_status[look] = max(by_status.get(look, 0) - n, 0)
     return found
 
 
@@ -232,6 +238,11 @@ def matching(wanted: Filter) -> QuerySet[Instance]:
         for status, waiting_for in stored(wanted.status):
             fits |= Q(status=status) if waiting_for is None else Q(status=status, waiting_for=waiting_for)
         rows = rows.filter(fits)
+    asking = open_requests().values("instance_id")
+    if wanted.status == "approval":
+        rows = rows.filter(key__in=asking)
+    elif wanted.status in PARKED:
+        rows = rows.exclude(key__in=asking)
     return rows.filter(_id_like(wanted.q)) if wanted.q else rows
 
 
@@ -285,11 +296,13 @@ def last_attempts(steps: Iterable[Step]) -> dict[tuple[int, int], Attempt]:
 
 
 def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
-    """Find what failed in the last day, what is being tried again and what the engine paused, newest first."""
+    """Find what failed in the last day, what is tried again, asks people or was paused by the engine, newest first."""
     keys = [key for _, key, _ in _newest(names, ["errored", "waiting", "paused"], limit * 5)]
+    asking = list(open_requests().order_by("-opened_at").values_list("instance_id", flat=True)[:limit])
     failed = Q(status="errored", finished_at__gt=database_now() - timedelta(days=1))
     again = Q(status="waiting", waiting_for="retry")
-    found = row_query().filter(failed | again | Q(status="paused"), key__in=keys)
+    wanted = Q(failed | again | Q(status="paused"), key__in=keys) | Q(key__in=asking, status="waiting")
+    found = row_query().filter(wanted)
     found = found.extra(
         where=["engine_instance.status <> 'paused' OR engine_instance.error ->> 'type' = ANY (%s)"],
         params=[sorted(ENGINE_PAUSES)],

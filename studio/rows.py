@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Attempt, Audit, Instance, Step
-from studio import queries, why
+from studio import inbox, queries, why
 from studio.shown import shown
 
 
@@ -32,23 +32,28 @@ class Row:
 
 
 def rows_of(instances: Sequence[Instance]) -> list[Row]:
-    """Make the lines of a page with four queries, however long it is."""
+    """Make the lines of a page with five queries, however long it is."""
     steps = queries.open_steps(instances)
     attempts = queries.last_attempts(step for found in steps.values() for step in found)
     servers = queries.servers_of({instance.workflow for instance in instances})
     deeds = last_deeds(instances)
     now = queries.database_now()
+    asking = inbox.asking(instance.key for instance in instances if not instance.is_finished)
     return [
         Row(
             instance,
-            shown(instance.status, instance.waiting_for),
+            shown(
+                instance.status,
+                instance.waiting_for,
+                asks=any(step.pk in asking for step in steps[instance.key]),
+            ),
             why.in_short(
                 situation(
                     instance,
                     now=now,
                     servers=servers[instance.workflow],
                     steps=[
-                        open_step(step, attempts.get((instance.key, step.seq)))
+                        open_step(step, attempts.get((instance.key, step.seq)), step.pk in asking)
                         for step in steps[instance.key]
                     ],
                     deed=deeds.get(instance.key),
@@ -90,7 +95,7 @@ def situation(
     )
 
 
-def open_step(step: Step, attempt: Attempt | None) -> why.OpenStep:
+def open_step(step: Step, attempt: Attempt | None, is_asking: bool) -> why.OpenStep:
     options: Any = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")
     # Between two attempts the worker may still hold the instance: the attempt's own end tells it.
@@ -108,6 +113,9 @@ def open_step(step: Step, attempt: Attempt | None) -> why.OpenStep:
         event_types=tuple(step.event_types or ()),
         worker=attempt.worker if attempt else "",
         error=error_line(attempt.error if attempt else None),
+        is_asking=is_asking,
+        asked_of=tuple(options.get("assignees") or ()) if is_asking else (),
+        message=str(options.get("message", "")) if is_asking else "",
     )
 
 

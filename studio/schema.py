@@ -36,7 +36,7 @@ def example(schema: Mapping[str, Any] | None) -> Any:
 
 
 def _properties(root: Mapping[str, Any], node: Mapping[str, Any], depth: int) -> Iterator[Field]:
-    node = _resolve(root, node)
+    node = resolve(root, node)
     required = node.get("required") or []
     for name, inner in (node.get("properties") or {}).items():
         yield _field(name, root, inner, depth, is_required=name in required)
@@ -45,7 +45,7 @@ def _properties(root: Mapping[str, Any], node: Mapping[str, Any], depth: int) ->
 
 
 def _field(name: str, root: Mapping[str, Any], node: Any, depth: int, *, is_required: bool) -> Field:
-    found = _resolve(root, node)
+    found = resolve(root, node)
     description = (
         (node.get("description") if isinstance(node, Mapping) else "") or found.get("description") or ""
     )
@@ -53,7 +53,7 @@ def _field(name: str, root: Mapping[str, Any], node: Any, depth: int, *, is_requ
 
 
 def _type(root: Mapping[str, Any], node: Any) -> str:
-    node = _resolve(root, node)
+    node = resolve(root, node)
     for word in ("anyOf", "oneOf"):
         if node.get(word):
             return " or ".join(dict.fromkeys(_type(root, option) for option in node[word]))
@@ -85,10 +85,7 @@ _LIMITS = {
 
 def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
     both = {**found, **(node if isinstance(node, Mapping) else {})}
-    for option in [both, *(both.get("anyOf") or [])]:
-        for word, sign in _LIMITS.items():
-            if word in option:
-                yield f"{sign} {option[word]}"
+    yield from rules(both)
     if "default" in both and both["default"] is not None:
         yield (
             f"default {both['default']!r}"
@@ -97,9 +94,17 @@ def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def rules(both: Mapping[str, Any]) -> Iterator[str]:
+    """Say in a few signs what a value must keep to."""
+    for option in [both, *(both.get("anyOf") or [])]:
+        for word, sign in _LIMITS.items():
+            if word in option:
+                yield f"{sign} {option[word]}"
+
+
 def _innermost(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
     """Step through lists and unions to the object that has fields, if there is one."""
-    node = _resolve(root, node)
+    node = resolve(root, node)
     if isinstance(node.get("items"), Mapping):
         return _innermost(root, node["items"])
     for option in [*(node.get("anyOf") or []), *(node.get("oneOf") or [])]:
@@ -109,7 +114,8 @@ def _innermost(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
     return node
 
 
-def _resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
+def resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
+    """Follow a reference to what it stands for."""
     for _ in range(DEEPEST):
         if not isinstance(node, Mapping) or "$ref" not in node:
             break
@@ -122,7 +128,7 @@ def _resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
 
 def _example(root: Mapping[str, Any] | None, node: Any, depth: int) -> Any:
     root = root or {}
-    for given in (node, _resolve(root, node)):
+    for given in (node, resolve(root, node)):
         if isinstance(given, Mapping):
             if "default" in given:
                 return given["default"]
@@ -132,7 +138,7 @@ def _example(root: Mapping[str, Any] | None, node: Any, depth: int) -> Any:
                 return given["const"]
             if given.get("enum"):
                 return given["enum"][0]
-    found = _resolve(root, node)
+    found = resolve(root, node)
     if depth > DEEPEST:
         return None
     for word in ("anyOf", "oneOf", "allOf"):

@@ -26,6 +26,7 @@ LOOKS = _looks(
     Look("running", "play", "busy"),
     Look("sleeping", "moon", "idle"),
     Look("waiting", "hourglass", "idle"),
+    Look("approval", "diamond", "idle"),
     Look("retrying", "rotate-cw", "idle"),
     Look("paused", "pause", "idle"),
     Look("complete", "check", "closed"),
@@ -39,7 +40,7 @@ PARTS = _looks(
     Look("timed_out", "clock", "closed"),
     Look("lost", "zap", "closed"),
 )
-OPEN = ("queued", "running", "sleeping", "waiting", "retrying", "paused")
+OPEN = ("queued", "running", "sleeping", "waiting", "approval", "retrying", "paused")
 CLOSED = ("complete", "errored", "terminated")
 GROUPS: Mapping[str, tuple[str, ...]] = {"open": OPEN, "closed": CLOSED}
 
@@ -48,12 +49,18 @@ _STORED: Mapping[str, list[tuple[str, str | None]]] = {
     "sleeping": [("waiting", "sleep")],
     "retrying": [("waiting", "retry")],
     "waiting": [("waiting", "event"), ("waiting", "child")],
+    # Whatever else it waits for: a person can do something about it. Which ones, their open requests tell.
+    "approval": [("waiting", None)],
 }
+# Those that a request takes an instance from.
+PARKED = ("sleeping", "waiting", "retrying")
 _WAITING = {WaitingFor.SLEEP: "sleeping", WaitingFor.RETRY: "retrying"}
 
 
-def shown(status: str, waiting_for: str = "") -> str:
-    """Give the status that people see."""
+def shown(status: str, waiting_for: str = "", *, asks: bool = False) -> str:
+    """Give the status that people see; `asks` tells that a request of the instance is open."""
+    if status == InstanceStatus.WAITING and asks:
+        return "approval"
     if status == InstanceStatus.WAITING:
         return _WAITING.get(WaitingFor(waiting_for), "waiting") if waiting_for else "waiting"
     return "running" if status == InstanceStatus.WAITING_FOR_PAUSE else status
@@ -70,4 +77,4 @@ def step_shown(status: str, kind: str) -> str:
     """Give the status of a step as people see it: a waiting `do` is backing off."""
     if status != "waiting":
         return status
-    return {"do": "retrying", "sleep": "sleeping"}.get(kind, "waiting")
+    return {"do": "retrying", "sleep": "sleeping", "request": "approval"}.get(kind, "waiting")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Attempt, Event, Log, Step
+from engine.requests import Asked
 from studio import payloads, timeline
 from studio.rows import error_line
 from studio.shown import step_shown
@@ -112,7 +113,30 @@ class Line:
         return self.max_attempts + self.step.lost if self.max_attempts else None
 
     @property
+    def question(self) -> Asked | None:
+        """What a request asks."""
+        return Asked.of(self.step) if self.step.kind == "request" else None
+
+    @property
+    def answer(self) -> payloads.Payload | None:
+        """What somebody answered to a request."""
+        given = self.event.payload if self.event is not None and self.step.kind == "request" else None
+        if self.event is None or not isinstance(given, dict):
+            return None
+        text = payloads.stored_text(given.get("value"))
+        return payloads.payload(f"event-{self.event.key}", text, full_up_to=INLINE)
+
+    @property
+    def comment(self) -> str:
+        given = self.event.payload if self.event is not None else None
+        return str(given.get("comment") or "") if isinstance(given, dict) and self.question else ""
+
+    @property
     def preview(self) -> str:
+        if self.answer is not None:
+            return payloads.preview(self.answer.text)
+        if self.question is not None and not self.failure:
+            return payloads.preview(self.question.message)
         if self.output is not None and not self.output.is_masked:
             return (
                 payloads.milestone(self.output)
@@ -167,7 +191,7 @@ def in_tree_order(steps: Sequence[Any]) -> Iterator[tuple[Any, int]]:
 
 
 def _output(step: Any) -> payloads.Payload | None:
-    if step.status != "complete" or step.output_text is None or step.kind in ("sleep", "event"):
+    if step.status != "complete" or step.output_text is None or step.kind in ("sleep", "event", "request"):
         return None
     what = f"step-{step.seq}"
     if step.sensitive:
@@ -231,7 +255,7 @@ def stretches_of(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
     """Cut the life of a step into what the timeline draws; `end` stands for now while it is open."""
     step = line.step
     until = step.finished_at or end
-    if step.kind in ("sleep", "event"):
+    if step.kind in ("sleep", "event", "request"):
         yield timeline.Stretch("sleep", line.status, step.started_at, until, is_open=not step.finished_at)
         return
     if step.kind == "progress":

@@ -14,7 +14,7 @@ from django.http import QueryDict
 from django.template.loader import render_to_string
 
 from engine.models import Instance
-from studio import dossier, queries, rows
+from studio import dossier, inbox, queries, rows
 from studio.converters import WorkflowName
 from studio.filters import Filter, cursor, keys
 from studio.permissions import Role, role_of
@@ -51,6 +51,8 @@ class Drawing:
     order: tuple[str, ...] = ()
     is_done: bool = False
     say: str = ""
+    is_personal: bool = False  # another person of the same role may see something else
+    forms: tuple[str, ...] = ()  # of the requests that are drawn, by their references
 
     @property
     def tag(self) -> str:
@@ -63,7 +65,8 @@ EVERYTHING = Filter()
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """`home`, `workflows`, `workflow:<name>`, `list` with its filter and rows, or `instance:<key>`."""
+    """`home`, `workflows`, `workflow:<name>`, `list` with its filter and rows, `approvals` with its box and the request
+    that is shown, or `instance:<key>`."""
 
     kind: str
     name: str = ""
@@ -72,6 +75,8 @@ class Topic:
     shown: tuple[int, ...] = ()
     top: int = 0
     upto: int | None = None
+    box: str = ""
+    ref: str = ""
 
     @classmethod
     def of(cls, query: str | QueryDict) -> Topic:
@@ -84,6 +89,9 @@ class Topic:
             return cls("workflow", name=found[1], shown=tuple(keys(given.get("keys", ""), 100)))
         if found := _INSTANCE.fullmatch(text):
             return cls("instance", key=int(found[1]), upto=cursor(given.get("upto", "")))
+        if text == "approvals":
+            box = given.get("box", "")
+            return cls("approvals", box=box if box in inbox.BOXES else "mine", ref=given.get("r", "")[:50])
         if text == "list":
             shown = tuple(keys(given.get("keys", ""), 100))
             return cls("list", wanted=Filter.of(given), shown=shown, top=cursor(given.get("top", "")) or 0)
@@ -100,14 +108,20 @@ class Topic:
 
 def draw(topic: Topic, user: Any) -> Drawing:
     """Draw every piece of a topic for a person. A topic whose subject is gone has no pieces."""
-    role = role_of(user)
     return {
         "home": _home,
         "workflows": _workflows,
         "workflow": _workflow,
         "list": _list,
+        "approvals": _approvals,
         "instance": _instance,
-    }[topic.kind](topic, role)
+    }[topic.kind](topic, user)
+
+
+def count_piece(user: Any) -> dict[str, Piece]:
+    """Draw what every page has: the number of requests that wait for this person."""
+    count = inbox.count_mine(user)
+    return {"approvals-count": Piece(render_to_string("partials/approvals-count.html", {"count": count}))}
 
 
 def frame(pieces: Mapping[str, Piece]) -> str:
@@ -119,14 +133,14 @@ def partial(target: str, piece: Piece) -> str:
     return f'<hx-partial hx-target="#{escape(target)}" hx-swap="{piece.swap}">{piece.html}</hx-partial>'
 
 
-def _home(topic: Topic, role: Role) -> Drawing:
+def _home(topic: Topic, user: Any) -> Drawing:
     overviews = queries.overviews()
     attention = rows.rows_of(queries.needing_attention([one.name for one in overviews]))
     context = {
         "overviews": overviews,
         "rows": attention,
         "heading": "Workflows",
-        "may_start": role >= Role.OPERATOR,
+        "may_start": role_of(user) >= Role.OPERATOR,
         **_health(attention),
     }
     return Drawing(
@@ -151,6 +165,8 @@ def _health(attention: list[rows.Row]) -> dict[str, Any]:
         parts.append(f"{_many(retrying, 'instance is', 'instances are')} trying again")
     if stuck:
         parts.append(f"the engine has paused {_many(stuck, 'instance', 'instances')}")
+    if asking := inbox.count_open():
+        parts.append(f"{_many(asking, 'request waits', 'requests wait')} for an answer")
     sentence = " · ".join([*(parts or ["Nothing needs you"]), _well(clusters, workers)])
     return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": clusters}
 
@@ -169,12 +185,12 @@ def _many(count: int, one: str, more: str) -> str:
     return f"{count} {one if count == 1 else more}"
 
 
-def _workflows(topic: Topic, role: Role) -> Drawing:
-    context = {"overviews": queries.overviews(), "may_start": role >= Role.OPERATOR}
+def _workflows(topic: Topic, user: Any) -> Drawing:
+    context = {"overviews": queries.overviews(), "may_start": role_of(user) >= Role.OPERATOR}
     return Drawing({"workflow-table": Piece(render_to_string("partials/workflow-table.html", context))})
 
 
-def _workflow(topic: Topic, role: Role) -> Drawing:
+def _workflow(topic: Topic, user: Any) -> Drawing:
     (overview,) = queries.overviews([topic.name])
     context = {"overview": overview, "wanted": Filter(workflow=topic.name)}
     return Drawing(
@@ -185,7 +201,7 @@ def _workflow(topic: Topic, role: Role) -> Drawing:
     )
 
 
-def _list(topic: Topic, role: Role) -> Drawing:
+def _list(topic: Topic, user: Any) -> Drawing:
     newer = queries.count_newer(topic.wanted, topic.top) if topic.top else 0
     return Drawing({**above_list(topic.wanted, newer), **_row_pieces(queries.rows_by_key(topic.shown))})
 
@@ -227,22 +243,49 @@ def _row_pieces(instances: list[Instance]) -> dict[str, Piece]:
     }
 
 
-def _instance(topic: Topic, role: Role) -> Drawing:
+def _approvals(topic: Topic, user: Any) -> Drawing:
+    shown = inbox.entry_of(topic.ref, user) if topic.ref else None
+    return draw_approvals(inbox.box_of(topic.box, user), shown, user)
+
+
+def draw_approvals(box: inbox.Box, shown: inbox.Entry | None, user: Any) -> Drawing:
+    """Draw the inbox of a person, with one request beside the list."""
+    context = {
+        "box": box,
+        "entry": shown,
+        "place": box.name,
+        "mine": inbox.count_mine(user),
+        "open": inbox.count_open(),
+        "most": inbox.COUNTED,
+    }
+    pieces = {
+        name: Piece(render_to_string(f"partials/approvals/{name}.html", context))
+        for name in ("boxes", "inbox", "pane")
+    }
+    return Drawing(pieces, is_personal=True, forms=(shown.ref,) if shown else ())
+
+
+def _instance(topic: Topic, user: Any) -> Drawing:
     try:
         found = dossier.of_key(topic.key or 0, topic.upto)
     except Instance.DoesNotExist:
         return Drawing({}, is_done=True)
-    return draw_instance(found, role)
+    return draw_instance(found, user)
 
 
-def draw_instance(found: dossier.Dossier, role: Role) -> Drawing:
-    """Draw the page of an instance."""
-    context = {"d": found, "instance": found.instance, "may_act": role >= Role.OPERATOR}
+def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | None = None) -> Drawing:
+    """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
+    asked = inbox.of_instance(found.instance, user) if found.has_requests else []
+    if typed is not None:
+        asked = [typed if one.ref == typed.ref else one for one in asked]
+    may_act = role_of(user) >= Role.OPERATOR
+    context = {"d": found, "instance": found.instance, "may_act": may_act, "requests": asked, "place": ""}
     pieces = {
         name: Piece(render_to_string(f"partials/instance/{name}.html", context))
         for name in (
             "head",
             "why",
+            "requests",
             "code",
             "actions",
             "timeline",
@@ -260,6 +303,8 @@ def draw_instance(found: dossier.Dossier, role: Role) -> Drawing:
         order=tuple(steps),
         is_done=found.instance.is_finished,
         say=f"{found.instance.id} is now {found.status}",
+        is_personal=bool(asked),
+        forms=tuple(one.ref for one in asked),
     )
 
 

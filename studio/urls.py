@@ -3,7 +3,18 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from studio import converters
-from studio.views import actions, fragments, home, instance, instances, payload, session, start, workflows
+from studio.views import (
+    actions,
+    fragments,
+    home,
+    instance,
+    instances,
+    payload,
+    requests,
+    session,
+    start,
+    workflows,
+)
 
 register_converter(converters.WorkflowName, "workflow")
 register_converter(converters.InstanceId, "id")
@@ -15,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("workflows/", workflows.workflows, name="workflows"),
     path("workflows/<workflow:name>/", workflows.workflow, name="workflow"),
     path("workflows/<workflow:name>/start/", start.start, name="start"),
+    path("approvals/", requests.approvals, name="approvals"),
     path("instances/", instances.instances, name="instances"),
     path(_INSTANCE, instance.instance, name="instance"),
     path(f"{_INSTANCE}pause/", actions.pause, name="pause"),
@@ -22,6 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{_INSTANCE}terminate/", actions.terminate, name="terminate"),
     path(f"{_INSTANCE}accept-code/", actions.accept_code, name="accept-code"),
     path(f"{_INSTANCE}events/", actions.send_event, name="send-event"),
+    path(f"{_INSTANCE}requests/<int:seq>/answer/", requests.answer, name="answer"),
     path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, name="payload"),
     path("_f/workflows/<workflow:name>/check/", start.check, name="start-check"),
     path("_f/live/", fragments.live_frame, name="live-frame"),

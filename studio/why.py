@@ -27,6 +27,8 @@ class Code:
     text: str
 
 
+MOST_PEOPLE = 4
+
 Part = str | Moment | Code
 Sentence = tuple[Part, ...]
 
@@ -50,6 +52,9 @@ class OpenStep:
     event_types: tuple[str, ...] = ()
     worker: str = ""
     error: str = ""
+    is_asking: bool = False  # a request that an answer would reach
+    asked_of: tuple[str, ...] = ()
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,11 @@ def in_short(facts: Situation) -> Sentence:
         )
     if step.is_waiting and step.kind == "sleep":
         return ("until ", Moment("moment", step.wake_at or facts.now), " · ", Code(step.name))
+    if step.is_waiting and step.is_asking:
+        limit = (" · expires ", Moment("until", step.wake_at)) if step.wake_at else ()
+        return (_first_line(step.message, 80), " · ", _people(step.asked_of), *limit)
+    if step.is_waiting and step.kind == "request":
+        return ("answered · ", Code(step.name))
     if step.is_waiting:
         return ("for ", *_types(step))
     return (Code(step.name), f" · attempt {step.attempts}" if step.attempts > 1 else "")
@@ -258,10 +268,37 @@ def _step(step: OpenStep, facts: Situation) -> Sentence:
             Moment("until", wake),
             ").",
         )
+    if step.kind == "request":
+        return _request(step)
     limit: Sentence = (" without a time limit",)
     if step.wake_at is not None:
         limit = (" until ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ")")
     return ("Waits for ", *_types(step), " at ", *_label(step), *limit, ".")
+
+
+def _request(step: OpenStep) -> Sentence:
+    if not step.is_asking:
+        return (*_label(step), " takes no more answers. A worker goes on from it next.")
+    expires: Sentence = ()
+    if step.wake_at is not None:
+        expires = (" Expires ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ").")
+    asked = _quoted(_first_line(step.message, 200))
+    return ("Needs an answer from ", _people(step.asked_of), " at ", *_label(step), f": {asked}", *expires)
+
+
+def _people(assignees: Sequence[str]) -> str:
+    """Name whom a request was put to."""
+    names = [one.removeprefix("group:") for one in assignees]
+    if not names:
+        return "an operator"
+    if len(names) > MOST_PEOPLE:
+        return f"{', '.join(names[:MOST_PEOPLE])} or {_many(len(names) - MOST_PEOPLE, 'other', 'others')}"
+    return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def _first_line(text: str, length: int) -> str:
+    line = text.strip().split("\n", 1)[0]
+    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def _leading(steps: Sequence[OpenStep]) -> OpenStep:
@@ -271,12 +308,18 @@ def _leading(steps: Sequence[OpenStep]) -> OpenStep:
 
 
 def _first(steps: Sequence[OpenStep]) -> OpenStep | None:
-    """Choose what it waits for first: what comes due next, and before it what runs."""
+    """Choose what it waits for first: people, who can do something about it, then what comes due next; but what runs
+    before all."""
     return min(steps, key=_due, default=None)
 
 
-def _due(step: OpenStep) -> tuple[bool, float, int]:
-    return step.is_waiting, step.wake_at.timestamp() if step.wake_at else float("inf"), step.seq
+def _due(step: OpenStep) -> tuple[bool, bool, float, int]:
+    return (
+        step.is_waiting,
+        not step.is_asking,
+        step.wake_at.timestamp() if step.wake_at else float("inf"),
+        step.seq,
+    )
 
 
 def _beside(facts: Situation) -> Sentence:

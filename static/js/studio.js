@@ -241,9 +241,9 @@
 
   // --- keys -------------------------------------------------------------------------------------------------------
   let pending = "";
-  const GO = { h: "/", w: "/workflows/", i: "/instances/" };
+  const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/" };
   function choose(step) {
-    const rows = $$("table.rows tbody tr[id]");
+    const rows = $$("table.rows tbody tr[id], .inbox-list > li");
     if (!rows.length) return;
     const at = rows.findIndex((row) => row.classList.contains("selected"));
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
@@ -265,8 +265,11 @@
       event.preventDefault();
       $("input[type=search]").focus();
     } else if (key === "j" || key === "k") choose(key === "j" ? 1 : -1);
-    else if (key === "Enter" && event.target === document.body) $("tr.selected a")?.click();
-    else if (key === "s") $("[data-key=start]")?.click();
+    else if (key === "Enter" && event.target === document.body) $("tr.selected a, li.selected a")?.click();
+    else if (key === "a" && $("form.answer")) {
+      event.preventDefault();
+      $("form.answer :is(input:not([type=hidden]), select, textarea)").focus();
+    } else if (key === "s") $("[data-key=start]")?.click();
     else if (key === "t") $("form[data-theme]")?.requestSubmit();
     else if (key === "?") $("#keys")?.showModal();
   });

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from engine.durations import format_duration
 from engine.models import Audit
+from engine.requests import ANSWER, is_answer
 from studio import payloads, why
 from studio.queries import COUNT_CAP
 from studio.shown import PARTS, Look
@@ -176,7 +177,10 @@ def deed(entry: Audit) -> str:
     verb = entry.verb.replace("_", " ")
     if entry.outcome == "denied":
         return f"was refused: {verb}"
-    kind = entry.data.get("type") if isinstance(entry.data, dict) else None
+    data = entry.data if isinstance(entry.data, dict) else {}
+    if entry.verb == ANSWER:
+        return f"answered {data.get('request', '')}"
+    kind = data.get("type")
     return f"sent event {kind}" if kind else _DEEDS.get(entry.verb, verb)
 
 
@@ -197,3 +201,9 @@ def with_code(text: str) -> SafeString:
         "", "{}<code>{}</code>", ((parts[at], parts[at + 2]) for at in range(0, len(parts) - 1, 3))
     )
     return format_html("{}{}", words, parts[-1])
+
+
+@register.filter
+def event_name(type: str) -> str:
+    """Name an event: the engine's own types mean nothing to people."""
+    return f"answer to step {type.rpartition(':')[2]}" if is_answer(type) else type

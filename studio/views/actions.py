@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -25,6 +26,7 @@ _DONE = {
     "resume": "resumed",
     "terminate": "terminated",
     "send_event": "event sent",
+    "answer": "answered",
     "accept_code": "its new code accepted",
 }
 
@@ -122,7 +124,7 @@ def _done(request: HttpRequest, instance: Instance, text: str) -> HttpResponse:
 
 
 def _refused(
-    request: HttpRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: object
+    request: HttpRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: Any
 ) -> HttpResponse:
     """Say why it was not done: over the page as it is, with the dialog and what was typed where it was wrong."""
     if request.headers.get("HX-Request") != "true" or dialog:

@@ -37,9 +37,10 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
     return forbidden(request, None)
 
 
-def forbidden(request: HttpRequest, role: Role | None) -> HttpResponse:
-    """Answer 403 and name the missing role."""
-    return render(request, "errors/403.html", {"role": role.word if role else ""}, status=403)
+def forbidden(request: HttpRequest, role: Role | None, *, needs: str = "") -> HttpResponse:
+    """Answer 403 and name the missing role, or who alone may do this."""
+    context = {"role": role.word if role else "", "needs": needs}
+    return render(request, "errors/403.html", context, status=403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

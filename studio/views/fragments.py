@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 
 from studio import topics
@@ -17,6 +19,7 @@ def live_frame(request: HttpRequest) -> HttpResponse:
     except topics.UnknownTopicError:
         return bad_request(request)
     drawing = topics.draw(topic, request.user)
+    drawing = replace(drawing, pieces={**drawing.pieces, **topics.count_piece(request.user)})
     if request.headers.get("HX-PTag") == drawing.tag:
         return HttpResponse(status=304)
     return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})

@@ -5,10 +5,9 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from studio import dossier
+from studio import dossier, inbox
 from studio.filters import cursor
 from studio.forms import new_token
-from studio.permissions import role_of
 from studio.topics import draw_instance
 from studio.views.methods import takes
 from studio.views.pages import page
@@ -22,7 +21,13 @@ def instance(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 def instance_page(
-    request: HttpRequest, name: str, id: str, *, status: int = 200, **context: object
+    request: HttpRequest,
+    name: str,
+    id: str,
+    *,
+    status: int = 200,
+    typed: inbox.Entry | None = None,
+    **context: object,
 ) -> HttpResponse:
     """Draw it; also after a refused action, with what was refused."""
     upto = cursor(request.GET.get("upto", ""))
@@ -35,7 +40,7 @@ def instance_page(
     return page(
         request,
         "pages/instance.html",
-        draw_instance(found, role_of(request.user)),
+        draw_instance(found, request.user, typed=typed),
         topic=f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else ""),
         status=status,
         **{

@@ -25,5 +25,6 @@ def page(
         # Safe: each piece is the output of a template that has escaped what it shows.
         safe = {name.replace("-", "_"): mark_safe(piece.html) for name, piece in drawing.pieces.items()}  # noqa: S308
         context["pieces"] = safe
+        context["forms"] = drawing.forms
         context["steps"] = [safe[name.replace("-", "_")] for name in drawing.order]
     return render(request, template, {"topic": topic, **context}, status=status)

@@ -11,7 +11,7 @@ from engine.launch import validate_params
 from studio.schema import example, fields
 
 
-@pytest.mark.parametrize("name", ["database-backup", "order", "rolling-release"])
+@pytest.mark.parametrize("name", ["database-backup", "order", "refund", "rolling-release"])
 def test_example_in_the_form_can_be_started_as_it_is(name: str) -> None:
     import_module("studio.demo.workflows")
     workflow = workflows[name]

@@ -69,3 +69,28 @@ def reserve(items: list[Item]) -> int:
 
 def one() -> int:
     return 1
+
+
+class Refund(BaseModel):
+    """What somebody decided about a refund."""
+
+    refund: bool = Field(title="Refund it")
+    amount: float = Field(ge=0, le=1240, description="In euro.")
+    pay_by: Literal["card", "voucher"] = "card"
+
+
+class Gate(BaseModel):
+    """Who is asked, and what."""
+
+    message: str
+    assignees: list[str] = []
+    timeout: str | None = None
+
+
+@workflow
+async def gate(step: WorkflowStep, params: Gate) -> str:
+    """Ask people for a refund, and say what they decided."""
+    given = await step.request(
+        "decide", Refund, message=params.message, assignees=params.assignees, timeout=params.timeout
+    )
+    return f"{given.answered_by}: {given.value.refund} {given.value.amount} by {given.value.pay_by}"

@@ -98,6 +98,39 @@ def step(of: Instance, name: str, status: str = "complete", kind: str = "do", **
     return Step.objects.create(**(fields | given))
 
 
+REFUND: dict[str, Any] = {
+    "type": "object",
+    "title": "Refund",
+    "properties": {
+        "refund": {"type": "boolean", "title": "Refund it"},
+        "amount": {"type": "number", "minimum": 0, "maximum": 1240, "title": "Amount"},
+        "pay_by": {"enum": ["card", "voucher"], "type": "string", "default": "card", "title": "Pay by"},
+        "note": {
+            "anyOf": [{"type": "string", "maxLength": 80}, {"type": "null"}],
+            "default": None,
+            "title": "Note",
+        },
+    },
+    "required": ["refund", "amount"],
+}
+
+
+def request(of: Instance, message: str = "Refund 1,240 € to ACME?", **given: Any) -> Step:
+    """Make a request that waits, and what an instance that is parked on it has."""
+    asked = {
+        "message": message,
+        "assignees": given.pop("assignees", ()),
+        "schema": given.pop("schema", REFUND),
+    }
+    name, status = given.pop("name", "decide"), given.pop("status", "waiting")
+    made = step(
+        of, name, status, kind="request", options={**asked, "assignees": [*asked["assignees"]]}, **given
+    )
+    Step.objects.filter(pk=made.pk).update(event_types=[f"reprise:request:{of.generation}:{made.seq}"])
+    made.refresh_from_db()
+    return made
+
+
 def attempt(of: Step, status: str = "complete", **given: Any) -> Attempt:
     """Make the next attempt at a step."""
     number = Attempt.objects.filter(instance_id=of.instance_id, step_seq=of.seq).count() + 1

@@ -18,7 +18,7 @@ def test_keys_are_read_up_to_a_limit() -> None:
     assert len(keys(",".join(["7"] * 500), 100)) == 100
 
 
-@pytest.mark.parametrize("status", ["nonsense", "password", "running'", "RUNNING", "approval"])
+@pytest.mark.parametrize("status", ["nonsense", "password", "running'", "RUNNING", "approvals"])
 def test_an_unknown_status_is_no_filter(status: str) -> None:
     assert Filter.of({"status": status}).status == ""
 

@@ -1,0 +1,220 @@
+"""What people are asked: the boxes of open and answered requests, and one request ready to be drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Count, F
+from django.utils import timezone
+
+from engine import requests
+from engine.models import Audit, Event, Instance, OpenRequest, Step
+from engine.requests import Asked
+from studio import payloads
+from studio.controls import Control, control_of
+from studio.permissions import Role, may_answer, role_of
+
+BOXES = ("mine", "open", "done")
+SHOWN = 100
+COUNTED = 100
+DEEDS_READ = 20_000  # of the trail, for what was answered last
+_REF = re.compile(r"([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The answer that counted."""
+
+    by: str
+    at: datetime
+    comment: str
+    value: payloads.Payload
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One request, as a person sees it."""
+
+    instance: Instance
+    step: Step
+    may_answer: bool
+    given: Given | None = None
+    is_expired: bool = False
+    problems: Sequence[Any] = ()
+    control: Control = field(default_factory=lambda: control_of(None))
+    comment: str = ""
+
+    @cached_property
+    def asked(self) -> Asked:
+        return Asked.of(self.step)
+
+    @property
+    def ref(self) -> str:
+        return f"{self.instance.key}-{self.step.generation}-{self.step.seq}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.given is None and not self.is_expired and self.step.status == "waiting"
+
+    @property
+    def title(self) -> str:
+        """The first line of the message."""
+        return self.asked.message.strip().split("\n", 1)[0]
+
+    @property
+    def rest(self) -> str:
+        return self.asked.message.strip().partition("\n")[2].strip("\n")
+
+    @property
+    def who(self) -> list[tuple[str, bool]]:
+        """Name whom it was put to, and tell groups from users."""
+        groups = requests.GROUP
+        return [(one.removeprefix(groups), one.startswith(groups)) for one in self.asked.assignees]
+
+    @property
+    def urgency(self) -> str:
+        """Name how near the end is: the last quarter, or the last tenth, of the time that was given."""
+        if self.step.wake_at is None:
+            return ""
+        given, left = self.step.wake_at - self.step.started_at, self.step.wake_at - timezone.now()
+        return "s-errored" if left < given / 10 else "s-retrying" if left < given / 4 else ""
+
+    @property
+    def ended(self) -> str:
+        """Say why it takes no answer."""
+        if self.given is not None or self.is_open:
+            return ""
+        is_late = self.is_expired or self.step.status == "errored"
+        return "It has expired." if is_late else "The workflow does not wait for it any more."
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of the inbox with what is in it, the next to expire first; in `done` the latest answer first."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    is_cut: bool
+
+
+def mine(user: Any) -> Any:
+    """Find the open requests that this person was asked, or that anybody who operates may answer."""
+    return requests.put_to(requests.names_of(user), nobody=role_of(user) >= Role.OPERATOR)
+
+
+def count_mine(user: Any) -> int:
+    """Count them, up to a hundred; nobody reads on."""
+    return int(mine(user)[:COUNTED].count())
+
+
+def count_open() -> int:
+    return requests.open_requests()[:COUNTED].count()
+
+
+def box_of(name: str, user: Any) -> Box:
+    """Read a box."""
+    if name == "done":
+        return _done(user)
+    rows = mine(user) if name == "mine" else requests.open_requests()
+    found = list(rows.order_by(F("expires_at").asc(nulls_last=True), "opened_at")[: SHOWN + 1])
+    steps = _steps((row.instance_id, row.generation, row.seq) for row in found[:SHOWN])
+    return Box(name, tuple(entries(steps, user)), len(found) > SHOWN)
+
+
+def _done(user: Any) -> Box:
+    newest = Audit.objects.order_by("-key").values_list("key", flat=True).first() or 0
+    deeds = Audit.objects.filter(key__gt=newest - DEEDS_READ, verb=requests.ANSWER, outcome="done")
+    numbers = [
+        (deed.instance_key, deed.data["generation"], deed.data["seq"])
+        for deed in deeds.order_by("-key")[: SHOWN + 1]
+        if isinstance(deed.data, dict) and deed.instance_key is not None
+    ]
+    return Box("done", tuple(entries(_steps(numbers[:SHOWN]), user)), len(numbers) > SHOWN)
+
+
+def entry_of(ref: str, user: Any) -> Entry | None:
+    """Read one request by its reference; None where there is none."""
+    found = _REF.fullmatch(ref)
+    steps = _steps([(int(found[1]), int(found[2]), int(found[3]))]) if found else []
+    return next(iter(entries(steps, user)), None)
+
+
+def of_instance(instance: Instance, user: Any) -> list[Entry]:
+    """Read the requests that an instance waits for, also one whose answer it has not taken yet."""
+    rows = OpenRequest.objects.filter(instance_id=instance.key, generation=instance.generation)
+    steps = _steps((row.instance_id, row.generation, row.seq) for row in rows.order_by("seq")[:SHOWN])
+    return entries(steps, user) if not instance.is_finished else []
+
+
+def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
+    """Make entries of steps, with two queries, however many there are."""
+    open_ones = asking(step.instance_id for step in steps)
+    given = _answers(steps)
+    made = []
+    for step in steps:
+        asked = Asked.of(step)
+        made.append(
+            Entry(
+                instance=step.instance,
+                step=step,
+                may_answer=may_answer(asked, user),
+                given=given.get(step.pk),
+                is_expired=step.status == "waiting" and step.pk not in open_ones,
+                control=control_of(asked.schema),
+            )
+        )
+    return made
+
+
+def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
+    """Find the steps of these instances that wait for an answer, by their primary keys."""
+    rows = requests.open_requests().filter(instance_id__in=set(keys))
+    return set(rows.values_list("instance_id", "generation", "seq"))
+
+
+def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Count the parked instances that wait for an answer, by workflow and by what their row says."""
+    rows = requests.open_requests().filter(instance__status="waiting", instance__workflow__in=names)
+    counted = rows.values_list("instance__workflow", "instance__waiting_for")
+    return {
+        (workflow, waiting_for): n
+        for workflow, waiting_for, n in counted.annotate(n=Count("instance_id", distinct=True))
+    }
+
+
+def _steps(numbers: Iterable[tuple[int | None, int, int]]) -> list[Step]:
+    """Read steps with their instances, in the order asked for."""
+    wanted = list(numbers)
+    if not wanted:
+        return []
+    rows = (
+        Step.objects.filter(pk__in=wanted, kind="request")
+        .select_related("instance")
+        .defer("output", "error", "instance__params", "instance__output", "instance__error")
+    )
+    found: Mapping[Any, Step] = {(row.instance_id, row.generation, row.seq): row for row in rows}
+    return [found[number] for number in wanted if number in found]
+
+
+def _answers(steps: Sequence[Step]) -> dict[tuple[int, int, int], Given]:
+    keys = {(step.instance_id, requests.type_of(step)): step for step in steps}
+    events = Event.objects.filter(
+        instance_id__in={step.instance_id for step in steps}, dedup_key__in={key for _, key in keys}
+    )
+    return {
+        (step.instance_id, step.generation, step.seq): _given(event)
+        for event in (events if steps else ())
+        if (step := keys.get((event.instance_id, event.type))) is not None
+    }
+
+
+def _given(event: Event) -> Given:
+    payload: Any = event.payload if isinstance(event.payload, dict) else {}
+    text = payloads.stored_text(payload.get("value"))
+    value = payloads.payload(f"event-{event.key}", text, full_up_to=8 * 1024)
+    return Given(event.sent_by, event.received_at, str(payload.get("comment") or ""), value)

@@ -1,0 +1,195 @@
+"""The inbox of requests, and the answer to one: the first counts, the second is told. A GET never decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from engine import audit, requests
+from engine.errors import (
+    InstanceFinishedError,
+    InvalidParamsError,
+    RepriseError,
+    RequestAnsweredError,
+    RequestClosedError,
+)
+from engine.models import Instance
+from studio import controls, inbox, topics
+from studio.controls import Problem
+from studio.inbox import Entry
+from studio.permissions import Role, role_of
+from studio.views.errors import forbidden
+from studio.views.fragments import frame_of
+from studio.views.instance import instance_page
+from studio.views.methods import takes
+from studio.views.pages import page
+
+
+@takes("GET")
+def approvals(request: HttpRequest) -> HttpResponse:
+    chosen = request.GET.get("r", "")
+    return _inbox(request, request.GET.get("box", ""), chosen)
+
+
+@takes("POST")
+def answer(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
+    entry = _entry(request, name, id, seq)
+    if entry is None and role_of(request.user) >= Role.OPERATOR:
+        raise Http404
+    if entry is None or not entry.may_answer:
+        return _denied(request, entry)
+    checked = controls.read(entry.control, request.POST.dict())
+    if not checked.is_good:
+        return _wrong(request, entry, checked.problems)
+    try:
+        _give(request, entry, checked.value)
+    except InvalidParamsError as error:
+        return _wrong(request, entry, controls.placed(entry.control, error.errors))
+    except RequestAnsweredError as error:
+        if not _is_own(entry, error, checked.value, request.user):
+            return _late(request, entry, _who_was_first(error))
+    except (RequestClosedError, InstanceFinishedError) as error:
+        return _late(request, entry, str(error))
+    except RepriseError as error:
+        return _wrong(request, entry, [Problem(controls.ROOT, str(error))])
+    return _done(request, entry)
+
+
+def _entry(request: HttpRequest, name: str, id: str, seq: int) -> Entry | None:
+    instance = Instance.objects.filter(workflow=name, id=id).only("key", "generation").first()
+    if instance is None:
+        raise Http404
+    generation = request.POST.get("generation", "")
+    return inbox.entry_of(f"{instance.key}-{generation or instance.generation}-{seq}", request.user)
+
+
+def _give(request: HttpRequest, entry: Entry, value: Any) -> None:
+    if entry.step.generation != entry.instance.generation:
+        raise RequestClosedError(entry.step.name, "the instance was restarted since")
+    requests.answer(entry.instance, entry.step.seq, value, by=request.user, comment=_comment(request))
+
+
+def _comment(request: HttpRequest) -> str:
+    return request.POST.get("comment", "").replace("\0", "").strip()[: requests.MAX_COMMENT]
+
+
+def _is_own(entry: Entry, error: RequestAnsweredError, value: Any, user: Any) -> bool:
+    """Tell whether it is the same person's same answer: a double click, or a form sent again."""
+    event = requests.answer_to(entry.step)
+    given = event.payload.get("value") if event is not None and isinstance(event.payload, dict) else None
+    return error.answered_by == user.get_username() and given == value
+
+
+def _who_was_first(error: RequestAnsweredError) -> str:
+    said = f": “{error.comment}”" if error.comment else ""
+    when = f"{error.answered_at:%H:%M:%S} UTC"
+    return f"{error.answered_by} has answered this already, at {when}{said}. Yours was not taken."
+
+
+def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
+    """Refuse somebody who was not asked, and leave a row in the trail."""
+    if entry is None:
+        return forbidden(request, Role.OPERATOR)
+    status, data = entry.instance.status, {"request": entry.step.name, "seq": entry.step.seq}
+    audit.record(
+        requests.ANSWER,
+        entry.instance,
+        by=request.user,
+        before=status,
+        after=status,
+        outcome="denied",
+        data=data,
+    )
+    if not entry.asked.assignees:
+        return forbidden(request, Role.OPERATOR)
+    return forbidden(request, None, needs=" or ".join(who for who, _ in entry.who))
+
+
+def _done(request: HttpRequest, entry: Entry) -> HttpResponse:
+    text = f"Your answer was taken: {entry.title}"
+    if _is_htmx(request):
+        return HttpResponse(_flash(text, "complete") + _now(request, entry))
+    messages.success(request, text)
+    return HttpResponseRedirect(_address(request, entry))
+
+
+def _late(request: HttpRequest, entry: Entry, text: str) -> HttpResponse:
+    """Say who was first, over the page as it is by now."""
+    if _is_htmx(request):
+        return HttpResponse(_flash(text, "errored") + _now(request, entry), status=409)
+    if _place(request):
+        return _inbox(request, _place(request), entry.ref, status=409, refused=text)
+    return instance_page(request, entry.instance.workflow, entry.instance.id, status=409, refused=text)
+
+
+def _wrong(request: HttpRequest, entry: Entry, problems: Any) -> HttpResponse:
+    """Put the form back with what was typed, and what is wrong at its place."""
+    given = request.POST.dict()
+    control = controls.filled(entry.control, given, problems)
+    typed = replace(entry, control=control, problems=tuple(problems), comment=given.get("comment", ""))
+    if _is_htmx(request):
+        html = render_to_string("partials/ask.html", {"entry": typed, "place": _place(request)})
+        # Not morphed: a form is left alone by that.
+        return HttpResponse(topics.partial(f"ask-{entry.ref}", topics.Piece(html, "outerHTML")), status=422)
+    if _place(request):
+        return _inbox(request, _place(request), entry.ref, status=422, typed=typed)
+    return instance_page(request, entry.instance.workflow, entry.instance.id, status=422, typed=typed)
+
+
+def _inbox(
+    request: HttpRequest,
+    name: str,
+    chosen: str,
+    *,
+    status: int = 200,
+    typed: Entry | None = None,
+    refused: str = "",
+) -> HttpResponse:
+    name = name if name in inbox.BOXES else inbox.BOXES[0]
+    box = inbox.box_of(name, request.user)
+    shown = typed or (inbox.entry_of(chosen, request.user) if chosen else next(iter(box.entries), None))
+    return page(
+        request,
+        "pages/approvals.html",
+        topics.draw_approvals(box, shown, request.user),
+        topic=urlencode({"topic": "approvals", "box": name, "r": shown.ref if shown else ""}),
+        status=status,
+        is_chosen=bool(chosen) and shown is not None,
+        back=f"{reverse('approvals')}?box={name}",
+        refused=refused,
+    )
+
+
+def _place(request: HttpRequest) -> str:
+    """Tell the box whose page the form stands on; empty for the page of the instance."""
+    place = request.POST.get("place", "")
+    return place if place in inbox.BOXES else ""
+
+
+def _address(request: HttpRequest, entry: Entry) -> str:
+    if not _place(request):
+        return entry.instance.get_absolute_url()
+    return f"{reverse('approvals')}?{urlencode({'box': _place(request), 'r': entry.ref})}"
+
+
+def _is_htmx(request: HttpRequest) -> bool:
+    return request.headers.get("HX-Request") == "true"
+
+
+def _flash(text: str, status: str) -> str:
+    html = render_to_string("partials/flash.html", {"text": text, "status": status})
+    return topics.partial("flash", topics.Piece(html, "innerHTML"))
+
+
+def _now(request: HttpRequest, entry: Entry) -> str:
+    topic = topics.Topic("instance", key=entry.instance.key)
+    if _place(request):
+        topic = topics.Topic("approvals", box=_place(request), ref=entry.ref)
+    drawing = topics.draw(topic, request.user)
+    return frame_of(replace(drawing, pieces={**drawing.pieces, **topics.count_piece(request.user)}))

@@ -1,0 +1,412 @@
+"""The inbox, and the answer to a request: who may give it, that the first counts, that a GET decides nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.utils import timezone
+
+from engine.models import Audit, Event, Instance, Step
+from engine.requests import answer
+from tests.studio import factories
+from tests.studio.test_escaping import EVIL, assert_is_text
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[..., Client]
+GOOD = {
+    "answer/refund": "true",
+    "answer/amount": "1200",
+    "answer/pay_by": '"card"',
+    "comment": "photo is clear",
+}
+
+
+def asked(**given: Any) -> Step:
+    of = given.pop("of", None) or factories.instance("waiting", id="order-1")
+    return factories.request(of, **given)
+
+
+def send(client: Client, step: Step, *, htmx: bool = False, **given: str) -> tuple[int, str]:
+    instance = step.instance
+    where = f"{instance.get_absolute_url()}requests/{step.seq}/answer/"
+    answer = client.post(where, GOOD | given, headers={"HX-Request": "true"} if htmx else {})
+    return answer.status_code, answer.content.decode()
+
+
+def inbox(client: Client, box: str = "mine", **given: str) -> str:
+    return client.get("/approvals/", {"box": box, **given}).content.decode()
+
+
+def member_of(sign_in: SignIn, group: str, role: str = "viewer", name: str = "ana") -> Client:
+    client = sign_in(role, name)
+    Group.objects.get_or_create(name=group)[0].user_set.add(factories.User.objects.get(username=name))
+    return client
+
+
+def ref(step: Step) -> str:
+    return f"{step.instance_id}-{step.generation}-{step.seq}"
+
+
+class TestAnswer:
+    @pytest.mark.parametrize("htmx", [True, False])
+    @pytest.mark.parametrize("place", ["", "mine"])
+    def test_is_taken_with_who_gave_it_and_why(self, operator: Client, htmx: bool, place: str) -> None:
+        step = asked()
+        status, page = send(operator, step, htmx=htmx, place=place)
+        assert status == (200 if htmx else 302)
+        event = Event.objects.get()
+        assert event.payload == {
+            "value": {"refund": True, "amount": 1200, "pay_by": "card"},
+            "comment": "photo is clear",
+        }
+        assert (event.type, event.sent_by) == ("reprise:request:1:1", "oli")
+        (entry,) = Audit.objects.all()
+        assert (entry.verb, entry.actor, entry.reason) == ("answer", "oli", "photo is clear")
+        if htmx:
+            assert "Your answer was taken" in page
+            assert 'hx-target="#approvals-count"' in page
+            assert 'hx-target="#pane"' in page if place else 'hx-target="#requests"' in page
+
+    @pytest.mark.parametrize("htmx", [True, False])
+    @pytest.mark.parametrize("place", ["", "open"])
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ({"answer/amount": "many"}, "This is no number."),
+            ({"answer/amount": "1240.5"}, "1240.5 is greater than the maximum of 1240"),
+            ({"answer/refund": ""}, "Choose one."),
+            ({"answer/note": "x" * 81}, "not valid"),
+        ],
+    )
+    def test_that_does_not_fit_is_refused_and_kept_as_it_was_typed(
+        self, operator: Client, htmx: bool, place: str, wrong: dict[str, str], said: str
+    ) -> None:
+        """KC-35"""
+        step = asked()
+        status, page = send(operator, step, htmx=htmx, place=place, **wrong, comment="<b>why</b>")
+        assert status == 422
+        assert "Nothing was sent." in page
+        assert said in page or "too long" in page
+        assert 'aria-invalid="true"' in page
+        assert "&lt;b&gt;why&lt;/b&gt;" in page
+        assert not Event.objects.exists()
+        assert ("<html" in page) is not htmx
+
+    @pytest.mark.parametrize("htmx", [True, False])
+    @pytest.mark.parametrize("place", ["", "mine"])
+    def test_that_comes_second_is_told_who_was_first(self, operator: Client, htmx: bool, place: str) -> None:
+        """E7, HC-13"""
+        step = asked()
+        answer(step.instance, step.seq, {"refund": False, "amount": 0}, by="ada", comment="wrong IBAN")
+        status, page = send(operator, step, htmx=htmx, place=place)
+        assert status == 409
+        assert "ada has answered this already" in page
+        assert "“wrong IBAN”" in page
+        assert f'id="answer-{ref(step)}"' not in page
+        assert Event.objects.count() == 1
+        assert Audit.objects.filter(outcome="done").count() == 1
+
+    def test_that_is_sent_twice_by_one_person_was_given_once(self, operator: Client) -> None:
+        step = asked()
+        assert [send(operator, step)[0] for _ in range(2)] == [302, 302]
+        assert send(operator, step, **{"answer/amount": "1"})[0] == 409
+        assert Event.objects.count() == 1
+
+    @pytest.mark.parametrize("htmx", [True, False])
+    def test_after_its_expiry_is_refused(self, operator: Client, htmx: bool) -> None:
+        """E7"""
+        step = asked(wake_at=timezone.now())
+        status, page = send(operator, step, htmx=htmx)
+        assert status == 409
+        assert "it has expired" in page
+        assert not Event.objects.exists()
+
+    @pytest.mark.parametrize("place", ["", "mine"])
+    def test_after_the_end_of_the_instance_is_refused(self, operator: Client, place: str) -> None:
+        """E7"""
+        step = asked()
+        step.instance.terminate()
+        status, page = send(operator, step, place=place)
+        assert status == 409
+        assert "is terminated" in page
+        assert not Event.objects.exists()
+
+    def test_from_a_form_of_an_earlier_generation_is_refused(self, operator: Client) -> None:
+        step = asked()
+        Instance.objects.update(generation=2)
+        status, page = send(operator, step, generation="1", place="mine")
+        assert (status, Event.objects.count()) == (409, 0)
+        assert "restarted" in page
+
+    @pytest.mark.parametrize("seq", ["7", "99999999999999999999"])
+    def test_to_what_was_not_asked_is_not_found(self, operator: Client, seq: str) -> None:
+        instance = asked().instance
+        assert operator.post(f"{instance.get_absolute_url()}requests/{seq}/answer/", GOOD).status_code == 404
+        assert operator.post("/workflows/orders/instances/none/requests/1/answer/", GOOD).status_code == 404
+
+    def test_to_a_step_of_another_kind_is_not_found(self, operator: Client) -> None:
+        instance = factories.instance("waiting")
+        factories.step(instance, "approval", "waiting", kind="event")
+        assert operator.post(f"{instance.get_absolute_url()}requests/1/answer/", GOOD).status_code == 404
+
+    def test_of_nonsense_is_no_crash(self, operator: Client) -> None:
+        step = asked()
+        for nonsense in (
+            "\0",
+            "\ud800".encode("utf-16", "surrogatepass").decode("utf-8", "replace"),
+            "1" * 5_000,
+        ):
+            status, _ = send(
+                operator, step, **{"answer/amount": nonsense, "generation": nonsense, "place": nonsense}
+            )
+            assert status in (404, 422)
+        assert not Event.objects.exists()
+
+    def test_by_get_decides_nothing(self, operator: Client) -> None:
+        step = asked()
+        where = f"{step.instance.get_absolute_url()}requests/{step.seq}/answer/"
+        assert operator.get(where, GOOD).status_code == 405
+        assert not Event.objects.exists()
+
+
+class TestPermission:
+    """E4, E5."""
+
+    def denied(self, client: Client, step: Step, said: str) -> None:
+        status, page = send(client, step)
+        assert status == 403
+        assert said in page
+        assert not Event.objects.exists()
+        (entry,) = Audit.objects.all()
+        assert (entry.verb, entry.outcome) == ("answer", "denied")
+        for page in (
+            client.get(step.instance.get_absolute_url()).content.decode(),
+            inbox(client, "open", r=ref(step)),
+        ):
+            assert "Send the answer" not in page
+            assert "can answer this" in page
+
+    def test_a_viewer_may_not_answer(self, viewer: Client) -> None:
+        self.denied(viewer, asked(), "operator")
+
+    def test_an_operator_may_not_answer_what_others_were_asked(self, operator: Client) -> None:
+        self.denied(operator, asked(assignees=["group:finance", "ada"]), "finance or ada")
+
+    def test_an_admin_by_group_is_nobody_special(self, signed_in: SignIn) -> None:
+        self.denied(signed_in("admin"), asked(assignees=["ada"]), "ada")
+
+    def test_a_member_of_the_group_may_also_as_a_viewer(self, signed_in: SignIn) -> None:
+        step = asked(assignees=["group:finance"])
+        client = member_of(signed_in, "finance")
+        assert "Send the answer" in client.get(step.instance.get_absolute_url()).content.decode()
+        assert send(client, step)[0] == 302
+
+    def test_who_is_named_may_also_as_a_viewer(self, viewer: Client) -> None:
+        assert send(viewer, asked(assignees=["vic"]))[0] == 302
+
+    def test_who_is_named_may_not_without_a_role(self, signed_in: SignIn) -> None:
+        assert send(signed_in("nobody", "nick"), asked(assignees=["nick"]))[0] == 403
+
+    def test_a_superuser_may(self, signed_in: SignIn) -> None:
+        assert send(signed_in("root"), asked(assignees=["ada"]))[0] == 302
+
+    def test_a_name_is_no_group(self, signed_in: SignIn) -> None:
+        self.denied(signed_in("operator", "finance"), asked(assignees=["group:finance"]), "finance")
+
+
+class TestInbox:
+    def test_has_the_boxes_of_a_person_the_next_to_expire_first(self, signed_in: SignIn) -> None:
+        client = member_of(signed_in, "finance", "operator")
+        soon, later = factories.ago(hours=-1), factories.ago(hours=-5)
+        for name, given in {
+            "never": {"message": "Never?"},
+            "later": {"message": "Later?", "wake_at": later, "assignees": ["ana"]},
+            "soon": {"message": "Soon?", "wake_at": soon, "assignees": ["group:finance"]},
+            "others": {"message": "Others?", "assignees": ["bob"], "wake_at": soon},
+        }.items():
+            asked(of=factories.instance("waiting", id=name), **given)
+        assert titles(inbox(client)) == ["Soon?", "Later?", "Never?"]
+        assert titles(inbox(client, "open"))[-2:] == ["Later?", "Never?"]
+        assert sorted(titles(inbox(client, "open"))) == ["Later?", "Never?", "Others?", "Soon?"]
+        assert titles(inbox(client, "done")) == []
+        assert badge(inbox(client)) == 3
+
+    def test_shows_what_was_answered_last_first(self, operator: Client) -> None:
+        for name in ("one", "two"):
+            step = asked(of=factories.instance("waiting", id=name), message=f"{name}?")
+            answer(step.instance, "decide", {"refund": True, "amount": 1}, by="ada", comment=f"fine, {name}")
+        page = inbox(operator, "done")
+        assert titles(page) == ["two?", "one?"]
+        assert "Answered by <strong>ada</strong>" in page
+        assert "“fine, two”" in page
+        assert titles(inbox(operator)) == titles(inbox(operator, "open")) == []
+        assert badge(page) == 0
+
+    def test_leaves_out_what_takes_no_answer(self, operator: Client) -> None:
+        asked(of=factories.instance("waiting"), wake_at=timezone.now())
+        asked(of=factories.instance("complete"), status="cancelled")
+        assert titles(inbox(operator, "open")) == []
+
+    @pytest.mark.parametrize(
+        ("box", "said"),
+        [
+            ("mine", "Nothing waits for you"),
+            ("open", "Nothing is asked"),
+            ("done", "Nothing was answered lately"),
+        ],
+    )
+    def test_is_never_an_empty_page(self, operator: Client, box: str, said: str) -> None:
+        page = inbox(operator, box)
+        assert said in page
+        assert re.search(r'id="pane" class="pane" hidden', page)
+
+    def test_of_a_viewer_says_that_others_are_asked(self, viewer: Client) -> None:
+        asked()
+        page = inbox(viewer)
+        assert "1 waits for others." in page
+        assert badge(page) == 0
+
+    def test_shows_the_chosen_request_and_what_became_of_it(self, operator: Client) -> None:
+        first, second = (
+            asked(of=factories.instance("waiting", id=name), message=f"{name}?\nSee <b>there</b>.")
+            for name in ("one", "two")
+        )
+        page = inbox(operator, r=ref(second))
+        assert pane(page)[0] == "two?"
+        assert "See &lt;b&gt;there&lt;/b&gt;." in page
+        assert 'class="inbox chosen"' in page
+        assert "Send the answer" in page
+        assert pane(inbox(operator))[0] == "one?"
+        answer(second.instance, "decide", {"refund": True, "amount": 1}, by="ada")
+        assert "Answered by <strong>ada</strong>" in inbox(operator, r=ref(second))
+        first.instance.terminate()
+        assert "The workflow does not wait for it any more." in inbox(operator, r=ref(first))
+
+    @pytest.mark.parametrize(
+        "nonsense", ["1", "x", "9-9-9", "99999999999999999999-1-1", "1-1-1' OR 1=1", "\0"]
+    )
+    def test_of_nonsense_is_a_page(self, operator: Client, nonsense: str) -> None:
+        answer = operator.get("/approvals/", {"box": nonsense, "r": nonsense})
+        assert answer.status_code == 200
+
+    def test_is_drawn_with_few_queries(self, operator: Client, django_assert_max_num_queries: Any) -> None:
+        for _ in range(12):
+            asked(of=factories.instance("waiting"))
+        operator.get("/approvals/")
+        with django_assert_max_num_queries(20):
+            operator.get("/approvals/")
+
+    def test_reconciles_by_its_topic(self, operator: Client) -> None:
+        step = asked()
+        where = f"/_f/live/?topic=approvals&box=open&r={ref(step)}"
+        frame = operator.get(where)
+        for piece in ("boxes", "inbox", "pane", "approvals-count"):
+            assert f'hx-target="#{piece}"' in frame.content.decode()
+        assert operator.get(where, headers={"HX-PTag": frame.headers["HX-PTag"]}).status_code == 304
+        answer(step.instance, 1, {"refund": True, "amount": 1}, by="ada")
+        assert operator.get(where, headers={"HX-PTag": frame.headers["HX-PTag"]}).status_code == 200
+
+
+class TestElsewhere:
+    def test_an_instance_that_asks_is_shown_as_approval(self, operator: Client) -> None:
+        step = asked(assignees=["group:finance", "ada"], wake_at=factories.ago(hours=-2))
+        page = operator.get(step.instance.get_absolute_url()).content.decode()
+        assert re.search(r'<span class="chip s-approval idle big">', page)
+        assert "Needs an answer from finance or ada at step 1" in page
+        assert "Refund 1,240 € to ACME?" in page
+        for where in ("/instances/?status=approval", "/instances/?status=open", "/", "/workflows/orders/"):
+            assert "chip s-approval idle" in operator.get(where).content.decode(), where
+        assert "No instance matches" in operator.get("/instances/?status=waiting").content.decode()
+        strip = operator.get("/instances/").content.decode()
+        assert re.search(r'approval <span class="num">1</span>', strip)
+        assert not re.search(r'waiting <span class="num">', strip)
+        assert "1 request waits for an answer" in operator.get("/").content.decode()
+
+    def test_one_that_was_answered_only_waits(self, operator: Client) -> None:
+        step = asked()
+        answer(step.instance, 1, {"refund": True, "amount": 1}, by="ada", comment="fine")
+        page = operator.get(step.instance.get_absolute_url()).content.decode()
+        assert re.search(r'<span class="chip s-waiting idle big">', page)
+        assert "takes no more answers" in page
+        assert "Answered by <strong>ada</strong>" in page
+        assert "answer to step 1" in page
+        assert "answered decide: “fine”" in page
+
+    def test_a_finished_request_tells_its_answer(self, operator: Client) -> None:
+        instance = factories.instance("complete")
+        step = asked(of=instance, status="complete", output={"type": "x"})
+        factories.event(
+            instance, step.event_types[0], {"value": {"refund": True}, "comment": "fine"}, sent_by="ada",
+            state="consumed", consumed_by=1, consumed_generation=1, dedup_key=step.event_types[0],
+        )  # fmt: skip
+        page = operator.get(instance.get_absolute_url()).content.decode()
+        assert "by ada" in page
+        assert "“fine”" in page
+        assert "Send the answer" not in page
+
+    def test_a_form_without_script_has_its_token(self, operator: Client) -> None:
+        step = asked()
+        for where in (step.instance.get_absolute_url(), "/approvals/"):
+            page = operator.get(where).content.decode()
+            assert re.search(rf'name="csrfmiddlewaretoken" value="\w+" form="answer-{ref(step)}"', page)
+
+    def test_a_reserved_event_cannot_be_sent_by_form(self, operator: Client) -> None:
+        step = asked()
+        where = f"{step.instance.get_absolute_url()}events/"
+        answer = operator.post(where, {"type": "reprise:request:1:1", "payload": "{}", "token": "x"})
+        assert answer.status_code == 422
+        assert "reserved" in answer.content.decode()
+        assert not Event.objects.exists()
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=[evil[:16] for evil in EVIL])
+def test_what_is_asked_and_answered_is_text(operator: Client, evil: str) -> None:
+    """E53"""
+    schema = {
+        "type": "object",
+        "description": evil,
+        "properties": {
+            evil[:200].replace("/", ""): {
+                "type": "string",
+                "title": evil,
+                "description": evil,
+                "default": evil,
+            },
+            "choice": {"enum": [evil, "b"], "title": evil},
+        },
+    }
+    step = asked(message=f"{evil}\n{evil}", schema=schema, assignees=[evil[:150], "oli"], name=evil[:200])
+    places = [
+        step.instance.get_absolute_url(),
+        "/approvals/",
+        f"/_f/live/?topic=approvals&box=open&r={ref(step)}",
+    ]
+    for where in (*places, "/instances/", "/"):
+        assert_is_text(operator.get(where).content.decode(), evil)
+    sent = {"answer/choice": evil, "comment": evil}
+    assert_is_text(send(operator, step, place="mine", **sent | {"answer/choice": evil + "?"})[1], evil)
+    answer(step.instance, 1, {"choice": evil}, by=evil[:100], comment=evil[:1_000])
+    for where in places:
+        assert_is_text(operator.get(where).content.decode(), evil)
+    assert_is_text(send(operator, step, **sent)[1], evil)
+    assert_is_text(inbox(operator, "done"), evil)
+
+
+def titles(page: str) -> list[str]:
+    return re.findall(r'<span class="title">(.*?)</span>', page)
+
+
+def pane(page: str) -> list[str]:
+    return re.findall(r'<h2 class="question">(.*?)</h2>', page)
+
+
+def badge(page: str) -> int:
+    found = re.search(r'<span id="approvals-count" class="badge"( hidden)?>(\d+)', page)
+    assert found
+    assert (found[1] is not None) == (found[2] == "0")
+    return int(found[2])
