@@ -275,7 +275,14 @@
   });
 
   // --- beginnings -------------------------------------------------------------------------------------------------
-  document.addEventListener("htmx:after:swap", () => { tick(); wear(); forget(); release(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
+  // A refused form comes back with what is wrong: whoever sent it is led there.
+  function lead() {
+    const wrong = $("form.answer [data-focus]:not([data-led])");
+    if (!wrong) return;
+    wrong.dataset.led = "";
+    wrong.focus();
+  }
+  document.addEventListener("htmx:after:swap", () => { lead(); tick(); wear(); forget(); release(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
   document.addEventListener("DOMContentLoaded", () => {
     // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
     const address = $("[data-address]")?.dataset.address;
