@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from engine.errors import RequestForbiddenError as RequestForbiddenError
     from engine.errors import RequestNotFoundError as RequestNotFoundError
     from engine.errors import RequestTimeoutError as RequestTimeoutError
+    from engine.errors import RollbackNotFailedError as RollbackNotFailedError
+    from engine.errors import RollbackNotFoundError as RollbackNotFoundError
     from engine.errors import StepConfigError as StepConfigError
     from engine.errors import StepError as StepError
     from engine.errors import StepTimeoutError as StepTimeoutError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from engine.messages import ReceivedEvent as ReceivedEvent
     from engine.registry import workflow as workflow
     from engine.registry import workflows as workflows
+    from engine.replay.context import RollbackContext as RollbackContext
     from engine.replay.context import StepContext as StepContext
     from engine.replay.step import WorkflowStep as WorkflowStep
 
@@ -67,6 +70,8 @@ _ERRORS = (
     "RequestForbiddenError",
     "RequestNotFoundError",
     "RequestTimeoutError",
+    "RollbackNotFailedError",
+    "RollbackNotFoundError",
     "StepConfigError",
     "StepError",
     "StepTimeoutError",
@@ -79,7 +84,7 @@ _HOMES = {
     **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
     **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.messages"),
     **dict.fromkeys(("workflow", "workflows"), "engine.registry"),
-    "StepContext": "engine.replay.context",
+    **dict.fromkeys(("RollbackContext", "StepContext"), "engine.replay.context"),
     "WorkflowStep": "engine.replay.step",
 }
 

@@ -39,6 +39,8 @@ __all__ = [
     "RequestForbiddenError",
     "RequestNotFoundError",
     "RequestTimeoutError",
+    "RollbackNotFailedError",
+    "RollbackNotFoundError",
     "StepConfigError",
     "StepError",
     "StepTimeoutError",
@@ -110,6 +112,17 @@ class WorkerLostError(RepriseError):
         super().__init__(
             f'Step "{step}" ran alone in its worker {losses:,} times, and each time the worker died. '
             "Look for a crash or for memory running out in its body, then restart the instance."
+        )
+
+
+class RollbackNotFoundError(RepriseError):
+    """The handler does not call the step with a rollback any more: its code has changed."""
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+        super().__init__(
+            f'Step "{step}" was started with a rollback, but a replay of the handler no longer calls it with one, so '
+            "there is no function to undo it. Bring the code back and retry the rollback, or undo it by hand."
         )
 
 
@@ -258,6 +271,21 @@ class InstanceFinishedError(RepriseError):
         super().__init__(
             f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is not possible any more. '
             "Only a restart leaves a final status."
+        )
+
+
+class RollbackNotFailedError(RepriseError):
+    """There is no failed rollback to be retried."""
+
+    def __init__(self, workflow: str, id: str, status: str, rollback: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.rollback = rollback
+        state = f"its rollback is {rollback}" if rollback else "it has no rollback"
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}, and {state}. Only a rollback that failed can be '
+            "retried."
         )
 
 

@@ -1,4 +1,4 @@
-"""Pause, resume and terminate instances, and accept that their code has changed.
+"""Pause, resume and terminate instances, retry their rollbacks, and accept that their code has changed.
 
 Each is one transaction, within the caller's if there is one: lock the instance's row, decide by what it says,
 write, leave a row in the audit trail, notify. Lock order: instance, steps, attempts. A row that a worker
@@ -10,15 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.db import transaction
-from django.db.models import DateTimeField, F, Value
+from django.db.models import DateTimeField, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
 from engine import audit, notify
 from engine.clock import ClockTimestamp
-from engine.errors import CodeChangedError, InstanceFinishedError, InstanceNotFoundError
+from engine.errors import (
+    CodeChangedError,
+    InstanceFinishedError,
+    InstanceNotFoundError,
+    RollbackNotFailedError,
+)
 from engine.models import Attempt, Instance, Step
 from engine.registry import workflows
-from engine.states import Action, AttemptStatus, InstanceStatus, StepStatus, allows
+from engine.retry import RETRIED_AFTER
+from engine.states import (
+    Action,
+    AttemptPhase,
+    AttemptStatus,
+    InstanceStatus,
+    RollbackState,
+    StepKind,
+    StepStatus,
+    allows,
+)
 
 OPEN_STEPS = [StepStatus.RUNNING, StepStatus.WAITING]
 
@@ -40,12 +55,31 @@ def resume(instance: Instance, *, by: object = None, reason: str = "") -> Instan
     return _act(instance, Action.RESUME, _resume, audit.Cause.of(by, reason))
 
 
-def terminate(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
+def terminate(instance: Instance, *, rollback: bool = False, by: object = None, reason: str = "") -> Instance:
     """End the instance now. A body that still runs is cancelled and its result refused.
 
-    Raises InstanceFinishedError if it has ended already.
+    With `rollback`, what its steps did is undone first, as after an error; it is terminated when that is over, and at
+    once if there is nothing to undo. Where the rollbacks run already they go on; without `rollback` they are cut off,
+    and have failed. Raises InstanceFinishedError if it has ended already.
     """
-    return _act(instance, Action.TERMINATE, _terminate, audit.Cause.of(by, reason))
+    change = _roll_back if rollback else _terminate
+    data = {"rollback": True} if rollback else None
+    return _act(instance, Action.TERMINATE, change, audit.Cause.of(by, reason), data)
+
+
+def retry_rollback(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
+    """Go on with the rollbacks from the one that failed, with all of its attempts anew; then end as before.
+
+    Raises RollbackNotFailedError where none has failed. Returns the instance as it is then.
+    """
+    cause = audit.Cause.of(by, reason)
+    with transaction.atomic():
+        row = lock(instance)
+        if not allows(Action.RETRY_ROLLBACK, row.status) or row.rollback != RollbackState.FAILED:
+            raise RollbackNotFailedError(row.workflow, row.id, row.status, row.rollback)
+        after = _retry_rollback(row)
+        audit.write(Action.RETRY_ROLLBACK, [row], cause, before=row.status, after=after)
+        return instance.refresh()
 
 
 def accept_code(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
@@ -80,13 +114,17 @@ def lock(instance: Instance) -> Instance:
 
 
 def _act(
-    instance: Instance, action: Action, change: Callable[[Instance], InstanceStatus], cause: audit.Cause
+    instance: Instance,
+    action: Action,
+    change: Callable[[Instance], InstanceStatus],
+    cause: audit.Cause,
+    data: dict[str, bool] | None = None,
 ) -> Instance:
     with transaction.atomic():
         row = lock(instance)
         if allows(action, row.status):
             after = change(row)
-            audit.write(action, [row], cause, before=row.status, after=after)
+            audit.write(action, [row], cause, before=row.status, after=after, data=data)
         elif row.is_finished and action is Action.TERMINATE:
             raise InstanceFinishedError(row.workflow, row.id, row.status, "terminating it")
         # Still locked, so that the answer is what this call did and not what a worker did since.
@@ -102,7 +140,8 @@ def _pause(row: Instance) -> InstanceStatus:
 def _resume(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.WAITING_FOR_PAUSE:
         return _update(row, InstanceStatus.RUNNING)
-    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None, error=None)
+    error = _original_error(row)
+    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None, error=error)
     _shift_wake_ups(row)
     notify.wake()
     return after
@@ -115,7 +154,7 @@ def _is_paused_by_code(row: Instance) -> bool:
 
 def _shift_wake_ups(row: Instance) -> None:
     # Now() here: it is one moment for all rows of the statement, so their order among each other is kept.
-    steps = Step.objects.filter(instance_id=row.key, generation=row.generation, status__in=OPEN_STEPS)
+    steps = _steps(row).filter(Q(status__in=OPEN_STEPS) | Q(rollback=RollbackState.RUNNING))
     steps.filter(wake_at__isnull=False, wake_is_fixed=False).update(
         wake_at=F("wake_at") + (Now() - Value(row.paused_at, output_field=DateTimeField()))
     )
@@ -123,9 +162,13 @@ def _shift_wake_ups(row: Instance) -> None:
 
 def _terminate(row: Instance) -> InstanceStatus:
     # The raised fence is what refuses the writes of a worker that still holds it.
+    cut_off: dict[str, object] = {}
+    if row.rollback == RollbackState.RUNNING:
+        cut_off = {"rollback": RollbackState.FAILED, "ends_as": "", "error": _original_error(row)}
     after = _update(
         row,
         InstanceStatus.TERMINATED,
+        **cut_off,
         finished_at=ClockTimestamp(),
         owner=None,
         wake_at=None,
@@ -139,12 +182,75 @@ def _terminate(row: Instance) -> InstanceStatus:
 
 def cancel_open_steps(row: Instance) -> None:
     """Record the unfinished steps of an instance that has ended, and their attempts, as cancelled."""
-    Step.objects.filter(instance_id=row.key, generation=row.generation, status__in=OPEN_STEPS).update(
+    _steps(row).filter(status__in=OPEN_STEPS).update(
         status=StepStatus.CANCELLED, finished_at=ClockTimestamp()
     )
+    _steps(row).filter(rollback=RollbackState.RUNNING).update(rollback=RollbackState.FAILED, wake_at=None)
     Attempt.objects.filter(
         instance_id=row.key, generation=row.generation, status=AttemptStatus.RUNNING
     ).update(status=AttemptStatus.CANCELLED, finished_at=ClockTimestamp())
+
+
+# Rollbacks
+
+
+def _roll_back(row: Instance) -> InstanceStatus:
+    """Let a worker run the rollbacks, and end the instance then; only a worker has the functions."""
+    is_held = row.owner is not None
+    if row.rollback == RollbackState.RUNNING:
+        is_paused = row.status in (InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE)
+        return _resume(row) if is_paused else InstanceStatus(row.status)
+    if not _has_rollbacks(row):
+        return _terminate(row)
+    telling: dict[str, object] = {
+        "rollback": RollbackState.RUNNING,
+        "ends_as": InstanceStatus.TERMINATED,
+        "error": None,
+    }
+    if is_held:  # its worker keeps it, and is told
+        return _update(row, InstanceStatus.RUNNING, **telling)
+    after = _update(
+        row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), waiting_for="", paused_at=None, **telling
+    )
+    notify.wake()
+    return after
+
+
+def _has_rollbacks(row: Instance) -> bool:
+    """Tell whether any step was begun that was recorded with a rollback."""
+    begun = _steps(row).filter(kind=StepKind.DO, attempts__gt=0, options__isnull=False)
+    return begun.extra(where=["options -> 'rollback' IS NOT NULL"]).exists()
+
+
+def _retry_rollback(row: Instance) -> InstanceStatus:
+    for step in _steps(row).filter(rollback=RollbackState.FAILED):
+        made = Attempt.objects.filter(
+            instance_id=row.key, generation=row.generation, step_seq=step.seq, phase=AttemptPhase.ROLLBACK
+        )
+        step.options["rollback"][RETRIED_AFTER] = made.count()
+        _steps(row).filter(seq=step.seq).update(rollback=RollbackState.RUNNING, options=step.options)
+    after = _update(
+        row,
+        InstanceStatus.QUEUED,
+        rollback=RollbackState.RUNNING,
+        ends_as=row.status,
+        wake_at=ClockTimestamp(),
+        finished_at=None,
+    )
+    notify.wake()
+    return after
+
+
+def _original_error(row: Instance) -> object:
+    """Return why an instance is rolled back, where that is an error. What had paused it may stand around it."""
+    if row.ends_as != InstanceStatus.ERRORED:
+        return None
+    error = Instance.objects.values_list("error", flat=True).get(key=row.key)
+    return error.get("original", error) if isinstance(error, dict) else error
+
+
+def _steps(row: Instance) -> QuerySet[Step]:
+    return Step.objects.filter(instance_id=row.key, generation=row.generation)
 
 
 def _update(row: Instance, status: InstanceStatus, **values: object) -> InstanceStatus:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 1000
 MAX_DELAY = timedelta(days=1)
 ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout")
+RETRIED_AFTER = (
+    "retried_after"  # recorded beside these: how many attempts there were when somebody had it retried
+)
 
 # What a second attempt cannot change; a nested step that failed for good would fail as recorded.
 _NOT_RETRIED = (

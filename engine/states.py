@@ -62,6 +62,13 @@ class RollbackState(StrEnum):
     FAILED = "failed"
 
 
+class AttemptPhase(StrEnum):
+    """Say what an attempt runs: the step's body, or its rollback."""
+
+    DO = "do"
+    ROLLBACK = "rollback"
+
+
 class Action(StrEnum):
     """Name what people do to an instance whose answer depends on its status."""
 
@@ -70,6 +77,7 @@ class Action(StrEnum):
     TERMINATE = "terminate"
     SEND_EVENT = "send_event"
     ACCEPT_CODE = "accept_code"
+    RETRY_ROLLBACK = "retry_rollback"
 
 
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
@@ -78,7 +86,7 @@ _Q, _R, _W = InstanceStatus.QUEUED, InstanceStatus.RUNNING, InstanceStatus.WAITI
 _WP, _P = InstanceStatus.WAITING_FOR_PAUSE, InstanceStatus.PAUSED
 _C, _E, _T = InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED
 
-# Final statuses lead to `queued` by a restart only, which begins a new generation.
+# Final statuses lead to `queued` by a restart, which begins a new generation, or when a failed rollback is retried.
 TRANSITIONS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = MappingProxyType(
     {
         _Q: frozenset({_R, _P, _T, _E}),
@@ -100,6 +108,7 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.TERMINATE: frozenset(InstanceStatus) - FINAL,
         Action.SEND_EVENT: frozenset(InstanceStatus) - FINAL,
         Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
+        Action.RETRY_ROLLBACK: frozenset({_E, _T}),  # where the rollback failed
     }
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from engine import notify
 from engine.clock import ClockTimestamp
@@ -15,9 +15,8 @@ OPEN = ["running", "waiting"]
 
 def skip_wait(instance: Instance) -> None:
     """Make all that a parked instance waits for due now."""
-    Step.objects.filter(instance=instance, status="waiting", wake_at__isnull=False).update(
-        wake_at=ClockTimestamp()
-    )
+    waits = Q(status="waiting") | Q(rollback="running")
+    Step.objects.filter(waits, instance=instance, wake_at__isnull=False).update(wake_at=ClockTimestamp())
     Instance.objects.filter(key=instance.key, status="waiting").update(wake_at=ClockTimestamp())
     notify.wake()
 

@@ -6,7 +6,7 @@ queries are here all the same, for a database that was restored, repaired by han
 
 from __future__ import annotations
 
-from engine.invariants import audit, ends, events, instances, steps
+from engine.invariants import audit, ends, events, instances, rollbacks, steps
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
 
 __all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offender", "look"]
@@ -14,6 +14,7 @@ __all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offende
 INVARIANTS: tuple[Invariant, ...] = (
     *steps.INVARIANTS,
     *ends.INVARIANTS,
+    *rollbacks.INVARIANTS,
     *instances.INVARIANTS,
     *events.INVARIANTS,
     *audit.INVARIANTS,

@@ -31,7 +31,7 @@ INVARIANTS = (
           AND NOT EXISTS (
             SELECT FROM engine_step s
             WHERE s.instance_id = i.key AND s.generation = i.generation
-              AND s.status = 'waiting' AND s.wake_at = i.wake_at
+              AND (s.status = 'waiting' OR s.rollback = 'running') AND s.wake_at = i.wake_at
         )
         """,
     ),

@@ -47,7 +47,7 @@ INVARIANTS = (
         SELECT a.instance_id, format('step %%s attempt %%s', a.step_seq, a.number)
         FROM engine_attempt a LEFT JOIN engine_step s
             ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
-        WHERE s.seq IS NULL OR (a.phase = 'do' AND s.kind <> 'do')
+        WHERE s.seq IS NULL OR s.kind <> 'do'
         """,
     ),
     Invariant(

@@ -178,10 +178,15 @@ class Instance(models.Model):
 
         return lifecycle.resume(self, by=by, reason=reason)
 
-    def terminate(self, *, by: Any = None, reason: str = "") -> Instance:
+    def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance:
         from engine import lifecycle
 
-        return lifecycle.terminate(self, by=by, reason=reason)
+        return lifecycle.terminate(self, rollback=rollback, by=by, reason=reason)
+
+    def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance:
+        from engine import lifecycle
+
+        return lifecycle.retry_rollback(self, by=by, reason=reason)
 
     def accept_code(self, *, by: Any = None, reason: str = "") -> Instance:
         from engine import lifecycle
@@ -212,8 +217,11 @@ class Instance(models.Model):
     async def aresume(self, *, by: Any = None, reason: str = "") -> Instance:
         return await sync_to_async(self.resume)(by=by, reason=reason)
 
-    async def aterminate(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await sync_to_async(self.terminate)(by=by, reason=reason)
+    async def aterminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance:
+        return await sync_to_async(self.terminate)(rollback=rollback, by=by, reason=reason)
+
+    async def aretry_rollback(self, *, by: Any = None, reason: str = "") -> Instance:
+        return await sync_to_async(self.retry_rollback)(by=by, reason=reason)
 
     async def aaccept_code(self, *, by: Any = None, reason: str = "") -> Instance:
         return await sync_to_async(self.accept_code)(by=by, reason=reason)

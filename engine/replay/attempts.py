@@ -106,7 +106,7 @@ def settle(
     if cycle.bodies.get(attempt.step_seq) is not attempt:
         return
     del cycle.bodies[attempt.step_seq]
-    _progress(cycle)
+    progress(cycle)
     if cycle.is_ending:
         finish(cycle, attempt, AttemptStatus.CANCELLED)
         cycle.record(operation.record, attempt)
@@ -133,7 +133,7 @@ def take_in(
     if cycle.bodies.get(attempt.step_seq) is not attempt:
         return
     del cycle.bodies[attempt.step_seq]
-    _progress(cycle)
+    progress(cycle)
     attempt.status, attempt.finished_us = AttemptStatus.COMPLETE, finished_us
     operation.live = stored
     cycle.take_in(operation, output=stored.text, finished_us=finished_us)
@@ -222,7 +222,7 @@ def _options_json(options: StepOptions) -> str:
     return json.dumps(options.to_json())
 
 
-def _progress(cycle: Cycle) -> None:
+def progress(cycle: Cycle) -> None:
     """A body ended and the worker lives: the instance need not run alone any more."""
     if cycle.isolated:
         cycle.isolated = False

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from engine.errors import ErrorRecord
 from engine.identity import StepIdentity, idempotency_key
 from engine.retry import StepOptions
 
@@ -71,3 +72,22 @@ class StepContext:
     @property
     def idempotency_key(self) -> str:
         return idempotency_key(self.workflow, self.instance_id, self.generation, self.path)
+
+
+@dataclass(slots=True)
+class RollbackContext(StepContext):
+    """What a rollback function is called with: its one argument.
+
+    `output` is the value of the step, None if it has none; `error` is why the instance ends (`.type`, `.message`,
+    `.details`; of type "Terminated" where somebody ended it); `args` and `kwargs` are those of the step; `options` are
+    the rollback's own, as `attempt` and `idempotency_key` are.
+    """
+
+    output: Any = None
+    error: ErrorRecord = ErrorRecord("Error", "")  # noqa: RUF009 - frozen
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def idempotency_key(self) -> str:
+        return idempotency_key(self.workflow, self.instance_id, self.generation, self.path, "rollback")

@@ -23,13 +23,14 @@ from engine.errors import (
     WorkflowTimeoutError,
 )
 from engine.identity import Counter, StepIdentity
-from engine.replay import attempts, changed_code, leaving, outcomes, waits
+from engine.replay import attempts, changed_code, leaving, outcomes, rollback, waits
 from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
 from engine.replay.loop import HandlerLoop
 from engine.replay.operation import DoOperation, Operation, WaitOperation
 from engine.replay.outcomes import Ending
+from engine.replay.rollback import Undoing
 from engine.replay.step import WorkflowStep
 from engine.replay.timers import DEADLINE, Timers
 from engine.replay.writes import Leave, Writes
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from engine.registry import Workflow
+
+
+STEERED = (Phase.DRIVING, Phase.FREEZING, Phase.ROLLING_BACK)
 
 
 class Cycle:
@@ -54,6 +58,7 @@ class Cycle:
         self.left_out = Writes()  # by a pause that may yet be withdrawn
         self.signals = claimed.signals
         self.isolated = claimed.isolated
+        self.undoing: Undoing | None = None  # once the rollbacks have begun
 
         self.counter = Counter()
         self.steps_done = 0  # calls of `do`, for max_steps
@@ -80,6 +85,9 @@ class Cycle:
         self.is_recovering = False
         self.is_resting = False  # claimed a moment before its time, it only waits for that
         self.ending: Ending | None = None
+        self.cut_short = self.known_ending  # end so, when the handler has met what is recorded
+        self.undoable: dict[StepIdentity, DoOperation] = {}  # called with a rollback
+        self.is_going = False  # its worker wants to be rid of it
         self.freezes_to = InstanceStatus.PAUSED
         self.main: asyncio.Task[Any] | None = None
 
@@ -99,7 +107,7 @@ class Cycle:
             leaving.stick(self, outcomes.params_refused(self.claimed.params, error))
             return
         self.main = self.loop.create_task(self.workflow.handler(step, *args))
-        if self.claimed.deadline_us is not None:
+        if self.claimed.deadline_us is not None and not self.claimed.ends_as:
             self.timers.add(self.claimed.deadline_us, DEADLINE)
         self.host.poke(self)
 
@@ -110,13 +118,26 @@ class Cycle:
         self.is_resting = False
         if self.phase is Phase.DRIVING:
             self._turn()
+        elif self.undoing is not None and self.phase in (Phase.ROLLING_BACK, Phase.FREEZING):
+            rollback.advance(self, self.undoing)
         # The bodies that a pause has left out do not run.
         if self.phase is Phase.FREEZING and self.bodies.keys() <= self.left_out.starts and not self.delaying:
             leaving.leave_frozen(self)
         elif self.ending is not None and self.phase is Phase.ENDING and not self.bodies:
-            leaving.write_end(self, self.ending)
+            leaving.close_open(self)
+            self.close(self.ending)
+
+    def close(self, ending: Ending) -> None:
+        """Everything is recorded but the end: write that, or begin the rollbacks that come before it."""
+        if rollback.is_due(self, ending):
+            rollback.call(self, ending)
+        else:
+            leaving.write_end(self, ending)
 
     def _turn(self) -> None:
+        if self.cut_short is not None:
+            self._cut_short(self.cut_short)
+            return
         self._fire_timers()
         while self.phase is Phase.DRIVING:
             if self.loop.is_ready:
@@ -131,6 +152,18 @@ class Cycle:
             ):
                 self._rest()
                 return
+
+    def _cut_short(self, ending: Ending) -> None:
+        """End so, whatever the handler would do; but it meets what is recorded first: that tells how to undo it."""
+        is_to_be_undone = rollback.is_due(self, ending)
+        while is_to_be_undone and self.phase is Phase.DRIVING:
+            if self.loop.is_ready:
+                self.host.drive(self)
+            if self.forced is not None or not self._deliver_recorded():
+                break
+        if self.phase is Phase.DRIVING:
+            self.fresh.clear()
+            leaving.end(self, ending)
 
     def _has_ended(self) -> bool:
         if self.forced is not None:
@@ -242,7 +275,7 @@ class Cycle:
         for seq in self.timers.due(self.host.due_us()):
             if seq == DEADLINE:
                 timeout = WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)
-                leaving.end(self, outcomes.of_error(timeout))
+                self._cut_short(outcomes.of_error(timeout))
                 return
             self.open[seq].fire()
 
@@ -308,6 +341,19 @@ class Cycle:
         """Tell whether the handler itself came to its end, and was not cut short."""
         has_returned = self.main is not None and self.main.done() and not self.main.cancelled()
         return self.forced is None and (self.decided is not None or has_returned)
+
+    @property
+    def known_ending(self) -> Ending | None:
+        """Tell how it ends after its rollbacks, where these have begun."""
+        if self.undoing is not None:
+            return self.undoing.ending
+        if not self.claimed.ends_as:
+            return None
+        return Ending(InstanceStatus(self.claimed.ends_as), error=self.claimed.error, rolls_back=True)
+
+    def give_up_rollbacks(self, refused: Writes, error: Exception) -> None:
+        if self.undoing is not None:
+            rollback.give_up(self, self.undoing, refused, error)
 
     @property
     def is_driving(self) -> bool:
@@ -404,29 +450,39 @@ class Cycle:
         record.finished_us = self.host.now_us()
         self.record(record)
 
-    def written(self, status: str, signals: int, *, leave: Leave | None, has_left: bool) -> None:
+    def written(
+        self, status: str, signals: int, ends_as: str = "", *, leave: Leave | None, has_left: bool
+    ) -> None:
         """Take in the answer to a flush: what the row said when the writes, with this `leave`, were made.
 
         An answer that comes while the cycle leaves may belong to an earlier flush: the one that leaves is still on
         its way then, and finds out by itself what the row says.
         """
-        if leave is not None:
-            leaving.answered(self, status, signals, has_left=has_left)
+        if leave is None:
+            self.on_signals(status, signals, ends_as)
+        elif has_left and leave.status == InstanceStatus.RUNNING and self.ending is not None:
+            rollback.begin(self, self.ending)
+            self.on_signals(status, signals, ends_as)
+            if self.is_going:
+                leaving.freeze(self, InstanceStatus.QUEUED)
         else:
-            self.on_signals(status, signals)
+            leaving.answered(self, status, signals, ends_as, has_left=has_left)
 
     # Signals
 
-    def on_signals(self, status: str, signals: int) -> None:
-        """Somebody changed the row: an event came, or a pause was asked for or withdrawn."""
-        if signals <= self.signals or self.phase not in (Phase.DRIVING, Phase.FREEZING):
+    def on_signals(self, status: str, signals: int, ends_as: str = "") -> None:
+        """Somebody changed the row: an event came, a pause was asked for or withdrawn, or the end after rollbacks."""
+        if signals <= self.signals or self.phase not in STEERED:
             return
         self.signals = signals
         self.inbox.is_stale = True
+        if ends_as and self.known_ending is None:
+            leaving.cut_short(self)
+            return
         if status == InstanceStatus.WAITING_FOR_PAUSE:
             leaving.freeze(self, InstanceStatus.PAUSED)
             return
-        if self.phase is Phase.FREEZING and not self.loop.is_closed():
+        if self.phase is Phase.FREEZING and not self.is_going:
             leaving.thaw(self)
         if self.phase is Phase.DRIVING:
             waits.match(self)

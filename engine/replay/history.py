@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.identity import StepIdentity
-from engine.states import AttemptStatus, StepStatus
+from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 
 FINAL = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
 SPENT = frozenset({AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT})
@@ -39,6 +39,7 @@ class StepRecord:
     error: str | None = None
     started_us: int = 0
     finished_us: int | None = None
+    rollback: str = ""
 
     is_recorded: bool = True
     spent: int = 0  # attempts that count towards max_attempts
@@ -53,6 +54,11 @@ class StepRecord:
     def is_final(self) -> bool:
         return self.status in FINAL
 
+    @property
+    def is_to_be_undone(self) -> bool:
+        """Tell whether it was begun, and recorded with a rollback."""
+        return self.attempts > 0 and self.kind == StepKind.DO and '"rollback"' in (self.options or "")
+
 
 @dataclass(slots=True)
 class AttemptRecord:
@@ -66,6 +72,7 @@ class AttemptRecord:
     alone: bool = False
     error: str | None = None
     finished_us: int | None = None
+    phase: str = AttemptPhase.DO
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,8 @@ class History:
 
     steps: dict[StepIdentity, StepRecord] = field(default_factory=dict)
     running: dict[int, AttemptRecord] = field(default_factory=dict)
+    # Attempts at the rollback that is under way, by its step.
+    undoing: dict[int, list[AttemptRecord]] = field(default_factory=dict)
     last_seq: int = 0
     last_delivery: int = 0
     log_lines: int = 0
@@ -121,7 +130,10 @@ class History:
         """Count the attempts of unfinished steps; one still `running` was left behind by a worker that died."""
         by_step: dict[int, list[AttemptRecord]] = defaultdict(list)
         for attempt in attempts:
-            by_step[attempt.step_seq].append(attempt)
+            if attempt.phase == AttemptPhase.ROLLBACK:
+                self.undoing.setdefault(attempt.step_seq, []).append(attempt)
+            else:
+                by_step[attempt.step_seq].append(attempt)
         for record in self.steps.values():
             for attempt in by_step.get(record.seq, ()):
                 record.attempts = max(record.attempts, attempt.number)

@@ -30,12 +30,15 @@ class Claimed:
     due_us: int = 0  # when it was due, which may be a moment ahead
     log_lines: int = 0  # of the handler's log
     code: str = ""  # the fingerprint of the handler that it started under, or that was accepted since
+    ends_as: str = ""  # after its rollbacks, which have begun; then also `error`, JSON text
+    error: str | None = None
 
 
 class Phase(Enum):
     DRIVING = auto()
     FREEZING = auto()  # pausing or draining: bodies finish, the handler is not driven on
     ENDING = auto()  # the handler has ended: what is still open is being cancelled
+    ROLLING_BACK = auto()  # one rollback after the other; the handler is gone
     LEAVING = auto()  # the last write is on its way
     LEFT = auto()
 

@@ -25,12 +25,21 @@ def leave(cycle: Cycle, how: Leave) -> None:
     cycle.host.flush(cycle)
 
 
-def answered(cycle: Cycle, status: str, signals: int, *, has_left: bool) -> None:
-    """Take in whether the instance has left. If not, a signal came first, or a pause was withdrawn."""
+def answered(cycle: Cycle, status: str, signals: int, ends_as: str = "", *, has_left: bool) -> None:
+    """Take in whether the instance has left.
+
+    If not, a signal came first, a pause was withdrawn, or it is to be terminated after its rollbacks.
+    """
     if has_left:
         cycle.phase = Phase.LEFT
         cycle.host.shut(cycle)
         cycle.host.left(cycle)
+    elif cycle.undoing is not None:
+        cycle.phase = Phase.ROLLING_BACK
+        cycle.on_signals(status, signals)
+        cycle.host.poke(cycle)
+    elif ends_as:
+        cut_short(cycle)
     elif cycle.main is None or cycle.loop.is_closed():
         leave(cycle, Leave(InstanceStatus.QUEUED))  # the handler is gone: go on with a fresh replay
     else:
@@ -54,7 +63,9 @@ def freeze(cycle: Cycle, to: InstanceStatus) -> None:
     A pause may be withdrawn until then, so the handler is kept as it stands.
     """
     is_given_back = to is InstanceStatus.QUEUED
-    if cycle.phase is Phase.DRIVING or (cycle.phase is Phase.FREEZING and is_given_back):
+    cycle.is_going = cycle.is_going or is_given_back
+    is_driven = cycle.phase in (Phase.DRIVING, Phase.ROLLING_BACK)
+    if is_driven or (cycle.phase is Phase.FREEZING and is_given_back):
         cycle.phase = Phase.FREEZING
         cycle.freezes_to = to
         if is_given_back:
@@ -69,7 +80,7 @@ def leave_frozen(cycle: Cycle) -> None:
 
 def thaw(cycle: Cycle) -> None:
     """The instance does not leave, say because a pause was withdrawn while bodies ran: go on."""
-    cycle.phase = Phase.DRIVING
+    cycle.phase = Phase.DRIVING if cycle.undoing is None else Phase.ROLLING_BACK
     _write_left_out(cycle)
     attempts.start_deferred(cycle)
     cycle.host.poke(cycle)
@@ -116,16 +127,18 @@ def stick(cycle: Cycle, error: NonDeterminismError | CodeChangedError) -> None:
     _stop(cycle)
     _cancel_bodies(cycle)
     cycle.bodies.clear()  # one that is being committed is, or is refused: the database says
-    leave(cycle, Leave(InstanceStatus.PAUSED, error=outcomes.error_json(error), insists=True))
+    reason = outcomes.with_original(outcomes.error_json(error), cycle.known_ending)
+    leave(cycle, Leave(InstanceStatus.PAUSED, error=reason, insists=True))
 
 
 def end(cycle: Cycle, ending: Ending) -> None:
     """The handler has ended: cancel what is open, wait for bodies to let go, then write the outcome."""
+    _forget_left_out(cycle)
     cycle.phase = Phase.ENDING
     cycle.ending = ending
     cycle.host.shut(cycle)
     for operation in cycle.fresh:  # called, but never awaited for long enough to start
-        if not operation.done():
+        if not operation.done() and not ending.rolls_back:
             cycle.number(operation.record)
     cycle.fresh.clear()
     cycle.deferred.clear()
@@ -134,18 +147,34 @@ def end(cycle: Cycle, ending: Ending) -> None:
     cycle.host.poke(cycle)
 
 
-def write_end(cycle: Cycle, ending: Ending) -> None:
+def cut_short(cycle: Cycle) -> None:
+    """Somebody wants it terminated after its rollbacks. What is given back anyway, the next worker sees to."""
+    if cycle.main is None or cycle.loop.is_closed():
+        if cycle.phase is Phase.LEAVING:
+            end(cycle, outcomes.terminated())
+        return
+    cycle.phase = Phase.DRIVING
+    cycle.cut_short = outcomes.terminated()
+    cycle.host.poke(cycle)
+
+
+def close_open(cycle: Cycle) -> None:
+    """Record what has no outcome as cancelled."""
     for record in cycle.history.steps.values():
         if record.seq and not record.is_final:
             attempts.close_lost(cycle, record)
             cycle.cancel_record(record)
     cycle.open.clear()
-    unreached = _unreached(cycle) if cycle.is_decided else ()
-    leave(cycle, Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached))
 
 
-def _unreached(cycle: Cycle) -> tuple[int, ...]:
+def write_end(cycle: Cycle, ending: Ending) -> None:
+    leave(cycle, Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached(cycle)))
+
+
+def unreached(cycle: Cycle) -> tuple[int, ...]:
     """List what is recorded and was not called for any more: the code has changed since. Inner steps go with theirs."""
+    if not cycle.is_decided:
+        return ()
     steps = cycle.history.steps.items()
     return tuple(
         record.seq
@@ -174,7 +203,7 @@ def recover(cycle: Cycle, error: Exception) -> None:
     """
     refused, cycle.writes = cycle.writes, Writes()
     if cycle.is_recovering:
-        cycle.host.give_up(cycle, outcomes.given_up(error))
+        cycle.host.give_up(cycle, outcomes.with_original(outcomes.given_up(error), cycle.known_ending))
         abandon(cycle)
         return
     cycle.is_recovering = True
@@ -182,6 +211,9 @@ def recover(cycle: Cycle, error: Exception) -> None:
     _cancel_bodies(cycle)
     for seq, attempt in list(cycle.bodies.items()):  # if these were committed after all, this is refused, too
         attempts.cancel(cycle, seq, attempt)
+    if cycle.undoing is not None:
+        cycle.give_up_rollbacks(refused, error)
+        return
     refused.attempts |= cycle.writes.attempts
     cycle.writes = Writes()
     for record in cycle.history.steps.values():
@@ -190,7 +222,7 @@ def recover(cycle: Cycle, error: Exception) -> None:
             record.delivery = record.output = record.error = None
             cycle.cancel_record(record)
     cycle.writes.attempts |= _without_outcomes(cycle, refused)
-    leave(cycle, Leave(InstanceStatus.ERRORED, error=outcomes.error_json(error)))
+    cycle.close(cycle.known_ending or outcomes.of_error(error))
 
 
 def _without_outcomes(cycle: Cycle, refused: Writes) -> dict[tuple[int, int], AttemptRecord]:

@@ -143,6 +143,9 @@ class MapOperation(Operation):
         elif self._next == len(self.work.items):
             self.cycle.conclude(self, output=str(len(self.work.items)))
 
+    def call_of(self, record: StepRecord) -> ItemOperation | None:
+        return self.item(record) if record.count <= len(self.work.items) else None
+
     def item(self, record: StepRecord) -> ItemOperation:
         """Return the operation of a recorded item."""
         work = self.work

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from engine.errors import EventTimeoutError
 from engine.identity import StepIdentity
 from engine.replay import attempts, waits
-from engine.replay.history import StepRecord
+from engine.replay.context import StepContext
+from engine.replay.history import AttemptRecord, StepRecord
 from engine.serialization import Codec, Stored
 from engine.states import StepStatus, WaitingFor
 
@@ -71,6 +72,10 @@ class Operation(asyncio.Future[Any]):
     def inner(self) -> Iterable[StepRecord]:
         """Give the steps that belong to it: where it is cancelled, they are."""
         return ()
+
+    def call_of(self, record: StepRecord) -> DoOperation | None:
+        """Give the call of a step that belongs to it, also where that is over and only recorded: for its rollback."""
+        return None
 
     @property
     def path(self) -> Path:
@@ -133,6 +138,8 @@ class DoOperation(Operation):
         self.kwargs = kwargs
         self.options = options
         self.codec = codec
+        if options.rollback is not None:
+            cycle.undoable.setdefault(record.identity, self)
 
     @property
     def is_called_off(self) -> bool:
@@ -144,6 +151,30 @@ class DoOperation(Operation):
 
     def fire(self) -> None:
         attempts.start(self.cycle, self)
+
+    # Called by whoever runs the body
+
+    context: Callable[..., StepContext] = StepContext
+
+    def store(self, value: Any) -> Stored:
+        """Give what is recorded of a body's value."""
+        return self.codec.store(value, what=f'output of step "{self.label}"')
+
+    def settle(
+        self, attempt: AttemptRecord, *, stored: Stored | None = None, error: BaseException | None = None
+    ) -> None:
+        """Take in how the body ended."""
+        attempts.settle(self.cycle, self, attempt, stored=stored, error=error)
+
+    def back_off(
+        self,
+        attempt: AttemptRecord,
+        *,
+        base: timedelta | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """Take in what the delay function said, or that it failed."""
+        attempts.back_off(self.cycle, self, attempt, base=base, error=error)
 
 
 class SleepOperation(Operation):

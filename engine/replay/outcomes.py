@@ -44,6 +44,7 @@ class Ending:
     status: InstanceStatus
     output: str | None = None
     error: str | None = None
+    rolls_back: bool = False  # somebody asked for the rollbacks, or they have begun
 
 
 class DeadlockError(RepriseError):
@@ -91,6 +92,13 @@ def kept_json(kept: ErrorRecord, *, step: str = "", attempts: int = 0) -> str:
 
 def given_up(error: Exception) -> str:
     return error_json(GivenUpError(error))
+
+
+def with_original(reason: str, ending: Ending | None) -> str:
+    """Keep, with why an instance is paused amid its rollbacks, the error with which it will end."""
+    if ending is None or ending.error is None:
+        return reason
+    return f'{reason[:-1]}, "original": {ending.error}}}'
 
 
 def recorded_error(record: StepRecord) -> Exception:
@@ -173,6 +181,10 @@ def of_error(error: BaseException) -> Ending:
         }
         text = json.dumps(data)
     return Ending(InstanceStatus.ERRORED, error=text)
+
+
+def terminated() -> Ending:
+    return Ending(InstanceStatus.TERMINATED, rolls_back=True)
 
 
 def deadlock() -> Ending:

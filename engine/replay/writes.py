@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
+from engine.states import FINAL, InstanceStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class Leave:
 
     `waiting` only if no signal came meanwhile (`signals` is the number that the cycle has seen); `paused` only if a
     pause is still asked for, unless the cycle itself `insists`; `queued` gives it back; the final ones end it.
+    `running` does not leave: it says that the rollbacks begin, after which the instance `ends_as`.
     """
 
     status: str
@@ -24,6 +26,13 @@ class Leave:
     error: str | None = None
     insists: bool = False
     unreached: tuple[int, ...] = ()
+    rollback: str | None = None
+    ends_as: str | None = None
+
+    @property
+    def is_end(self) -> bool:
+        """Tell whether the handler has ended: what led to that is recorded, also while a pause is asked for."""
+        return self.status in FINAL or self.status == InstanceStatus.RUNNING
 
 
 @dataclass(slots=True)

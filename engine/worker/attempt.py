@@ -21,12 +21,16 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
+from engine.states import AttemptPhase
 from engine.worker import atomic, delays
 from engine.worker.arguments import with_context
 from engine.worker.threads import Threads
 
 SYNC_BODIES = 16  # threads a worker
 ORM_CONTEXTS = 4  # threads, and connections, that the ORM calls of async bodies share
+
+
+Key = tuple[int, int, str, int]  # instance, step, phase, number
 
 
 class DelayFunctionError(NonRetryableError):
@@ -59,7 +63,7 @@ class Bodies:
         self.threads = Threads(SYNC_BODIES)
         self._contexts = [ThreadSensitiveContext() for _ in range(ORM_CONTEXTS)]
         self._turn = 0
-        self._running: dict[tuple[int, int, int], Running] = {}
+        self._running: dict[Key, Running] = {}
 
     def stop(self) -> None:
         """Let idle threads end, and the connections of all of them with them; wait for none."""
@@ -124,9 +128,9 @@ class Bodies:
     async def _await(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
         operation = running.operation
         try:
-            args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
+            args, kwargs = _called_with(running)
             value = await fn(*args, **kwargs)
-            stored = _store(operation, value)
+            stored = operation.store(value)
         except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a failed attempt too
             self._settle(running, error=error)
         else:
@@ -146,12 +150,12 @@ class Bodies:
             if running.transaction is not None:
                 self._in_transaction(running, running.transaction)
                 return
-            args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
+            args, kwargs = _called_with(running)
             value = operation.fn(*args, **kwargs)
             if inspect.isawaitable(value):
                 self._from_thread(self._adopt, running, value)
                 return
-            stored = _store(operation, value)
+            stored = operation.store(value)
         except BaseException as raised:  # noqa: BLE001 - user code, which may even exit
             error = raised
         finally:
@@ -163,7 +167,7 @@ class Bodies:
 
         def body() -> Stored:
             args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
-            return _store(operation, atomic.call(operation.record.name, operation.fn, args, kwargs))
+            return operation.store(atomic.call(operation.record.name, operation.fn, args, kwargs))
 
         transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))
 
@@ -232,7 +236,7 @@ class Bodies:
         if running.timer is not None:
             running.timer.cancel()
         if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
-            attempts.settle(running.cycle, running.operation, running.attempt, stored=stored, error=error)
+            running.operation.settle(running.attempt, stored=stored, error=error)
 
     async def _ask_delay(
         self,
@@ -250,9 +254,9 @@ class Bodies:
         except Exception as raised:  # noqa: BLE001 - user code, or what it returned
             message = f'The delay function of step "{operation.label}" failed, so it is not tried again: '
             problem = DelayFunctionError(message + (str(raised) or type(raised).__name__), cause=raised)
-            attempts.back_off(cycle, operation, attempt, error=problem)
+            operation.back_off(attempt, error=problem)
         else:
-            attempts.back_off(cycle, operation, attempt, base=base)
+            operation.back_off(attempt, base=base)
 
     def _context(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> StepContext:
         record, claimed = operation.record, cycle.claimed
@@ -267,7 +271,7 @@ class Bodies:
             else:
                 self._from_thread(cycle.add_log, line)
 
-        return StepContext(
+        return operation.context(
             attempt=attempt.number,
             name=record.name,
             count=record.count,
@@ -280,12 +284,15 @@ class Bodies:
         )
 
 
-def _store(operation: DoOperation, value: Any) -> Stored:
-    return operation.codec.store(value, what=f'output of step "{operation.label}"')
+def _called_with(running: Running) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    operation = running.operation
+    if running.attempt.phase == AttemptPhase.ROLLBACK:
+        return (running.context,), {}
+    return with_context(operation.fn, operation.args, operation.kwargs, running.context)
 
 
-def _key(cycle: Cycle, attempt: AttemptRecord) -> tuple[int, int, int]:
-    return cycle.claimed.key, attempt.step_seq, attempt.number
+def _key(cycle: Cycle, attempt: AttemptRecord) -> Key:
+    return cycle.claimed.key, attempt.step_seq, attempt.phase, attempt.number
 
 
 def _is_async(fn: Any) -> bool:

@@ -147,11 +147,11 @@ class Claims(Stage):
         for key, cycle in known.items():
             if cycle.phase in (Phase.LEAVING, Phase.LEFT) or self._cycles.get(key) is not cycle:
                 continue
-            fence, status, signals = held.get(key, (0, "", 0))
+            fence, status, signals, ends_as = held.get(key, (0, "", 0, ""))
             if fence != cycle.claimed.fence:
                 leaving.abandon(cycle)
             else:
-                cycle.on_signals(status, signals)
+                cycle.on_signals(status, signals, ends_as)
         await self._let_go(
             {
                 key: fence

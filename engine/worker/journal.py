@@ -18,7 +18,7 @@ from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
-from engine.states import FINAL, InstanceStatus
+from engine.states import InstanceStatus
 from engine.worker import doubts, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
@@ -33,6 +33,9 @@ RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
 AT_A_TIME = 8  # cycles
 # Of outputs in one statement: while the next is written, the handlers go on with this one.
 BATCH_BYTES = 256 * 1024
+
+
+Answer = tuple[bool, str, int, str, bool]  # is it ours, its status, signals and ends_as, and has it left
 
 
 class Journal:
@@ -107,12 +110,12 @@ class Journal:
                 leaving.abandon(cycle)
                 written.append(cycle)  # it may have left by a flush whose answer was lost
             else:
-                _, status, signals, has_left = answer
-                tell(cycle, writes, status, signals, has_left=has_left)
+                _, status, signals, ends_as, has_left = answer
+                tell(cycle, writes, status, signals, ends_as, has_left=has_left)
                 written.append(cycle)
         self._on_written(written)
 
-    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, str, int, bool]]:
+    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
         rows = Batch(self._seat)
         for cycle, writes in batch:
             rows.add(cycle, writes)
@@ -122,7 +125,7 @@ class Journal:
         received = ticks_ns()
         for *_, now_us in found[:1]:
             self._clock.set(now_us, sent_ns=sent, received_ns=received)
-        return {key: (is_ours, status, signals, left) for key, is_ours, status, signals, left, _ in found}
+        return {key: tuple(answer) for key, *answer, _ in found}
 
     async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """The connection broke, maybe after the commit: take as written what is there, and write the rest."""
@@ -188,9 +191,11 @@ def _parts(batch: list[tuple[Cycle, Writes]]) -> Iterator[list[tuple[Cycle, Writ
         yield part
 
 
-def tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: bool) -> None:
+def tell(
+    cycle: Cycle, writes: Writes, status: str, signals: int, ends_as: str = "", *, has_left: bool
+) -> None:
     """Tell a cycle what became of its writes, and what its row said."""
-    ends = writes.leave is not None and writes.leave.status in FINAL
+    ends = writes.leave is not None and writes.leave.is_end
     has_left_out = status == InstanceStatus.WAITING_FOR_PAUSE and bool(writes.starts) and not ends
     for seq, record in writes.steps.items():
         if not (has_left_out and seq in writes.starts):
@@ -200,4 +205,4 @@ def tell(cycle: Cycle, writes: Writes, status: str, signals: int, *, has_left: b
     else:
         for then in writes.then:
             then(False)
-    cycle.written(status, signals, leave=writes.leave, has_left=has_left)
+    cycle.written(status, signals, ends_as, leave=writes.leave, has_left=has_left)

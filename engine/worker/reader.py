@@ -143,11 +143,11 @@ class Reader:
             [(when_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
         return None if when_us is None else int(when_us - AHEAD_SECONDS * 1_000_000)
 
-    async def held(self) -> dict[int, tuple[int, str, int]]:
-        """Return what the rows say that this seat holds: key → fence, status, signals."""
+    async def held(self) -> dict[int, tuple[int, str, int, str]]:
+        """Return what the rows say that this seat holds: key → fence, status, signals, ends_as."""
         async with self._lock:
             found = await self._fetch(sql.HELD, {"seat": self._seat})
-        return {key: (fence, status, signals) for key, fence, status, signals in found}
+        return {key: (fence, status, signals, ends_as) for key, fence, status, signals, ends_as in found}
 
     async def let_go(self, strays: dict[int, tuple[int, str | None]]) -> list[int]:
         """Give back what this seat holds for nothing, by its key; with a reason, pause it. Return the keys."""

@@ -11,7 +11,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed
 from engine.replay.writes import Leave, Writes
-from engine.states import FINAL, AttemptStatus, StepKind, StepStatus
+from engine.states import AttemptStatus, RollbackState, StepKind, StepStatus
 
 Row = tuple[Any, ...]
 LARGE = 4096  # characters of an output that is not worth quoting, and parsing, within the JSON of its row
@@ -30,8 +30,8 @@ def step(row: Row) -> tuple[int, StepRecord]:
 
 
 def attempt(row: Row) -> tuple[int, AttemptRecord]:
-    key, seq, number, worker, started_us, status, alone = row
-    return key, AttemptRecord(seq, number, worker, started_us, status, alone)
+    key, seq, number, worker, started_us, status, alone, phase = row
+    return key, AttemptRecord(seq, number, worker, started_us, status, alone, phase=phase)
 
 
 def event(row: Row) -> EventRecord:
@@ -40,8 +40,9 @@ def event(row: Row) -> EventRecord:
 
 
 def any_unsettled(steps: Iterable[Row]) -> bool:
-    """Tell whether a body may be unfinished: only then there are attempts to be counted."""
-    return any(row[3] == StepKind.DO and row[6] in UNSETTLED for row in steps)
+    """Tell whether a body, or a rollback, may be unfinished: only then there are attempts to be counted."""
+    running = RollbackState.RUNNING
+    return any(row[3] == StepKind.DO and (row[6] in UNSETTLED or row[-1] == running) for row in steps)
 
 
 def histories(
@@ -95,7 +96,7 @@ class Batch:
     def add(self, cycle: Cycle, writes: Writes) -> None:
         key, generation = cycle.claimed.key, cycle.claimed.generation
         ours, whose = {"key": key, "generation": generation}, f'"key":{key},"generation":{generation}'
-        ends = writes.leave is not None and writes.leave.status in FINAL
+        ends = writes.leave is not None and writes.leave.is_end
         self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}}}')
         starting = begun(writes)
         for seq, record in writes.steps.items():
@@ -160,13 +161,14 @@ def _step(whose: str, r: StepRecord, place: int, *, starts: bool) -> str:
         f'"event_types":{json.dumps(r.event_types) if r.event_types else "null"},"wake_us":{_int(r.wake_us)},'
         f'"wake_is_fixed":{_bool(r.wake_is_fixed)},"output":{"null" if place else _text(r.output)},'
         f'"large":{place or "null"},"error":{_text(r.error)},"started_us":{r.started_us},'
-        f'"finished_us":{_int(r.finished_us)},"starts":{_bool(starts)}}}'
+        f'"finished_us":{_int(r.finished_us)},"rollback":"{r.rollback}","starts":{_bool(starts)}}}'
     )
 
 
 def _attempt(whose: str, a: AttemptRecord, *, starts: bool) -> str:
     return (
-        f'{{{whose},"seq":{a.step_seq},"number":{a.number},"status":"{a.status}","worker":{quote(a.worker)},'
+        f'{{{whose},"seq":{a.step_seq},"phase":"{a.phase}","number":{a.number},"status":"{a.status}",'
+        f'"worker":{quote(a.worker)},'
         f'"alone":{_bool(a.alone)},"error":{_text(a.error)},"started_us":{a.started_us},'
         f'"finished_us":{_int(a.finished_us)},"starts":{_bool(starts)}}}'
     )
@@ -195,6 +197,8 @@ def _leave(leave: Leave, place: int) -> dict[str, object]:
         "error": leave.error,
         "insists": leave.insists,
         "unreached": leave.unreached,
+        "rollback": leave.rollback,
+        "ends_as": leave.ends_as,
     }
 
 

@@ -117,7 +117,7 @@ def _claim(which: str) -> str:
         {_us("due.wake_at")}, coalesce((
             SELECT max(l.position) FROM engine_log l
             WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
-        ), 0), i.code
+        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END
 """
 
 
@@ -147,7 +147,8 @@ GO_BACK = f"""
     ), shifted AS (
         UPDATE engine_step s SET wake_at = s.wake_at + (now() - back.paused_at)
         FROM back
-        WHERE s.instance_id = back.key AND s.generation = back.generation AND s.status IN ('running', 'waiting')
+        WHERE s.instance_id = back.key AND s.generation = back.generation
+          AND (s.status IN ('running', 'waiting') OR s.rollback = 'running')
           AND s.wake_at IS NOT NULL AND NOT s.wake_is_fixed
     ), told AS (
         INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
@@ -157,7 +158,8 @@ GO_BACK = f"""
         FROM back
     )
     UPDATE engine_instance i SET
-        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, error = NULL, signals = signals + 1
+        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, error = i.error -> 'original',
+        signals = signals + 1
     FROM back WHERE i.key = back.key
     RETURNING i.key
 """
@@ -175,20 +177,21 @@ NEXT_DUE = f"""
 HISTORY_STEPS = f"""
     SELECT s.instance_id, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery, s.options::text,
         s.sensitive, s.attempts, s.lost, s.event_types, {_us("s.wake_at")}, s.wake_is_fixed, s.output::text,
-        s.error::text, {_us("s.started_at")}, {_us("s.finished_at")}
+        s.error::text, {_us("s.started_at")}, {_us("s.finished_at")}, s.rollback
     FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
     JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
     ORDER BY s.instance_id, s.seq
 """
 
-# Attempts matter only while their step is open: they tell what is spent, and what a dead worker left behind.
+# Attempts matter only while their step is open, or being rolled back: they tell what is spent, and what a dead worker
+# left behind.
 HISTORY_ATTEMPTS = f"""
-    SELECT a.instance_id, a.step_seq, a.number, a.worker, {_us("a.started_at")}, a.status, a.alone
+    SELECT a.instance_id, a.step_seq, a.number, a.worker, {_us("a.started_at")}, a.status, a.alone, a.phase
     FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
     JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
-        AND s.status IN ('running', 'waiting') AND s.kind = 'do'
+        AND (s.status IN ('running', 'waiting') OR s.rollback = 'running') AND s.kind = 'do'
     JOIN engine_attempt a ON a.instance_id = s.instance_id AND a.generation = s.generation
-        AND a.step_seq = s.seq AND a.phase = 'do'
+        AND a.step_seq = s.seq AND a.phase = CASE WHEN s.rollback = 'running' THEN 'rollback' ELSE 'do' END
     ORDER BY a.instance_id, a.step_seq, a.number
 """
 
@@ -213,7 +216,7 @@ BUFFERED_EVENTS = f"""
 """
 
 # What the rows say that this seat holds: whoever is not among them is lost.
-HELD = "SELECT key, fence, status, signals FROM engine_instance WHERE owner = %(seat)s"
+HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(seat)s"
 
 # Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
 # up, and says why. Nobody died of it.
@@ -229,7 +232,8 @@ LET_GO = """
         WHERE a.instance_id = stray.key AND a.generation = stray.generation AND a.alone AND a.status = 'running'
     )
     UPDATE engine_instance i SET
-        owner = NULL, signals = signals + 1, error = stray.reason::json,
+        owner = NULL, signals = signals + 1,
+        error = CASE WHEN stray.reason IS NOT NULL OR i.rollback <> 'running' THEN stray.reason::json ELSE i.error END,
         status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
         paused_at = CASE WHEN pauses THEN clock_timestamp() END,
         wake_at = CASE WHEN pauses THEN NULL ELSE clock_timestamp() END
@@ -257,42 +261,43 @@ RENEW = """
 # steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for. Not so where the
 #        handler has ended: nothing of it will run, and an end without what led to it could not be replayed.
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
-#        given back while a pause is asked for is paused by that: the next worker would know nothing of it.
+#        given back while a pause is asked for is paused by that: the next worker would know nothing of it. Nothing ends
+#        otherwise than it was told to end after its rollbacks; with `running` it stays, and these begin.
 FLUSH = f"""
     WITH held AS MATERIALIZED (
-        SELECT i.key, i.status, i.signals,
+        SELECT i.key, i.status, i.signals, i.ends_as,
             (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends
         FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool)
         JOIN engine_instance i ON i.key = c.key
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), ours AS (
-        SELECT key, signals, status = 'waiting_for_pause' AND NOT ends AS is_pausing
+        SELECT key, status, signals, ends_as, status = 'waiting_for_pause' AND NOT ends AS is_pausing
         FROM held WHERE is_ours
     ), pausing AS (
         SELECT key FROM ours WHERE is_pausing
     ), steps AS (
         INSERT INTO engine_step AS t (instance_id, generation, seq, parent, kind, name, count, status, delivery,
             options, sensitive, attempts, lost, event_types, wake_at, wake_is_fixed, output, error, started_at,
-            finished_at)
+            finished_at, rollback)
         SELECT s.key, s.generation, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery,
             s.options::json, s.sensitive, s.attempts, s.lost, s.event_types, {_at("s.wake_us")}, s.wake_is_fixed,
-            {_output("s")}, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}
+            {_output("s")}, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}, s.rollback
         FROM json_to_recordset(%(steps)s) AS s(key bigint, generation int, seq int, parent int, kind text,
             name text, count int, status text, delivery int, options text, sensitive bool, attempts int, lost int,
             event_types text[], wake_us bigint, wake_is_fixed bool, output text, large int, error text,
-            started_us bigint, finished_us bigint, starts bool)
+            started_us bigint, finished_us bigint, rollback text, starts bool)
         WHERE {_ours("s")} AND {_goes_on("s")}
         ON CONFLICT (instance_id, generation, seq) DO UPDATE SET
             status = excluded.status, delivery = excluded.delivery, attempts = excluded.attempts,
             lost = excluded.lost, wake_at = excluded.wake_at, output = excluded.output, error = excluded.error,
-            finished_at = excluded.finished_at
+            finished_at = excluded.finished_at, rollback = excluded.rollback
     ), attempts AS (
         INSERT INTO engine_attempt AS t (instance_id, generation, step_seq, phase, number, status, worker, alone,
             error, started_at, finished_at)
-        SELECT a.key, a.generation, a.seq, 'do', a.number, a.status, a.worker, a.alone, a.error::json,
+        SELECT a.key, a.generation, a.seq, a.phase, a.number, a.status, a.worker, a.alone, a.error::json,
             {_at("a.started_us")}, {_at("a.finished_us")}
-        FROM json_to_recordset(%(attempts)s) AS a(key bigint, generation int, seq int, number int, status text,
-            worker text, alone bool, error text, started_us bigint, finished_us bigint, starts bool)
+        FROM json_to_recordset(%(attempts)s) AS a(key bigint, generation int, seq int, phase text, number int,
+            status text, worker text, alone bool, error text, started_us bigint, finished_us bigint, starts bool)
         WHERE {_ours("a")} AND {_goes_on("a")}
         ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
             status = excluded.status, error = excluded.error, finished_at = excluded.finished_at
@@ -310,22 +315,31 @@ FLUSH = f"""
         ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
     ), leaves AS (
         UPDATE engine_instance i SET
-            owner = NULL, isolated = false, status = becomes.status, waiting_for = l.waiting_for,
-            wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp() ELSE {_at("l.wake_us")} END,
-            output = {_output("l")}, error = l.error::json, unreached = coalesce(l.unreached, '{{}}'),
+            owner = CASE WHEN l.status = 'running' THEN i.owner END, isolated = i.isolated AND l.status = 'running',
+            status = becomes.status, waiting_for = l.waiting_for,
+            wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp()
+                WHEN l.status = 'running' THEN i.wake_at ELSE {_at("l.wake_us")} END,
+            output = {_output("l")}, unreached = coalesce(l.unreached, '{{}}'),
+            error = CASE WHEN l.error IS NULL AND o.ends_as <> '' THEN i.error ELSE l.error::json END,
+            rollback = coalesce(l.rollback, i.rollback),
+            ends_as = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN ''
+                WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
             paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
             finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
-            signals bigint, output text, large int, error text, insists bool, unreached int[])
+            signals bigint, output text, large int, error text, insists bool, unreached int[], rollback text,
+            ends_as text)
         JOIN ours o ON o.key = l.key
         CROSS JOIN LATERAL (
-            SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused' ELSE l.status END AS status
+            SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused'
+                WHEN l.status = 'running' THEN o.status ELSE l.status END AS status
         ) AS becomes
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
           AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
+          AND (o.ends_as IN ('', l.ends_as) OR l.status IN ('queued', 'waiting', 'paused'))
         RETURNING i.key, CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
     )
-    SELECT h.key, h.is_ours, h.status, h.signals, l.key IS NOT NULL, {_us("clock_timestamp()")}
+    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL, {_us("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
 

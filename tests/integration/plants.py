@@ -223,6 +223,113 @@ def _rolled_back_after_success() -> None:
     row_of(**DONE, rollback="complete")
 
 
+UNDOABLE: dict[str, Any] = {**ENDED, "options": {"max_attempts": 2, "rollback": {"max_attempts": 1}}}
+FAILED: dict[str, Any] = {"status": "errored", "finished_at": LATER, "wake_at": None, "error": {}}
+
+
+def undone(instance: Instance, seq: int = 1, **values: Any) -> None:
+    """Write an attempt at a rollback."""
+    given = {"phase": "rollback", "status": "complete", "started_at": LATER, "finished_at": LATER}
+    attempt_of(instance, seq, **{**given, **values})
+
+
+@plants("rollbacks-say-how-far-they-are")
+def _ended_amid_its_rollbacks() -> None:
+    row_of(**FAILED, rollback="running")
+
+
+@plants("rollbacks-say-how-far-they-are")
+def _rolled_back_before_the_end() -> None:
+    running(rollback="complete")
+
+
+@plants("rollbacks-are-complete")
+def _failed_and_not_rolled_back() -> None:
+    step_of(row_of(**FAILED), **UNDOABLE)
+
+
+@plants("rollbacks-are-complete")
+def _step_left_out_of_the_rollback() -> None:
+    step_of(row_of(**FAILED, rollback="complete"), **UNDOABLE)
+
+
+@plants("rollbacks-are-complete")
+def _failed_rollback_that_nobody_tells_of() -> None:
+    step_of(row_of(**FAILED, rollback="complete"), **UNDOABLE, rollback="failed")
+
+
+@plants("rollbacks-have-a-function")
+def _rolled_back_without_a_function() -> None:
+    step_of(row_of(**FAILED, rollback="complete"), **ENDED, rollback="complete")
+
+
+@plants("rollbacks-have-a-function")
+def _attempt_at_no_rollback() -> None:
+    instance = row_of(**FAILED)
+    step_of(instance, **UNDOABLE)
+    undone(instance)
+
+
+@plants("rollbacks-in-reverse-order")
+def _undone_before_what_came_later() -> None:
+    instance = row_of(**FAILED, rollback="failed")
+    for seq in (1, 2):
+        step_of(instance, seq, **{**UNDOABLE, "delivery": seq}, rollback="complete")
+        undone(instance, seq, started_at=LATER - timedelta(minutes=seq), finished_at=LATER)
+
+
+@plants("rollbacks-in-reverse-order")
+def _undone_past_a_failed_rollback() -> None:
+    instance = row_of(**FAILED, rollback="failed")
+    step_of(instance, **UNDOABLE, rollback="complete")
+    step_of(instance, 2, **{**UNDOABLE, "delivery": 2}, rollback="failed")
+    undone(instance)
+    undone(instance, 2, status="errored", error={})
+
+
+@plants("nothing-forward-after-a-rollback")
+def _step_begun_after_a_rollback() -> None:
+    instance = row_of(**FAILED, rollback="complete")
+    step_of(instance, **UNDOABLE, rollback="complete")
+    undone(instance, started_at=NOW)
+    step_of(instance, 2, status="cancelled", started_at=LATER, finished_at=LATER)
+
+
+@plants("nothing-forward-after-a-rollback")
+def _attempt_after_a_rollback() -> None:
+    instance = row_of(**FAILED, rollback="complete")
+    step_of(instance, **UNDOABLE, rollback="complete")
+    undone(instance, started_at=NOW)
+    attempt_of(instance, status="complete", started_at=LATER, finished_at=LATER)
+
+
+@plants("rollbacks-end-as-their-last-attempt")
+def _complete_without_an_attempt() -> None:
+    step_of(row_of(**FAILED, rollback="complete"), **UNDOABLE, rollback="complete")
+
+
+@plants("rollbacks-end-as-their-last-attempt")
+def _failed_after_success() -> None:
+    instance = row_of(**FAILED, rollback="failed")
+    step_of(instance, **UNDOABLE, rollback="failed")
+    undone(instance)
+
+
+@plants("rollbacks-end-as-their-last-attempt")
+def _attempt_at_a_rollback_missing() -> None:
+    instance = row_of(**FAILED, rollback="complete")
+    step_of(instance, **UNDOABLE, rollback="complete")
+    undone(instance, number=2)
+
+
+@plants("budgets-of-rollbacks-are-kept")
+def _too_many_failures_of_a_rollback() -> None:
+    instance = row_of(**FAILED, rollback="failed")
+    step_of(instance, **UNDOABLE, rollback="failed")
+    for number in (1, 2):
+        undone(instance, number=number, status="errored", error={"type": "ValueError"})
+
+
 @plants("paused-is-still")
 def _paused_with_wake_up() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=NOW)

@@ -150,7 +150,7 @@ def refused_parking_counts_as_left(patch: Patch) -> None:
     patch.setattr(
         leaving,
         "answered",
-        lambda cycle, status, signals, has_left: answered(cycle, status, signals, has_left=True),
+        lambda *answer, has_left: answered(*answer, has_left=True),
     )
 
 
@@ -287,12 +287,7 @@ def pause_after_it_was_withdrawn(patch: Patch) -> None:
 
 @mutant("worker_stops_while_its_instance_is_to_pause")
 def give_back_forgets_the_pause(patch: Patch) -> None:
-    rewrite(
-        patch,
-        "FLUSH",
-        "CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused' ELSE l.status END",
-        "l.status",
-    )
+    rewrite(patch, "FLUSH", "WHEN l.status = 'queued' AND o.is_pausing THEN 'paused'", "WHEN false THEN ''")
 
 
 @mutant("sleeper_is_paused_and_resumed")
@@ -407,7 +402,12 @@ def completed_steps_are_forgotten(patch: Patch) -> None:
 
 @mutant("worker_is_killed_in_a_body")
 def lost_attempts_are_forgotten(patch: Patch) -> None:
-    rewrite(patch, "HISTORY_ATTEMPTS", "AND a.phase = 'do'", "AND a.phase = 'do' AND a.status <> 'running'")
+    rewrite(
+        patch,
+        "HISTORY_ATTEMPTS",
+        "AND a.step_seq = s.seq",
+        "AND a.step_seq = s.seq AND a.status <> 'running'",
+    )
 
 
 @mutant("instance_parks_between_steps")

@@ -13,7 +13,7 @@ def test_every_status_has_its_transitions():
 
 
 @pytest.mark.parametrize("status", sorted(FINAL))
-def test_only_a_restart_leaves_a_final_status(status):
+def test_a_final_status_is_left_only_for_the_queue(status):
     assert TRANSITIONS[status] == {S.QUEUED}
 
 
@@ -51,6 +51,7 @@ def test_transition(before, after, answer):
         ("terminate", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("send_event", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("accept_code", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
+        ("retry_rollback", {"errored", "terminated"}),
     ],
 )
 def test_an_action_has_an_effect_in_these_statuses(action, statuses):
@@ -61,6 +62,7 @@ def test_an_action_has_an_effect_in_these_statuses(action, statuses):
 def test_an_action_always_has_a_transition_to_take():
     targets = {Action.PAUSE: {S.PAUSED, S.WAITING_FOR_PAUSE}, Action.TERMINATE: {S.TERMINATED}}
     targets[Action.RESUME] = {S.QUEUED, S.RUNNING}
+    targets[Action.RETRY_ROLLBACK] = {S.QUEUED}
     for action, reached in targets.items():
         for status in ACTIONS[action]:
             assert TRANSITIONS[status] & reached, (action, status)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine import StepContext, WorkflowStep, workflow
+from engine import RollbackContext, StepContext, WorkflowStep, workflow
 from tests import shop
 from tests.process import ledger
 
@@ -18,7 +19,7 @@ from tests.process import ledger
 class Op:
     """One operation. `seconds` of a body: how long its attempts take, the last value for all later ones."""
 
-    kind: Literal["work", "block", "sell", "tell", "kill", "sleep", "event", "together"]
+    kind: Literal["work", "block", "sell", "tell", "kill", "order", "fail", "sleep", "event", "together"]
     name: str = ""
     seconds: list[float] = field(default_factory=lambda: [0.0])
     ops: list[Op] = field(default_factory=list)
@@ -50,6 +51,15 @@ def kill(name: str) -> Op:
     return Op("kill", name)
 
 
+def order(name: str, *seconds: float) -> Op:
+    """A body that takes no time, and its rollback, which does."""
+    return Op("order", name, list(seconds) or [0.0])
+
+
+def fail() -> Op:
+    return Op("fail")
+
+
 def sleep(name: str, seconds: float) -> Op:
     return Op("sleep", name, [seconds])
 
@@ -77,6 +87,10 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await step.sleep(op.name, op.seconds[0])
         case "event":
             return (await step.wait_for_event(op.name, timeout="1h")).payload
+        case "fail":
+            return await step.fail("as the program says")
+        case "order":
+            return await step.do(op.name, run_sync, [0.0], rollback=functools.partial(undo, op.seconds))
         case "sell":
             return await step.do(op.name, run_sale, atomic=True, max_attempts=op.max_attempts, delay="100ms")
         case _:
@@ -114,6 +128,12 @@ async def run_and_tell(seconds: list[float], ctx: StepContext) -> int:
 def run_into_death(seconds: list[float], ctx: StepContext) -> None:
     note("start", ctx)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def undo(seconds: list[float], ctx: RollbackContext) -> None:
+    note("undo", ctx)
+    await asyncio.sleep(_of_attempt(seconds, ctx))
+    note("undone", ctx)
 
 
 def note(what: str, ctx: StepContext) -> None:
