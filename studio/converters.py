@@ -19,3 +19,13 @@ class InstanceId:
 
     def to_url(self, value: str) -> str:
         return value
+
+
+class StepNumber:
+    regex = r"[0-9]{1,9}"
+
+    def to_python(self, value: str) -> int:
+        return int(value)
+
+    def to_url(self, value: int) -> str:
+        return str(value)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import TextField
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Left, Length
 
+from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
-from studio import changed_code, declared, inbox, payloads, queries, timeline, why
+from studio import changed_code, declared, folds, inbox, payloads, queries, timeline, why
 from studio.rows import last_deeds, open_step, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -33,6 +35,8 @@ class Dossier:
     status: str
     why: why.Sentence
     lines: tuple[Line, ...]
+    parent: Instance | None
+    steps_shown: int
     steps_total: int
     earlier: int | None
     timeline: timeline.Timeline
@@ -118,11 +122,14 @@ def _instances() -> Any:
 
 def _read(instance: Any, upto: int | None) -> Dossier:
     now = queries.database_now()
-    steps = _steps(instance, upto)
-    is_all = upto is None and len(steps) < STEPS_SHOWN
+    top = _top(instance, upto)
+    is_all = upto is None and len(top) < STEPS_SHOWN
+    inner, inside = folds.within(instance, top, step_rows(instance))
     events = list(Event.objects.filter(instance_id=instance.key).order_by("-key")[:EVENTS_SHOWN])
     logs = _logs(instance)
-    lines = tuple(lines_of(steps, _attempts(instance, steps), events, logs, paused_at=instance.paused_at))
+    steps = [*top, *inner]
+    attempts = attempts_of(instance, steps)
+    lines = tuple(lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at))
     still_open = _still_open(instance)
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
@@ -140,9 +147,11 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         now=now,
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in still_open)),
         why=why.explain(facts),
+        parent=_parent(instance),
         lines=lines,
-        steps_total=len(steps) if is_all else _of_generation(Step, instance).count(),
-        earlier=steps[0].seq - 1 if steps and steps[0].seq > 1 else None,
+        steps_shown=len(top),
+        steps_total=len(top) if is_all else _of_generation(Step, instance).filter(parent=TOP).count(),
+        earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
         timeline=_timeline(instance, lines, now, is_newest=upto is None),
         events=tuple((event, _event_payload(event)) for event in events),
         logs=logs,
@@ -162,26 +171,42 @@ def _of_generation(model: Any, instance: Instance) -> Any:
     return model.objects.filter(instance_id=instance.key, generation=instance.generation)
 
 
-def _steps(instance: Instance, upto: int | None) -> list[Any]:
-    """Read the newest steps, or the newest of those up to a number, in their order."""
-    rows = _of_generation(Step, instance)
+def step_rows(instance: Instance) -> Any:
+    """Return the query for its steps, with the beginnings of their outputs."""
+    return (
+        _of_generation(Step, instance)
+        .defer("output")
+        .annotate(
+            output_text=Left(Cast("output", TextField()), INLINE + 1),
+            output_size=Length(Cast("output", TextField())),
+        )
+    )
+
+
+def _top(instance: Instance, upto: int | None) -> list[Any]:
+    """Read the newest steps of the handler, or the newest of those up to a number, in their order."""
+    rows = step_rows(instance).filter(parent=TOP)
     if upto is not None:
         rows = rows.filter(seq__lte=min(upto, 2**31 - 1))
-    rows = rows.defer("output").annotate(
-        output_text=Left(Cast("output", TextField()), INLINE + 1),
-        output_size=Length(Cast("output", TextField())),
-    )
     return list(rows.order_by("-seq")[:STEPS_SHOWN])[::-1]
 
 
-def _attempts(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Attempt]]:
+def attempts_of(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Attempt]]:
+    """Read the attempts at these steps, the first one first."""
     found: dict[int, list[Attempt]] = {}
-    if steps:
-        rows = _of_generation(Attempt, instance).filter(phase="do")
-        rows = rows.filter(step_seq__gte=steps[0].seq, step_seq__lte=steps[-1].seq)
+    tried = [step.seq for step in steps if step.attempts]
+    if tried:
+        rows = _of_generation(Attempt, instance).filter(phase="do", step_seq__in=tried)
         for attempt in rows.order_by("step_seq", "number"):
             found.setdefault(attempt.step_seq, []).append(attempt)
     return found
+
+
+def _parent(instance: Instance) -> Instance | None:
+    """Read who started it, where that was an instance."""
+    if instance.parent_key is None:
+        return None
+    return Instance.objects.only("key", "workflow", "id").filter(key=instance.parent_key).first()
 
 
 def _still_open(instance: Instance) -> list[why.OpenStep]:
@@ -210,12 +235,20 @@ def _origin(instance: Instance, error: dict[str, Any] | None, lines: Sequence[Li
     """
     if instance.status != "errored" or not error or not error.get("step"):
         return None
-    rows = _of_generation(Step, instance).filter(name=error["step"], status="errored").defer("output")
+    rows = _of_generation(Step, instance).filter(_named(error["step"]), status="errored").defer("output")
     for step in rows.order_by("-seq")[:STEPS_SHOWN]:
         found = failure(step.error)
         if found and (found.type, found.message) == (error.get("type"), error.get("message")):
-            return Origin(step, found, is_shown=any(line.step.seq == step.seq for line in lines))
+            is_shown = any(line.step.seq == step.seq for line in lines)
+            name = str(step) if step.name == error["step"] else str(error["step"])
+            return Origin(step, name, found, is_shown)
     return None
+
+
+def _named(said: str) -> Q:
+    """Find a step by what an error calls it; an item of a map is called by its index."""
+    item = re.fullmatch(r"(.+)\[([0-9]{1,5})\]", said, re.DOTALL)
+    return Q(name=said) | (Q(name=item[1], count=int(item[2]) + 1, parent__gt=TOP) if item else Q())
 
 
 def _unreached(instance: Instance) -> tuple[Step, ...]:
@@ -246,7 +279,7 @@ def _timeline(
     if lines and not is_newest:
         end = max(line.step.finished_at or now for line in lines)
     tracks = [
-        timeline.Track(line.step.seq, str(line.step), line.depth, line.status, tuple(stretches_of(line, end)))
+        timeline.Track(line.step.seq, line.label, line.depth, line.status, tuple(stretches_of(line, end)))
         for line in lines
     ]
     is_open = is_newest and not instance.is_finished

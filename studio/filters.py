@@ -13,6 +13,7 @@ from studio.shown import GROUPS, LOOKS
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_OPENED = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,4}))?")
 _KEY = re.compile(r"[0-9]{1,18}")
 
 
@@ -61,6 +62,12 @@ def cursor(text: str) -> int | None:
 def keys(text: str, limit: int) -> list[int]:
     """Read the keys of the rows that a page shows."""
     return [int(part) for part in text.split(",")[:limit] if _KEY.fullmatch(part)]
+
+
+def opened(text: str) -> dict[int, int]:
+    """Read which steps are to be open, each with a page of what is within it: `5,9.2`."""
+    found = (_OPENED.fullmatch(part) for part in text[:200].split(","))
+    return {int(one[1]): int(one[2] or 1) for one in found if one}
 
 
 def _fitting(pattern: re.Pattern[str], text: str) -> str:

@@ -41,6 +41,7 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "instances": (Role.VIEWER, None),
     "instance": (Role.VIEWER, None),
     "payload": (Role.VIEWER, None),
+    "within": (Role.VIEWER, None),
     "approvals": (Role.VIEWER, None),
     # The view asks for more: a request names who may answer, and without names an operator may.
     "answer": (None, Role.VIEWER),

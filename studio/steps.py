@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,9 +10,21 @@ from typing import Any
 from engine.models import Attempt, Event, Log, Step
 from engine.requests import Asked
 from studio import payloads, timeline
+from studio.folds import GROUPS, Fold
 from studio.rows import error_line
 from studio.shown import step_shown
 
+ICONS = {
+    "do": "square-function",
+    "sleep": "moon",
+    "event": "inbox",
+    "request": "user",
+    "child": "workflow",
+    "parallel": "git-fork",
+    "map": "layers",
+    "progress": "flag",
+}
+PASSING = {"branch": "through", "last": "none"}  # what a line is for the steps below the one it leads to
 INLINE = 8 * 1024  # a step's own payload; more of it is a download
 
 
@@ -38,6 +50,7 @@ class Origin:
     """The step whose failure ended an instance."""
 
     step: Step
+    name: str
     failure: Failure
     is_shown: bool
 
@@ -45,7 +58,10 @@ class Origin:
     def address(self) -> str:
         """Where it stands: at its last attempt, on a page of earlier steps where this one does not have it."""
         place = f"#s-{self.step.seq}" + (f"-a{self.step.attempts}" if self.step.attempts else "")
-        return place if self.is_shown else f"?upto={self.step.seq}{place}"
+        if self.is_shown:
+            return place
+        inside = self.step.parent
+        return f"?upto={inside}&open={inside}{place}" if inside else f"?upto={self.step.seq}{place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,8 @@ class Line:
     """A step with its attempts, newest first."""
 
     step: Step
-    depth: int
+    tree: tuple[str, ...]  # the lines that lead to it, one a level
+    is_item: bool
     status: str
     tries: tuple[Try, ...]
     output: payloads.Payload | None
@@ -79,6 +96,7 @@ class Line:
     event: Event | None
     max_attempts: int | None
     logs: tuple[Log, ...]
+    fold: Fold | None = None  # of the steps within it, where they are not shown
     paused_at: datetime | None = None
 
     @property
@@ -93,11 +111,33 @@ class Line:
     def state(self) -> tuple[object, ...]:
         """What its drawing depends on, for steps that have ended: nothing else of them changes."""
         event = self.event.key if self.event else None
-        return self.step.pk, self.step.status, self.step.attempts, self.depth, len(self.logs), event
+        inside = self.fold.state if self.fold else None
+        return self.step.pk, self.step.status, self.step.attempts, self.tree, len(self.logs), event, inside
 
     @property
     def is_final(self) -> bool:
         return self.step.finished_at is not None
+
+    @property
+    def depth(self) -> int:
+        return len(self.tree)
+
+    @property
+    def label(self) -> str:
+        """Its name; items of a map are told apart by their index, as in errors."""
+        return f"{self.step.name}[{self.step.count - 1}]" if self.is_item else str(self.step)
+
+    @property
+    def icon(self) -> str:
+        return ICONS.get(self.step.kind, "square-function")
+
+    @property
+    def relative(self) -> tuple[str, str] | None:
+        """Workflow and id of the instance that it started or waits for."""
+        options = self.step.options if isinstance(self.step.options, dict) else {}
+        found = options.get("workflow"), options.get("id")
+        is_one = self.step.kind == "child" and all(isinstance(one, str) and one for one in found)
+        return (str(found[0]), str(found[1])) if is_one else None
 
     @property
     def anchor(self) -> str:
@@ -151,21 +191,27 @@ def lines_of(
     attempts: dict[int, list[Attempt]],
     events: Sequence[Event],
     logs: Sequence[Log],
+    folds: Mapping[int, Fold],
     *,
+    items_of: int = 0,
     paused_at: datetime | None = None,
 ) -> Iterator[Line]:
-    """Join steps with their attempts, the events they took and what they logged."""
+    """Join steps with their attempts, the events they took and what they logged.
+
+    `folds` counts what is within a step and not among `steps`; `items_of` is the map whose items these are.
+    """
     consumed = {event.consumed_by: event for event in events if event.consumed_by is not None}
     said: dict[int, list[Log]] = {}
     for log in logs:
         if log.step_seq is not None:
             said.setdefault(log.step_seq, []).append(log)
-    for step, depth in in_tree_order(steps):
+    for step, tree in in_tree_order(steps):
         options = step.options if isinstance(step.options, dict) else {}
         most = options.get("max_attempts")
         yield Line(
             step=step,
-            depth=min(depth, 3),
+            tree=tree,
+            is_item=items_of != 0 and step.parent == items_of,
             status=step_shown(step.status, step.kind),
             tries=tuple(_tries(attempts.get(step.seq, []))),
             output=_output(step),
@@ -173,21 +219,27 @@ def lines_of(
             event=consumed.get(step.seq),
             max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
             logs=tuple(said.get(step.seq, ())),
+            fold=folds.get(step.seq),
             paused_at=paused_at,
         )
 
 
-def in_tree_order(steps: Sequence[Any]) -> Iterator[tuple[Any, int]]:
-    """Give each step with its depth, children right after their parent."""
+def in_tree_order(steps: Sequence[Any]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Give each step, children right after their parent, with the lines that lead to it: one a level.
+
+    `through` passes by to a later one, `branch` and `last` lead to this one; `none` is empty.
+    """
     children: dict[int, list[Any]] = {}
     known = {step.seq for step in steps}
     for step in steps:
         children.setdefault(step.parent if step.parent in known else 0, []).append(step)
-    stack = [(step, 0) for step in reversed(children.get(0, ()))]
+    stack: list[tuple[Any, tuple[str, ...]]] = [(step, ()) for step in reversed(children.get(0, ()))]
     while stack:
-        step, depth = stack.pop()
-        yield step, depth
-        stack += [(child, depth + 1) for child in reversed(children.get(step.seq, ()))]
+        step, lines = stack.pop()
+        yield step, lines
+        on = tuple(PASSING.get(line, line) for line in lines)
+        for place, child in enumerate(reversed(children.get(step.seq, ()))):
+            stack.append((child, (*on, "branch" if place else "last")))
 
 
 def _output(step: Any) -> payloads.Payload | None:
@@ -255,7 +307,10 @@ def stretches_of(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
     """Cut the life of a step into what the timeline draws; `end` stands for now while it is open."""
     step = line.step
     until = step.finished_at or end
-    if step.kind in ("sleep", "event", "request"):
+    if step.kind in GROUPS:
+        yield timeline.Stretch("group", line.status, step.started_at, until, is_open=not step.finished_at)
+        return
+    if step.kind in ("sleep", "event", "request", "child"):
         yield timeline.Stretch("sleep", line.status, step.started_at, until, is_open=not step.finished_at)
         return
     if step.kind == "progress":

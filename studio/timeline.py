@@ -21,7 +21,8 @@ FOLD_SHARE = 0.15  # and at least this share of the whole
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a step's life. Kinds: `solid` (a body runs), `backoff`, `sleep`, `mark` (a milestone)."""
+    """A part of a step's life. Kinds: `solid` (a body runs), `group` (other steps do), `backoff`, `sleep`, `mark` (a
+    milestone)."""
 
     kind: str
     status: str
@@ -143,7 +144,7 @@ def idle_gaps(
     stretches: Iterable[Stretch], start: datetime, end: datetime
 ) -> list[tuple[datetime, datetime]]:
     """Find the times in which no body ran, long enough that they would squeeze everything else to nothing."""
-    busy = sorted((s.start, s.end) for s in stretches if s.kind == "solid")
+    busy = sorted((s.start, s.end) for s in stretches if s.kind in ("solid", "group"))
     if not busy:
         return []
     usual = median((b - a).total_seconds() for a, b in busy)
@@ -164,13 +165,13 @@ def _line(track: Track, scale: Scale) -> Line:
     )
 
 
-_SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said"}
+_SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said", "group": "all within"}
 
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
     # What took no time is drawn all the same.
-    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind == "solid" else 0.0)
+    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in ("solid", "group") else 0.0)
     took = format_duration(stretch.end - stretch.start)
     said = f"attempt {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"

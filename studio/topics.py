@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -16,10 +15,10 @@ from django.template.loader import render_to_string
 from engine.models import Instance
 from studio import dossier, inbox, queries, rows
 from studio.converters import WorkflowName
+from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
 from studio.permissions import Role, role_of
 from studio.shown import LOOKS
-from studio.steps import Line
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 _WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
@@ -297,7 +296,7 @@ def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | Non
             "event-hint",
         )
     }
-    steps = {line.anchor: Piece(_step_html(line, found.instance)) for line in found.lines}
+    steps = {line.anchor: Piece(step_html(line, found.instance)) for line in found.lines}
     return Drawing(
         {**pieces, **steps},
         order=tuple(steps),
@@ -306,20 +305,3 @@ def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | Non
         is_personal=bool(asked),
         forms=tuple(one.ref for one in asked),
     )
-
-
-# What has ended does not change: of a long instance only the open steps are drawn anew at each change.
-_drawn_steps: OrderedDict[tuple[object, ...], str] = OrderedDict()
-_DRAWN_STEPS = 4_000
-
-
-def _step_html(line: Line, instance: Instance) -> str:
-    kept = _drawn_steps.get(line.state) if line.is_final else None
-    if kept is not None:
-        return kept
-    html = render_to_string("partials/instance/step.html", {"line": line, "instance": instance})
-    if line.is_final:
-        _drawn_steps[line.state] = html
-        while len(_drawn_steps) > _DRAWN_STEPS:
-            _drawn_steps.popitem(last=False)
-    return html

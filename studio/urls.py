@@ -7,6 +7,7 @@ from studio.views import (
     actions,
     fragments,
     home,
+    inner,
     instance,
     instances,
     payload,
@@ -18,6 +19,7 @@ from studio.views import (
 
 register_converter(converters.WorkflowName, "workflow")
 register_converter(converters.InstanceId, "id")
+register_converter(converters.StepNumber, "step")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 
@@ -36,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{_INSTANCE}events/", actions.send_event, name="send-event"),
     path(f"{_INSTANCE}requests/<int:seq>/answer/", requests.answer, name="answer"),
     path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, name="payload"),
+    path(f"_f/{_INSTANCE}steps/<step:seq>/", inner.within, name="within"),
     path("_f/workflows/<workflow:name>/check/", start.check, name="start-check"),
     path("_f/live/", fragments.live_frame, name="live-frame"),
     path("sign-in/", session.SignIn.as_view(), name="sign-in"),

@@ -132,6 +132,28 @@
     if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
+  // What is folded is fetched when somebody opens it, and anew while the instance moves on and it is open.
+  const INNER_MS = 1000;
+  const asked = new Map(); // by id: when it was last asked for, or that it soon will be
+  function renew(node) {
+    const { id } = node, last = asked.get(id);
+    if (last === Infinity) return;
+    asked.set(id, Infinity);
+    setTimeout(() => {
+      asked.set(id, Date.now());
+      const now = document.getElementById(id);
+      if (now?.closest("details").open) now.dispatchEvent(new CustomEvent("studio:inner"));
+    }, Math.max(0, (last ?? 0) + INNER_MS - Date.now()));
+  }
+  const renewOpen = () => { for (const node of $$("details[open] [data-inner]")) if (node.closest("details").open) renew(node); };
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.open) for (const node of $$("[data-inner]", target)) if (node.closest("details") === target) renew(node);
+  }, true);
+  document.addEventListener("htmx:ws:after:message:incoming", renewOpen);
+  document.addEventListener("htmx:after:request", ({ detail }) => {
+    if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status === 200) renewOpen();
+  });
+
   // What a person did and the server never got: say so, since nothing else on the page changes.
   document.addEventListener("htmx:error", ({ detail }) => {
     const source = detail?.ctx?.sourceElement;

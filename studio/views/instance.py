@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from studio import dossier, inbox
-from studio.filters import cursor
+from studio import dossier, inbox, inner
+from studio.drawn_steps import step_html
+from studio.filters import cursor, opened
 from studio.forms import new_token
-from studio.topics import draw_instance
+from studio.topics import Piece, draw_instance
 from studio.views.methods import takes
 from studio.views.pages import page
 
@@ -37,10 +41,12 @@ def instance_page(
         raise Http404 from None
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
+    within = inner.opened(found.instance, opened(request.GET.get("open", "")))
+    drawing = draw_instance(found, request.user, typed=typed)
     return page(
         request,
         "pages/instance.html",
-        draw_instance(found, request.user, typed=typed),
+        replace(drawing, pieces={**drawing.pieces, **opened_steps(found, within)}),
         topic=f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else ""),
         status=status,
         **{
@@ -53,3 +59,12 @@ def instance_page(
             **context,
         },
     )
+
+
+def opened_steps(found: dossier.Dossier, within: Mapping[int, str]) -> dict[str, Piece]:
+    """Draw again the steps that the address asks to be open, with what is within them."""
+    return {
+        line.anchor: Piece(step_html(line, found.instance, inner=within[line.step.seq]))
+        for line in found.lines
+        if line.step.seq in within
+    }

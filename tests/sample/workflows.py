@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from engine import Event, WorkflowStep, workflow
+from engine import Event, StepContext, WorkflowStep, workflow
 
 
 class Item(BaseModel):
@@ -61,6 +61,21 @@ async def nap(step: WorkflowStep, params: dict[str, int]) -> None:
 async def listen_for(step: WorkflowStep, params: list[str]) -> list[object]:
     """Wait for one event of each type, in order."""
     return [(await step.wait_for_event(event_type)).payload for event_type in params]
+
+
+@workflow
+async def sort_letters(step: WorkflowStep, params: dict[str, int]) -> int:
+    """Go through `params["letters"]`; the last of them takes `params["attempts"]`, a second apart."""
+    attempts = params.get("attempts", 1)
+
+    def sort(letter: int, index: int, ctx: StepContext) -> int:
+        if letter == params["letters"] and ctx.attempt < attempts:
+            raise ValueError("The address cannot be read.")
+        return letter
+
+    letters = range(1, params["letters"] + 1)
+    sorted_letters = await step.map("letters", letters, sort, delay=1, backoff="constant", max_attempts=100)
+    return len(sorted_letters)
 
 
 def reserve(items: list[Item]) -> int:

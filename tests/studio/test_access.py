@@ -81,6 +81,7 @@ class TestViewer:
     @pytest.mark.parametrize("name", READABLE)
     def test_may_read(self, viewer: Client, name: str) -> None:
         instance = factories.instance("waiting", workflow="process-order")
+        factories.step(instance, "reserve")
         where = address(name, instance)
         answer = viewer.get(where, {"topic": "home"} if name == "live-frame" else {})
         assert answer.status_code == 200

@@ -1,0 +1,102 @@
+"""What is within a step and folded: the items of a map, the branches of a parallel, many steps of one body.
+
+A page of them at a time, those that failed first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Case, IntegerField, Value, When
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from engine.models import Instance, Log
+from studio import dossier, folds
+from studio.drawn_steps import step_html
+from studio.steps import lines_of
+
+PAGE = 50
+OPEN_AT_ONCE = 5  # that an address may ask for
+LAST_PAGE = 1_000
+
+_FAILED_FIRST = Case(
+    *(
+        When(status=status, then=Value(n))
+        for n, status in enumerate(("errored", "waiting", "running", "complete"))
+    ),
+    default=Value(9),
+    output_field=IntegerField(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A page of what is within a step."""
+
+    seq: int
+    kind: str
+    fold: folds.Fold
+    page: int
+    begun: int
+    steps: tuple[SafeString, ...]
+
+    @property
+    def first(self) -> int:
+        return (self.page - 1) * PAGE + 1
+
+    @property
+    def last(self) -> int:
+        return min(self.page * PAGE, self.begun)
+
+    @property
+    def before(self) -> int | None:
+        return self.page - 1 if self.page > 1 else None
+
+    @property
+    def after(self) -> int | None:
+        return self.page + 1 if self.last < self.begun else None
+
+
+def read(instance: Instance, seq: int, page: int = 1) -> Inner | None:
+    """Read a page; None where there is no such step. A page that is past the end is the last one."""
+    rows = dossier.step_rows(instance)
+    parent = rows.filter(seq=seq).first()
+    if parent is None:
+        return None
+    fold = folds.count(instance, [parent]).get(seq, folds.Fold(0, {}, 0))
+    begun = sum(fold.counts.values())
+    page = max(1, min(page, -(-begun // PAGE)))
+    found = rows.filter(parent=seq).order_by(_FAILED_FIRST, "count", "seq")[(page - 1) * PAGE : page * PAGE]
+    return Inner(seq, parent.kind, fold, page, begun, _drawn(instance, parent, list(found)))
+
+
+def _drawn(instance: Instance, parent: Any, shown: Sequence[Any]) -> tuple[SafeString, ...]:
+    deeper, inside = folds.within(instance, shown, dossier.step_rows(instance))
+    steps = [*shown, *deeper]
+    logs = Log.objects.filter(
+        instance_id=instance.key, generation=instance.generation, step_seq__in=[step.seq for step in steps]
+    ).order_by("-key")[: dossier.LOGS_SHOWN]
+    lines = lines_of(
+        steps,
+        dossier.attempts_of(instance, steps),
+        (),
+        list(logs)[::-1],
+        inside,
+        items_of=parent.seq if parent.kind == "map" else 0,
+        paused_at=instance.paused_at,
+    )
+    # Safe: each is the output of a template that has escaped what it shows.
+    return tuple(mark_safe(step_html(line, instance)) for line in lines)  # noqa: S308
+
+
+def html_of(instance: Instance, inner: Inner) -> str:
+    return render_to_string("partials/instance/inner.html", {"instance": instance, "inner": inner})
+
+
+def opened(instance: Instance, wanted: Mapping[int, int]) -> dict[int, str]:
+    """Draw what an address asks to be open: pages by step."""
+    found = [read(instance, seq, page) for seq, page in list(wanted.items())[:OPEN_AT_ONCE]]
+    return {inner.seq: html_of(instance, inner) for inner in found if inner is not None and inner.begun}

@@ -1,0 +1,20 @@
+"""What is within a step, asked for when somebody opens it."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from engine.models import Instance
+from studio import inner
+from studio.filters import cursor
+from studio.views.methods import takes
+
+
+@takes("GET")
+def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
+    """Answer with a page of the steps within one."""
+    instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()
+    found = inner.read(instance, seq, cursor(request.GET.get("page", "")) or 1) if instance else None
+    if instance is None or found is None:
+        raise Http404
+    return HttpResponse(inner.html_of(instance, found))
