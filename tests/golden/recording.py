@@ -16,6 +16,7 @@ from engine import workflows
 from engine.models import Instance
 from tests.golden.history import Golden
 from tests.golden.tour import tour
+from tests.golden.undone import undone
 from tests.golden.wide import wide
 from tests.sample.workflows import listen_for, nap, process_order, tick
 from tests.shifts import run_to_end, running_shift, wait_for
@@ -72,11 +73,13 @@ STORIES: dict[str, Callable[[], Instance]] = {
     "release": lambda: release(servers=2),
     "release-stopped": lambda: release(servers=3, fail_on=2),
     "sale": sale,
+    "sale-undone": lambda: sale(fails="charge"),
     "backup-kept": lambda: backup(approved=True),
     "backup-rejected": lambda: backup(approved=False),
     "backup-expired": lambda: backup(approved=None),
     "tour": tour,
     "wide": wide,
+    "undone": undone,
 }
 
 

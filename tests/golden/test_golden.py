@@ -11,7 +11,7 @@ import pytest
 from engine import WorkflowStep, workflow, workflows
 from engine.registry import Workflow
 from engine.replay.cycle import Cycle
-from tests.golden import tour, wide
+from tests.golden import tour, undone, wide
 from tests.golden.history import HERE, Golden, without_traceback
 from tests.golden.replay import ReplayDiffers, replay
 
@@ -25,6 +25,7 @@ def _samples(request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("own_registry")
     tour.declare()
     wide.declare()
+    undone.declare()
 
 
 def replayed(golden: Golden, declared: Workflow[Any, Any]) -> Cycle:
@@ -44,6 +45,8 @@ def test_a_golden_history_is_replayed_as_it_was(story: str) -> None:
     assert without_traceback(loaded(ending.error)) == golden.error
     assert leave is None or list(leave.unreached) == golden.unreached
     assert (cycle.log_position, cycle.writes.logs) == (golden.log_lines, [])
+    undone = {step["name"] for step in golden.steps if "rollback" in step}
+    assert undone <= {identity.name for identity in cycle.undoable}, "a rollback that is not found any more"
 
 
 def loaded(text: str | None) -> Any:

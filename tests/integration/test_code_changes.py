@@ -15,14 +15,17 @@ from engine import (
     CodeChangedError,
     DeclarationError,
     InstanceFinishedError,
+    RollbackContext,
     UnknownWorkflowError,
     WorkflowStep,
     workflow,
     workflows,
 )
-from engine.models import Audit, Instance, Log
+from engine.clock import ClockTimestamp
+from engine.models import Audit, Instance, Log, Step
 from tests.records import lines, statuses, step
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.travel import skip_wait
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
@@ -195,6 +198,48 @@ def test_what_a_person_paused_stays_paused_when_the_code_is_back_and_when_it_is_
     with running_shift():
         wait_for(other)
         assert instance.refresh().status == "paused"
+
+
+def test_rollbacks_wait_for_the_code_too_and_the_original_error_is_kept() -> None:
+    undone: list[str] = []
+
+    def undo(context: RollbackContext) -> None:
+        if not undone:
+            undone.append("failed")
+            raise ConnectionError
+        undone.append("done")
+
+    async def failing(step: WorkflowStep) -> None:
+        await step.do("book", str, rollback=undo, rollback_options={"delay": "1 hour"})
+        await step.fail("no stock")
+
+    async def changed(step: WorkflowStep) -> None:
+        await step.do("book", str, rollback=undo)
+
+    def rolled_back_halfway() -> Instance:
+        undone.clear()
+        instance = deploy(failing, **HALT).start()
+        with running_shift():
+            wait_for(instance, "waiting")
+        deploy(changed, **HALT)
+        skip_wait(instance)
+        Step.objects.filter(instance=instance, rollback="running").update(wake_at=ClockTimestamp())
+        with running_shift():
+            wait_for(instance, "paused")
+        assert (instance.rollback, instance.error["type"], undone) == (
+            "running",
+            "CodeChangedError",
+            ["failed"],
+        )
+        return instance
+
+    for go_on in (lambda one: one.accept_code(), lambda one: deploy(failing, **HALT)):
+        instance = rolled_back_halfway()
+        go_on(instance)
+        run_to_end(instance)
+        assert (instance.status, instance.rollback, undone) == ("errored", "complete", ["failed", "done"])
+        assert instance.error["message"] == "no stock"
+    call_command("verify", stdout=io.StringIO())
 
 
 def test_accepting_what_is_not_changed_does_nothing() -> None:
