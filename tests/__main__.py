@@ -1,62 +1,55 @@
-"""`make test`: all tests, in three processes side by side; most of the time each waits for something.
+"""`make test`: all tests, shared by three processes side by side; a third of the time each waits for something.
 
-The third one runs the conformance cases again, under the other profiles. Each has servers of its own. What the others
-say is shown when they are done. Arguments are given to all.
+Each has servers of its own. What the others say is shown when the first one is done. Arguments are given to all.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from types import FrameType, MappingProxyType
-from typing import IO
+from types import FrameType
 
-TESTS = Path(__file__).parent
-PROJECT = TESTS.parent
+PROJECT = Path(__file__).parent.parent
 
-# As long as all the others together.
-BESIDE = [str(TESTS / name) for name in ("process", "chaos", "faults", "browser") if (TESTS / name).is_dir()]
+OTHERS = 2
 
-# The cases once more, with workers that forget and with wake-ups that come twice: see tests/conformance/profiles.py.
-AGAIN = str(TESTS / "conformance")
-PROFILES = {"REPRISE_TEST_PROFILE": "forgetful,duplicate"}
-
-NO_TESTS = 5  # as pytest says it, where arguments choose none of one part
+# The conformance cases also with workers that forget and with wake-ups that come twice: see conformance/profiles.py.
+PROFILES = {"REPRISE_TEST_PROFILE": "plain,forgetful,duplicate"}
 
 
 def main() -> int:
     # Also where whoever started us ignores SIGINT, as a shell does in the background.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    with tempfile.TemporaryFile() as beside, tempfile.TemporaryFile() as again:
-        runs = [
-            _start(*(f"--ignore={directory}" for directory in BESIDE)),
-            _start(*BESIDE, "-o", "cache_dir=.pytest_cache/beside", output=beside),
-            _start(AGAIN, "-o", "cache_dir=.pytest_cache/again", output=again, environment=PROFILES),
-        ]
+    with tempfile.TemporaryDirectory() as name:
+        shared = Path(name) / "taken"
+        shared.touch()
+        said = [Path(name) / f"said-{number}" for number in range(OTHERS)]
+        runs = [_start(shared)]
+        runs += [_start(shared, "--from-the-end", output=output) for output in said]
         codes = [_wait(runs, run) for run in runs]
-        for said in (beside, again):
-            said.seek(0)
-            shutil.copyfileobj(said, sys.stdout.buffer)
-    return max((code for code in codes if code != NO_TESTS), default=NO_TESTS)
+        for output in said:
+            sys.stdout.buffer.write(output.read_bytes())
+    return max(map(abs, codes))  # below zero for one that was killed
 
 
-def _start(
-    *arguments: str, output: IO[bytes] | None = None, environment: Mapping[str, str] = MappingProxyType({})
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", *arguments, *sys.argv[1:]],
-        cwd=PROJECT,
-        env={**os.environ, **environment},
-        stdout=output,
-        stderr=output and subprocess.STDOUT,
-        # In a session of its own: it is interrupted once, by us, whoever sent the signal.
-        start_new_session=True,
-    )
+def _start(shared: Path, *options: str, output: Path | None = None) -> subprocess.Popen[bytes]:
+    # What each will run is not known in advance: no percentage of it is told, and no list of failures kept.
+    style = ("-q", "-o", "console_output_style=classic", "-p", "no:cacheprovider")
+    sharing = ("-p", "tests.sharing", f"--shared={shared}", *options)
+    with output.open("wb") if output else nullcontext() as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *style, *sharing, *sys.argv[1:]],
+            cwd=PROJECT,
+            env={**os.environ, **PROFILES},
+            stdout=file,
+            stderr=file and subprocess.STDOUT,
+            # In a session of its own: it is interrupted once, by us, whoever sent the signal.
+            start_new_session=True,
+        )
 
 
 def _wait(runs: list[subprocess.Popen[bytes]], run: subprocess.Popen[bytes]) -> int:
