@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from studio.embedded import EmbeddedServer, socket_dir
-from tests.live import LiveStack
+from tests.live import PASSWORD, LiveStack
 
 ENOUGH_MEMORY = 2 * 1024**3
 
@@ -27,6 +27,14 @@ APPEND_ONLY = "engine_audit"  # its rows cannot be deleted
 
 # Bytes up to which rows are deleted one by one sooner than every table gets a new file.
 SMALL = 1024**2
+
+# What the supervisor does with a database before it starts its programs.
+PREPARE = f"""
+from studio.supervisor.database import prepare
+from studio.supervisor.first_account import make_first_account
+prepare()
+make_first_account({PASSWORD!r})
+"""
 
 # Cheap tests first: what they find need not be looked for in a browser.
 ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
@@ -66,9 +74,14 @@ def live_stack(migrated_home: Path) -> Iterator[LiveStack]:
 
 @pytest.fixture(scope="session")
 def migrated_home() -> Iterator[Path]:
-    """The home of a stack that was started and stopped once, to copy from: a first start takes its seconds."""
+    """A home with the database that a first start leaves, to copy from: that one takes its seconds."""
     with home_directory() as home:
-        LiveStack(home).start().stop()
+        server = EmbeddedServer(home)
+        server.start()
+        try:
+            LiveStack(home).django(PREPARE)
+        finally:
+            server.stop()
         yield home
 
 
@@ -119,11 +132,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _place(item: pytest.Item) -> int:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    if item.get_closest_marker("browser"):
-        folder = "browser"
-    elif item.get_closest_marker("process"):
-        folder = "process"
-    return ORDER.index(folder) if folder in ORDER else ORDER.index("integration")
+    marks = [name for name in ("process", "browser") if item.get_closest_marker(name)]
+    return max(ORDER.index(name if name in ORDER else "integration") for name in (folder, *marks))
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import pytest
 
 TESTS = Path(__file__).parent
 
-# Taken as a whole: their files share servers, or a browser, that take longer to start than most of their tests.
-WHOLE = ("browser", "process")
+# Taken as a whole: its files share a browser and a stack.
+WHOLE = ("browser",)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
