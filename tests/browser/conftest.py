@@ -109,7 +109,6 @@ def session(browser: Browser, live_stack: LiveStack) -> StorageState:
 def signed_in(context: BrowserContext, page: Page, session: StorageState) -> Page:
     """A page in the session that all share: a test that signs out takes `just_signed_in`."""
     context.add_cookies(session["cookies"])  # type: ignore[arg-type]
-    page.goto("/")
     return page
 
 
