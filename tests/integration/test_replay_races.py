@@ -17,7 +17,7 @@ from engine.replay.host import Claimed, Phase
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Writes
 from engine.serialization import Stored
-from engine.worker import journal
+from engine.worker import doubts, journal
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 
@@ -33,6 +33,7 @@ class Desk:
     bodies: dict[str, tuple[DoOperation, AttemptRecord]] = field(default_factory=dict)
     asked_events: int = 0
     has_left: bool = False
+    is_committing: bool = False  # an atomic body
 
     def now_us(self) -> int:
         return self.time_us
@@ -54,7 +55,7 @@ class Desk:
 
     def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
         """Bodies are what the test says."""
-        return True
+        return not self.is_committing
 
     def ask_delay(self, *args: Any) -> None:
         raise AssertionError("no delay function here")
@@ -198,3 +199,41 @@ def test_a_start_that_was_left_out_is_begun_again_also_when_the_pause_is_over_by
     assert desk.bodies == {}
     answer(cycle, take(cycle), signals=2)
     assert (cycle.phase, list(desk.bodies)) == (Phase.DRIVING, ["a"])
+
+
+def test_a_step_is_not_written_over_that_is_being_committed_when_the_handler_cancels_it() -> None:
+    """The database would refuse to change what is complete, and the instance would end by that."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        selling = asyncio.ensure_future(step.do("sell", str, atomic=True))
+        await step.do("win", str)
+        selling.cancel()
+        await step.do("after", str)
+
+    desk = Desk(is_committing=True)
+    cycle = cycle_of(race, desk)
+    answer(cycle, take(cycle))
+    end_body(cycle, desk, "win")
+    assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
+    operation, attempt = desk.bodies.pop("sell")
+    attempts.take_in(cycle, operation, attempt, Stored('""', ""), desk.time_us)
+    assert (operation.record.status, operation.record.delivery) == ("complete", None)
+    assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
+
+
+def test_a_start_that_is_found_recorded_is_not_written_again() -> None:
+    """An atomic body, which begins at once, may have recorded its end by then."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await asyncio.gather(step.do("sell", str, atomic=True), step.sleep("nap", 60))
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    writes = take(cycle)
+    assert sorted(record.name for record in writes.steps.values()) == ["nap", "sell"]
+    doubts.settle(writes, has_starts=True, has_lines=False)
+    assert list(desk.bodies) == ["sell"]
+    assert [record.name for record in writes.steps.values()] == ["nap"]
+    assert writes.attempts == {}
