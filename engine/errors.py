@@ -137,16 +137,18 @@ class StepConfigError(RepriseError, ValueError):
 
 
 class ParkingError(RepriseError):
-    """An operation that parks the instance was called inside a step's body."""
+    """A durable operation was called inside a step's body, where it cannot be."""
 
-    def __init__(self, operation: str, step: str, body: str) -> None:
+    RULE = (
+        "where the instance cannot be parked. Call it from the workflow's handler, before or after that step."
+    )
+
+    def __init__(self, operation: str, step: str, body: str, *, rule: str = RULE) -> None:
         self.operation = operation
         self.step = step
         self.body = body
-        super().__init__(
-            f'step.{operation}("{step}") was called inside the body of step "{body}", where the instance '
-            "cannot be parked. Call it from the workflow's handler, before or after that step."
-        )
+        called = f'step.{operation}("{step}")' if step else f"step.{operation}"
+        super().__init__(f'{called} was called inside the body of step "{body}", {rule}')
 
 
 # Of a wait or a workflow

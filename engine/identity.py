@@ -98,17 +98,21 @@ def fingerprint(source: str) -> str:
     return _digest("fingerprint", *(line for line in lines if line))
 
 
-def seed(workflow: str, instance_id: str, generation: int) -> str:
-    return _digest("seed", workflow, instance_id, generation)
+def seed(workflow: str, instance_id: str, generation: int, path: tuple[StepIdentity, ...] = ()) -> str:
+    """Return what a handler's random values are made from; with the path of a step, those of its body."""
+    inside = [[step[1:] for step in path]] if path else []
+    return _digest("seed", workflow, instance_id, generation, *inside)
 
 
-def seeded_random(workflow: str, instance_id: str, generation: int) -> Random:
+def seeded_random(
+    workflow: str, instance_id: str, generation: int, path: tuple[StepIdentity, ...] = ()
+) -> Random:
     """Return the generator behind `step.random`, the same at the start of every replay."""
-    return Random(int(seed(workflow, instance_id, generation), 16))  # noqa: S311 - repeatable on purpose
+    return Random(int(seed(workflow, instance_id, generation, path), 16))  # noqa: S311 - repeatable on purpose
 
 
 def seeded_uuid4(seed: str, n: int) -> uuid.UUID:
-    """Return the n-th UUID of an instance's generation."""
+    """Return the n-th UUID of a seed."""
     return uuid.UUID(hex=_digest("uuid", seed, n), version=4)
 
 

@@ -1,7 +1,7 @@
 """The options of a step: what they may be, how they merge, and when the next attempt is due."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -165,7 +165,18 @@ def backoff_delay(
 
 def is_retryable(error: BaseException) -> bool:
     """Tell whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
-    return not isinstance(error, _NOT_RETRIED)
+    return not any(isinstance(one, _NOT_RETRIED) for one in _each(error))
+
+
+def _each(error: BaseException) -> Iterator[BaseException]:
+    """Give the error, or what a group of them holds: a TaskGroup raises its tasks' errors so."""
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, BaseExceptionGroup):
+            waiting.extend(one.exceptions)
+        else:
+            yield one
 
 
 def _factor(backoff: Backoff, attempt: int) -> int:

@@ -19,6 +19,15 @@ def statuses(instance: Instance) -> dict[str, str]:
     return {str(row): row.status for row in Step.objects.filter(instance=instance)}
 
 
+def tree(instance: Instance) -> list[tuple[str, ...]]:
+    """Return the path and the status of every step, nested ones included, by start."""
+    rows = list(Step.objects.filter(instance=instance).order_by("seq"))
+    paths: dict[int, tuple[str, ...]] = {0: ()}
+    for row in rows:
+        paths[row.seq] = (*paths[row.parent], str(row))
+    return [(*paths[row.seq], row.status) for row in rows]
+
+
 def step(instance: Instance, name: str, count: int = 1) -> Step:
     return Step.objects.get(instance=instance, name=name, count=count)
 

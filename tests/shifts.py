@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,12 @@ def wait_until(condition: Callable[[], bool], *, seconds: float = 10, what: str 
     while not condition():
         assert time.monotonic() < ends_at, f"{what} did not come true within {seconds} s"
         time.sleep(0.01)
+
+
+async def until(gate: threading.Event) -> None:
+    """Wait in an async body for what the test says."""
+    while not gate.is_set():
+        await asyncio.sleep(0.005)
 
 
 def wait_for(instance: Instance, *statuses: str, seconds: float = 10) -> Instance:

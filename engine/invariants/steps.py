@@ -134,6 +134,20 @@ INVARIANTS = (
         """,
     ),
     Invariant(
+        "I5",
+        "inner-steps-end-before-theirs",
+        "A step that runs inside another's body, or belongs to a map, has ended when that one does.",
+        """
+        SELECT s.instance_id, format('step %%s inside step %%s', s.seq, s.parent)
+        FROM engine_step s LEFT JOIN engine_step around
+            ON around.instance_id = s.instance_id AND around.generation = s.generation AND around.seq = s.parent
+        WHERE s.parent <> 0 AND s.kind = 'do' AND (
+            around.seq IS NULL OR around.kind NOT IN ('do', 'map') OR around.finished_at IS NOT NULL
+            AND coalesce(s.finished_at, 'infinity') > around.finished_at + %(skew)s * interval '1 second'
+        )
+        """,
+    ),
+    Invariant(
         "I13",
         "one-outcome-a-delivery",
         "No two outcomes of a generation have one delivery number.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import deque
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
@@ -34,8 +35,10 @@ def begin(cycle: Cycle, operation: DoOperation) -> None:
     close_lost(cycle, record)
     if record.convicted >= MAX_CONVICTIONS:
         error = WorkerLostError(operation.label, record.convicted)
-        cycle.conclude(
-            operation, error=outcomes.error_json(error, step=operation.label, attempts=record.attempts)
+        _conclude(
+            cycle,
+            operation,
+            error=outcomes.error_json(error, step=operation.label, attempts=record.attempts),
         )
     elif record.status == StepStatus.WAITING:
         cycle.wait_until(operation, record.wake_us, is_new=False)
@@ -58,7 +61,7 @@ def close_lost(cycle: Cycle, record: StepRecord) -> None:
 def start(cycle: Cycle, operation: DoOperation) -> None:
     """Record an attempt; its body runs once that is committed."""
     # Where the cycle is leaving, whoever takes the instance next starts it, unless a pause is withdrawn before.
-    if not cycle.is_driving or (cycle.isolated and cycle.bodies):
+    if not operation.may_run or (cycle.isolated and not operation.is_alone):
         cycle.deferred.append(operation)
         return
     record = operation.record
@@ -68,12 +71,15 @@ def start(cycle: Cycle, operation: DoOperation) -> None:
     now = cycle.host.now_us()
     attempt = AttemptRecord(record.seq, record.attempts, cycle.host.name, now, alone=cycle.isolated)
     cycle.bodies[record.seq] = attempt
-    cycle.writes.starts.add(record.seq)
-    cycle.writes.then.append(lambda left_out: _started(cycle, operation, attempt, left_out))
+    if record.is_nested:
+        cycle.writes.committed.append(lambda: _started(cycle, operation, attempt, left_out=False))
+    else:
+        cycle.writes.starts.add(record.seq)
+        cycle.writes.then.append(lambda left_out: _started(cycle, operation, attempt, left_out=left_out))
     cycle.record(record, attempt)
 
 
-def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_out: bool) -> None:
+def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, *, left_out: bool) -> None:
     if left_out:  # there is no such attempt then, even if it has been cancelled since
         cycle.writes.attempts.pop((attempt.step_seq, attempt.number), None)
         operation.record.attempts -= 1
@@ -82,7 +88,7 @@ def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, left_
     if left_out:
         del cycle.bodies[attempt.step_seq]
         cycle.host.poke(cycle)
-    elif not cycle.is_driving:
+    elif not operation.may_run:
         cancel(cycle, attempt.step_seq, attempt)
         cycle.record(operation.record)
         cycle.deferred.append(operation)
@@ -119,7 +125,7 @@ def settle(
         finish(cycle, attempt, AttemptStatus.COMPLETE)
         cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
         operation.live = stored
-        cycle.conclude(operation, output=stored.text if stored is not None else "null")
+        _conclude(cycle, operation, output=stored.text if stored is not None else "null")
     else:
         _fail(cycle, operation, attempt, error)
     start_deferred(cycle)
@@ -152,8 +158,9 @@ def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: B
     attempt.error = outcomes.kept_json(kept, step=operation.label, attempts=record.attempts)
     record.spent += 1
     cycle.record(record, attempt)
+    interrupt_inner(cycle, operation)
     if not is_retryable(error) or record.spent >= operation.options.max_attempts:
-        cycle.conclude(operation, error=attempt.error)
+        _conclude(cycle, operation, error=attempt.error)
     elif callable(operation.options.delay):
         # What comes before its answer, a crash or a pause, must not make an end of all waiting.
         until_asked = backoff_delay(operation.options, record.spent, base=UNTIL_ASKED, rng=_rng)
@@ -180,7 +187,7 @@ def back_off(
     cycle.delaying.discard(record.seq)
     if error is not None:
         text = outcomes.error_json(error, step=operation.label, attempts=record.attempts)
-        cycle.conclude(operation, error=text)
+        _conclude(cycle, operation, error=text)
     else:
         _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, base=base, rng=_rng))
     cycle.host.poke(cycle)
@@ -191,6 +198,39 @@ def _wait(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, delay: t
     failed_us = attempt.finished_us or cycle.host.now_us()
     operation.record.status = StepStatus.WAITING
     cycle.wait_until(operation, failed_us + delay // MICROSECOND)
+
+
+def _conclude(
+    cycle: Cycle, operation: DoOperation, *, output: str | None = None, error: str | None = None
+) -> None:
+    """The step has ended for good; what an earlier attempt began inside it, and the last one did not want, too."""
+    if cycle.history.inner:
+        cycle.cancel_inner(operation)
+    cycle.conclude(operation, output=output, error=error)
+
+
+def interrupt_inner(cycle: Cycle, operation: DoOperation) -> None:
+    """The attempt has failed: stop the steps that its body has called. They spend nothing, and are gone on with."""
+    if not cycle.history.inner:
+        return
+    for record in list(operation.inner()):
+        if not record.is_final:
+            _interrupt(cycle, record)
+
+
+def _interrupt(cycle: Cycle, record: StepRecord) -> None:
+    cycle.delaying.discard(record.seq)
+    attempt = cycle.bodies.get(record.seq)
+    if attempt is not None:
+        cycle.host.cancel_body(cycle, attempt)
+        cancel(cycle, record.seq, attempt)
+        cycle.record(record)
+    operation = cycle.open.pop(record.seq, None)
+    if operation is not None:
+        operation.let_go()
+    if not record.attempts:  # it was kept back while isolated: there is no such step
+        cycle.history.forget_inner(record)
+        cycle.nested_steps -= 1
 
 
 def cancel(cycle: Cycle, seq: int, attempt: AttemptRecord) -> None:
@@ -226,11 +266,15 @@ def progress(cycle: Cycle) -> None:
     """A body ended and the worker lives: the instance need not run alone any more."""
     if cycle.isolated:
         cycle.isolated = False
+        for attempt in cycle.bodies.values():  # around it
+            attempt.alone = False
+            cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
         cycle.host.progressed(cycle)
 
 
 def start_deferred(cycle: Cycle) -> None:
-    while cycle.is_driving and cycle.deferred and not (cycle.isolated and cycle.bodies):
-        operation = cycle.deferred.popleft()
-        if operation.record.seq in cycle.open:
+    """Start what was kept back, as far as it may begin now."""
+    waiting, cycle.deferred = cycle.deferred, deque()
+    for operation in waiting:
+        if cycle.open.get(operation.record.seq) is operation:
             start(cycle, operation)

@@ -19,19 +19,19 @@ class StepLog:
     """Writes structured lines to the instance's log: `log.info("charged", amount=12)`."""
 
     def __init__(self, say: Say) -> None:
-        self._say = say
+        self.say = say
 
     def debug(self, message: str, /, **fields: Any) -> None:
-        self._say("debug", message, fields)
+        self.say("debug", message, fields)
 
     def info(self, message: str, /, **fields: Any) -> None:
-        self._say("info", message, fields)
+        self.say("info", message, fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:
-        self._say("warning", message, fields)
+        self.say("warning", message, fields)
 
     def error(self, message: str, /, **fields: Any) -> None:
-        self._say("error", message, fields)
+        self.say("error", message, fields)
 
 
 @dataclass(slots=True)
@@ -62,6 +62,10 @@ class StepContext:
         if self._is_cancelled:
             self._event.set()
         return self._event
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._is_cancelled
 
     def cancel(self) -> None:
         """Set `cancelled`. Called by the engine, maybe while the body's thread first asks for the event."""

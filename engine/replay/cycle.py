@@ -61,7 +61,8 @@ class Cycle:
         self.undoing: Undoing | None = None  # once the rollbacks have begun
 
         self.counter = Counter()
-        self.steps_done = 0  # calls of `do`, for max_steps
+        self.steps_done = 0  # calls of `do`, and nested ones of steps that are delivered, for max_steps
+        self.nested_steps = history.mark_nested()  # of steps that are not delivered yet
         self.log_position = 0
         self.now_us = claimed.started_us
 
@@ -201,11 +202,16 @@ class Cycle:
         record = operation.record
         # Another worker may have been a few milliseconds ahead: for the handler time does not go back.
         self.now_us = max(self.now_us, record.finished_us or 0)
+        if self.nested_steps:
+            number = self.history.nested(record.seq)
+            self.nested_steps -= number
+            self.steps_done += number
         for one in (operation, *operation.followers):
             if not one.done():
-                self._hand_over(one)
+                self.hand_over(one)
 
-    def _hand_over(self, operation: Operation) -> None:
+    def hand_over(self, operation: Operation) -> None:
+        """Give an operation the outcome that is recorded."""
         record = operation.record
         if record.status == StepStatus.COMPLETE:
             try:
@@ -269,7 +275,7 @@ class Cycle:
         if when_us <= self.host.due_us():
             operation.fire()
         else:
-            self.timers.add(when_us, record.seq)
+            operation.arm(when_us)
 
     def _fire_timers(self) -> None:
         for seq in self.timers.due(self.host.due_us()):
@@ -318,12 +324,22 @@ class Cycle:
     def count_steps(self, number: int = 1) -> None:
         self.steps_done += number
         if self.steps_done > self.workflow.max_steps:
-            raise LimitError(
-                "number of steps of an instance",
-                self.steps_done,
-                self.workflow.max_steps,
-                advice="Split the work over child instances, or raise max_steps of the workflow.",
-            )
+            raise self._too_many(self.steps_done)
+
+    def count_nested_step(self) -> None:
+        """Count a step that a body calls for the first time; the handler's own count takes it in with the body's."""
+        number = self.steps_done + self.nested_steps + 1
+        if number > self.workflow.max_steps:
+            raise self._too_many(number)
+        self.nested_steps += 1
+
+    def _too_many(self, steps: int) -> LimitError:
+        return LimitError(
+            "number of steps of an instance",
+            steps,
+            self.workflow.max_steps,
+            advice="Split the work over child instances, or raise max_steps of the workflow.",
+        )
 
     def decide(self, flow: ControlFlow) -> ControlFlow:
         """End the instance so, whatever the handler does with the exception; return what to raise."""
@@ -360,6 +376,10 @@ class Cycle:
         return self.phase is Phase.DRIVING
 
     @property
+    def is_freezing(self) -> bool:
+        return self.phase is Phase.FREEZING
+
+    @property
     def is_ending(self) -> bool:
         return self.phase is Phase.ENDING
 
@@ -377,26 +397,37 @@ class Cycle:
         record = operation.record
         if record.is_final or not record.seq or self.entered[record.identity].is_wanted:
             return
-        inner = [one for one in operation.inner() if one.seq and not one.is_final]
-        for one in inner:
-            self.open.pop(one.seq, None)  # or what is put off would begin when the body before it is dropped
-        for one in (*inner, record):
-            self._cut_off(one)
+        self.cancel_inner(operation)
+        self.cancel_step(record)
 
-    def _cut_off(self, record: StepRecord) -> None:
+    def cancel_inner(self, operation: Operation) -> None:
+        """The operation is over: cancel what belongs to it and is not."""
+        inner = [one for one in operation.inner() if one.seq and not one.is_final]
+        for one in inner:  # before, or what is put off would begin when the body before it is dropped
+            self._let_go(one)
+        for one in inner:
+            self.cancel_step(one)
+
+    def cancel_step(self, record: StepRecord) -> None:
+        """Cancel a step for good."""
         # Recorded by an earlier worker, it may not have been begun by this one.
         attempts.close_lost(self, record)
-        self.open.pop(record.seq, None)
+        self._let_go(record)
         self.waits.pop(record.seq, None)
         if attempts.drop(self, record):
             self.cancel_record(record)
+
+    def _let_go(self, record: StepRecord) -> None:
+        operation = self.open.pop(record.seq, None)
+        if operation is not None:
+            operation.let_go()
 
     # Recording
 
     def record(self, record: StepRecord, attempt: AttemptRecord | None = None) -> None:
         """Write a step, and an attempt at it, with the next flush."""
         self.writes.steps[record.seq] = record
-        if not record.is_recorded:
+        if not (record.is_recorded or record.is_nested):
             self.writes.starts.add(record.seq)
         if attempt is not None:
             self.writes.attempts[record.seq, attempt.number] = attempt

@@ -7,10 +7,10 @@ unchanged, which `step.now()` needs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from engine.identity import StepIdentity
+from engine.identity import TOP, StepIdentity
 from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 
 FINAL = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
@@ -42,6 +42,7 @@ class StepRecord:
     rollback: str = ""
 
     is_recorded: bool = True
+    is_nested: bool = False  # called by a body: it begins also while a pause is asked for
     spent: int = 0  # attempts that count towards max_attempts
     convicted: int = 0  # losses while it was alone in its worker
     stands: bool = False  # its body has recorded the outcome, and only its turn is written here
@@ -120,9 +121,13 @@ class History:
     last_delivery: int = 0
     log_lines: int = 0
     events: Page = Page([], 0)  # the first ones
+    # The inner steps of each step, by its number.
+    inner: dict[int, dict[StepIdentity, StepRecord]] = field(default_factory=dict)
 
     def add_step(self, record: StepRecord) -> None:
         self.steps[record.identity] = record
+        if record.parent != TOP:
+            self.inner.setdefault(record.parent, {})[record.identity] = record
         self.last_seq = max(self.last_seq, record.seq)
         self.last_delivery = max(self.last_delivery, record.delivery or 0)
 
@@ -141,3 +146,29 @@ class History:
                 record.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
                 if attempt.status == AttemptStatus.RUNNING:
                     self.running[record.seq] = attempt
+
+    def beneath(self, seq: int) -> Iterator[StepRecord]:
+        """Give the inner steps of a step, and theirs, the outer ones first."""
+        waiting = [seq]
+        while waiting:
+            for record in self.inner.get(waiting.pop(), {}).values():
+                yield record
+                waiting.append(record.seq)
+
+    def nested(self, seq: int) -> int:
+        """Count the steps that the body of a step has called, and theirs; or the bodies of its items."""
+        return sum(record.is_nested for record in self.beneath(seq))
+
+    def forget_inner(self, record: StepRecord) -> None:
+        """Forget a step that was called and has not begun."""
+        del self.steps[record.identity]
+        del self.inner[record.parent][record.identity]
+
+    def mark_nested(self) -> int:
+        """Mark the steps that were called by bodies, and count them."""
+        if self.inner:
+            for record in self.steps.values():
+                if record.kind == StepKind.DO:
+                    for one in self.inner.get(record.seq, {}).values():
+                        one.is_nested = True
+        return sum(one.is_nested for inner in self.inner.values() for one in inner.values())

@@ -192,6 +192,7 @@ def abandon(cycle: Cycle) -> None:
     for attempt in list(cycle.bodies.values()):
         cycle.host.cancel_body(cycle, attempt)
     cycle.bodies.clear()
+    _let_go(cycle)
     cycle.writes, cycle.left_out = Writes(), Writes()
     cycle.host.left(cycle)
 
@@ -246,3 +247,10 @@ def _cancel_bodies(cycle: Cycle) -> None:
     for seq, attempt in list(cycle.bodies.items()):  # what is being committed cannot be cancelled
         if cycle.host.cancel_body(cycle, attempt):
             attempts.cancel(cycle, seq, attempt)
+    _let_go(cycle)
+
+
+def _let_go(cycle: Cycle) -> None:
+    """Whoever awaits a step of a body waits in vain."""
+    for operation in cycle.open.values():
+        operation.let_go()

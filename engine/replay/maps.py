@@ -83,6 +83,9 @@ class MapOperation(Operation):
         self._conclude_if_done()
 
     def inner(self) -> Iterator[StepRecord]:
+        return self.cycle.history.beneath(self.record.seq)
+
+    def _items(self) -> Iterator[StepRecord]:
         for index in range(self._recorded["items"]):
             record = self.cycle.history.steps.get(self._identity(index))
             if record is not None:
@@ -110,7 +113,7 @@ class MapOperation(Operation):
     def _go_on(self) -> None:
         """Take in what is recorded of the items; go on with those that have begun."""
         failed = []
-        for record in self.inner():
+        for record in self._items():
             if record.status == StepStatus.ERRORED:
                 failed.append(record)
             elif not record.is_final:
@@ -130,7 +133,7 @@ class MapOperation(Operation):
                 self._begin_first(StepRecord(0, *identity, is_recorded=False))
 
     def _begin_first(self, record: StepRecord) -> None:
-        self.cycle.history.steps[record.identity] = record
+        self.cycle.history.add_step(record)
         self.cycle.number(record)
         item = self._begun[record.seq] = self.item(record)
         self.cycle.start(item)
@@ -167,7 +170,7 @@ class MapOperation(Operation):
     def _value(self, text: str) -> list[Any] | None:
         if self.work.operation != "map":
             return None
-        return [self._value_of(record) for record in self.inner()]
+        return [self._value_of(record) for record in self._items()]
 
     def _value_of(self, record: StepRecord) -> Any:
         lived = self._lived.get(record.count - 1)

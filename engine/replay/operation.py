@@ -101,8 +101,19 @@ class Operation(asyncio.Future[Any]):
     def cancel(self, msg: Any = None) -> bool:
         cancelled = super().cancel(msg)
         if cancelled:
-            self.cycle.withdraw(self)
+            self.withdraw()
         return cancelled
+
+    def withdraw(self) -> None:
+        """Whoever called it has cancelled it."""
+        self.cycle.withdraw(self)
+
+    def let_go(self) -> None:
+        """It ends without an outcome, and not by whoever called it."""
+
+    def arm(self, when_us: int) -> None:
+        """Let `fire` be called at that time."""
+        self.cycle.timers.add(when_us, self.record.seq)
 
     def cancel_with(self, task: asyncio.Task[Any]) -> None:
         """End the step with its task, also with one that was cancelled before it began to wait."""
@@ -151,6 +162,19 @@ class DoOperation(Operation):
 
     def fire(self) -> None:
         attempts.start(self.cycle, self)
+
+    def inner(self) -> Iterable[StepRecord]:
+        return self.cycle.history.beneath(self.record.seq)
+
+    @property
+    def may_run(self) -> bool:
+        """Tell whether its body may begin in this cycle."""
+        return self.cycle.is_driving
+
+    @property
+    def is_alone(self) -> bool:
+        """Tell whether no body of the instance would run beside its own."""
+        return not self.cycle.bodies
 
     # Called by whoever runs the body
 

@@ -14,10 +14,10 @@ from engine import identity
 from engine.defined_step import DefinedStep
 from engine.durations import MAX_DURATION, parse_duration
 from engine.error_record import cut
-from engine.errors import AbortWorkflow, CompleteWorkflow, FailWorkflow, ParkingError, StepConfigError
+from engine.errors import AbortWorkflow, CompleteWorkflow, ControlFlow, FailWorkflow, StepConfigError
 from engine.identity import check_event_type, check_step_name
 from engine.messages import Answer, Event, ReceivedEvent
-from engine.replay import calls, outcomes
+from engine.replay import calls, nesting, outcomes
 from engine.replay.collections import Collections
 from engine.replay.context import StepLog
 from engine.replay.operation import (
@@ -55,7 +55,7 @@ class WorkflowStep(Collections):
         self._facts = cycle.claimed
         self._defaults = cycle.workflow.step_defaults
         self._uuids = 0
-        self.log = StepLog(cycle.say)
+        self.log = StepLog(self._say)
 
     # Facts
 
@@ -76,13 +76,19 @@ class WorkflowStep(Collections):
         return outcomes.moment(self._cycle.now_us)
 
     def uuid4(self) -> UUID:
-        """Return a UUID that is the same on every replay."""
+        """Return a UUID that is the same on every replay; in a body, on every attempt."""
+        if not self._cycle.loop.is_driven_here:
+            return nesting.uuid4(self._cycle)
         self._uuids += 1
         return identity.seeded_uuid4(self._seed, self._uuids)
 
-    @functools.cached_property
+    @property
     def random(self) -> Random:
-        """A random number generator that says the same on every replay."""
+        """A random number generator that says the same on every replay; in a body, on every attempt."""
+        return self._random if self._cycle.loop.is_driven_here else nesting.random(self._cycle)
+
+    @functools.cached_property
+    def _random(self) -> Random:
         return identity.seeded_random(*self._origin)
 
     @functools.cached_property
@@ -92,6 +98,12 @@ class WorkflowStep(Collections):
     @property
     def _origin(self) -> tuple[str, str, int]:
         return self._facts.workflow, self._facts.id, self._facts.generation
+
+    def _say(self, level: str, message: str, fields: dict[str, Any]) -> None:
+        if self._cycle.loop.is_driven_here:
+            self._cycle.say(level, message, fields)
+        else:
+            nesting.say(self._cycle, level, message, fields)
 
     # Work
 
@@ -179,7 +191,9 @@ class WorkflowStep(Collections):
             raise StepConfigError(
                 "fn", fn, "It must be a function: await step.do(name, fn, *args).", what="argument of step.do"
             )
-        cycle = self._enter("do", name)
+        if not self._cycle.loop.is_driven_here:
+            return nesting.do(self._cycle, name, fn, args, kwargs, options, codec)
+        cycle = self._entered()
         if cycle is None:
             return INERT
         check_step_name(name)
@@ -307,23 +321,31 @@ class WorkflowStep(Collections):
 
     async def fail(self, message: str) -> NoReturn:
         """End the instance as errored."""
-        raise self._cycle.decide(FailWorkflow(message))
+        raise self._decide("fail", FailWorkflow(message))
 
     async def abort(self, reason: str = "") -> NoReturn:
         """End the instance as terminated: stopped on purpose, not failed."""
-        raise self._cycle.decide(AbortWorkflow(reason))
+        raise self._decide("abort", AbortWorkflow(reason))
 
     async def complete(self, output: Any = None) -> NoReturn:
         """End the instance as complete with this output, from anywhere in the handler."""
-        raise self._cycle.decide(CompleteWorkflow(output))
+        raise self._decide("complete", CompleteWorkflow(output))
+
+    def _decide(self, operation: str, flow: ControlFlow) -> BaseException:
+        if not self._cycle.loop.is_driven_here:
+            return nesting.refusal(operation)
+        return self._cycle.decide(flow)
 
     # Entrance
 
     def _enter(self, operation: str, name: str) -> Cycle | None:
         """Let a call of the running handler in. None: it is being closed, and every call is inert."""
+        if not self._cycle.loop.is_driven_here:
+            raise nesting.refusal(operation, name)
+        return self._entered()
+
+    def _entered(self) -> Cycle | None:
         cycle = self._cycle
-        if not cycle.loop.is_driven_here:
-            raise ParkingError(operation, name, "another step")
         if cycle.loop.is_closed():
             return None
         if cycle.decided is not None:

@@ -47,6 +47,7 @@ class Writes:
     # Steps that begin with this flush. While a pause is asked for, the statement leaves them out.
     starts: set[int] = field(default_factory=set)
     then: list[Callable[[bool], None]] = field(default_factory=list)  # told whether the starts were left out
+    committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
 
     def __bool__(self) -> bool:
         return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave)
@@ -70,3 +71,4 @@ class Writes:
         self.leave = later.leave or self.leave
         self.starts |= later.starts
         self.then += later.then
+        self.committed += later.committed

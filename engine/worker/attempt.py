@@ -15,10 +15,11 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 from django.db import close_old_connections, connections
 
 from engine.errors import NonRetryableError, StepTimeoutError
-from engine.replay import attempts, outcomes
+from engine.replay import attempts, nesting, outcomes
 from engine.replay.context import StepContext, StepLog
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
+from engine.replay.nesting import Body
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
 from engine.states import AttemptPhase
@@ -38,13 +39,9 @@ class DelayFunctionError(NonRetryableError):
 
 
 @dataclass(slots=True, eq=False)
-class Running:
-    """A body on its way."""
+class Running(Body):
+    """A body on its way, and what this worker needs to stop it."""
 
-    cycle: Cycle
-    operation: DoOperation
-    attempt: AttemptRecord
-    context: StepContext
     transaction: atomic.Transaction | None = None
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
@@ -58,6 +55,7 @@ class Bodies:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int]) -> None:
         self._loop = loop
+        loop.set_task_factory(nesting.make_task)
         self._now_us = now_us
         self._thread = threading.get_ident()
         self.threads = Threads(SYNC_BODIES)
@@ -121,8 +119,9 @@ class Bodies:
 
     def _run_async(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
         self._turn = (self._turn + 1) % ORM_CONTEXTS
+        running.loop = self._loop
         context = contextvars.copy_context()
-        context.run(SyncToAsync.thread_sensitive_context.set, self._contexts[self._turn])
+        context.run(_enter, running, self._contexts[self._turn])
         running.task = self._loop.create_task(self._await(running, fn), context=context)
 
     async def _await(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
@@ -130,6 +129,8 @@ class Bodies:
         try:
             args, kwargs = _called_with(running)
             value = await fn(*args, **kwargs)
+            if running.nest is not None:
+                await running.nest.rest()
             stored = operation.store(value)
         except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a failed attempt too
             self._settle(running, error=error)
@@ -145,6 +146,7 @@ class Bodies:
             self._from_thread(self._end_of_thread, running, None, asyncio.CancelledError())
             return
         self._from_thread(self._start_clock_in_thread, running)
+        nesting.current.set(running)
         try:
             close_old_connections()
             if running.transaction is not None:
@@ -159,6 +161,7 @@ class Bodies:
         except BaseException as raised:  # noqa: BLE001 - user code, which may even exit
             error = raised
         finally:
+            nesting.current.set(None)
             close_old_connections()
         self._from_thread(self._end_of_thread, running, stored, error)
 
@@ -282,6 +285,12 @@ class Bodies:
             log=StepLog(say),
             path=operation.path,
         )
+
+
+def _enter(running: Running, orm: ThreadSensitiveContext) -> None:
+    """Make the present context that of a body."""
+    nesting.current.set(running)
+    SyncToAsync.thread_sensitive_context.set(orm)
 
 
 def _called_with(running: Running) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -205,4 +205,6 @@ def tell(
     else:
         for then in writes.then:
             then(False)
+    for call in writes.committed:
+        call()
     cycle.written(status, signals, ends_as, leave=writes.leave, has_left=has_left)

@@ -300,7 +300,8 @@ FLUSH = f"""
             status text, worker text, alone bool, error text, started_us bigint, finished_us bigint, starts bool)
         WHERE {_ours("a")} AND {_goes_on("a")}
         ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
-            status = excluded.status, error = excluded.error, finished_at = excluded.finished_at
+            status = excluded.status, alone = excluded.alone, error = excluded.error,
+            finished_at = excluded.finished_at
     ), events AS (
         UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = c.generation
         FROM json_to_recordset(%(consumed)s) AS c(key bigint, generation int, event bigint, seq int, starts bool)

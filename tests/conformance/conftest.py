@@ -1,9 +1,12 @@
 """Every case declares the workflows that it is about, and runs them in a real shift on a real database."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 
+from engine.invariants import INVARIANTS, look
 from tests.conformance.profiles import PROFILES
 
 CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
@@ -12,6 +15,15 @@ CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
 @pytest.fixture(autouse=True)
 def _story(engine_db: None, own_registry: None) -> None:
     """Commits are seen by the shift; what a case declares is gone after it."""
+
+
+@pytest.fixture
+def nothing_is_violated(_story: None) -> Iterator[None]:
+    """Hold what a case leaves behind to the engine's invariants."""
+    yield
+    with connection.cursor() as cursor:
+        found = [look(cursor, invariant) for invariant in INVARIANTS]
+    assert [(one.invariant.name, one.offenders) for one in found if one.count] == []
 
 
 @pytest.fixture(autouse=True, params=CHOSEN if len(CHOSEN) > 1 else None)

@@ -176,6 +176,18 @@ def _outcome_older_than_its_predecessor() -> None:
         step_of(instance, seq, kind="sleep", status="complete", finished_at=when, delivery=seq)
 
 
+@plants("inner-steps-end-before-theirs")
+def _open_inside_a_finished_step() -> None:
+    instance = running()
+    step_of(instance, status="complete", finished_at=NOW, delivery=1, output=1)
+    step_of(instance, 2, parent=1, status="running")
+
+
+@plants("inner-steps-end-before-theirs")
+def _inside_a_step_that_is_not_there() -> None:
+    step_of(running(), 2, parent=1, status="running")
+
+
 @plants("generations-exist")
 def _step_of_a_generation_to_come() -> None:
     step_of(running(), generation=2)

@@ -79,6 +79,10 @@ MINUTE = timedelta(minutes=1)
             ),
         ),
         (
+            ParkingError("fail", "", "parent", rule="no."),
+            'step.fail was called inside the body of step "parent", no.',
+        ),
+        (
             NonDeterminismError("The output has another type.", recorded="int", current="str"),
             (
                 "The output has another type. Recorded: int. Now: str. Deploy code that fits the record and resume, "
