@@ -21,6 +21,11 @@ def _story() -> None:
     """No workflow, no database."""
 
 
+@pytest.fixture(autouse=True)
+def _profile() -> None:
+    """No worker either: once is enough."""
+
+
 def named(path: Path) -> set[str]:
     """Return the cases that a file's tests name in their docstrings."""
     tests = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
