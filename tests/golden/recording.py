@@ -15,6 +15,7 @@ from django.core.management import call_command
 from engine import workflows
 from engine.models import Instance
 from tests.golden.history import Golden
+from tests.golden.nested import nested
 from tests.golden.tour import tour
 from tests.golden.undone import undone
 from tests.golden.wide import wide
@@ -80,6 +81,7 @@ STORIES: dict[str, Callable[[], Instance]] = {
     "tour": tour,
     "wide": wide,
     "undone": undone,
+    "nested": nested,
 }
 
 
