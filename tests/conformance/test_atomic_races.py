@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
-from engine import NonRetryableError, StepContext, StepError, WorkflowStep, workflow
+from engine import NonRetryableError, RollbackContext, StepContext, StepError, WorkflowStep, workflow
 from engine.models import Attempt, Instance, Step
 from engine.registry import Workflow
 from engine.replay import leaving
@@ -254,12 +254,17 @@ def waits_for_a_lock() -> bool:
 
 
 def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
-    """Guarantee 10: its outcome is recorded, and reaches nobody"""
+    """Guarantee 10: its outcome is recorded, and reaches nobody but its rollback"""
     fails, has_failed = threading.Event(), threading.Event()
+    undone: list[Any] = []
 
-    def body(ctx: StepContext) -> None:
+    def body(ctx: StepContext) -> str:
         sell(ctx)
         gate.stop_at(ctx)
+        return "sold"
+
+    def undo(ctx: RollbackContext) -> None:
+        undone.append(ctx.output)
 
     def fail() -> None:
         assert fails.wait(20)
@@ -268,7 +273,7 @@ def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
     @workflow
     async def story(step: WorkflowStep) -> None:
         try:
-            await asyncio.gather(step.do("sell", body, atomic=True), step.do("fail", fail))
+            await asyncio.gather(step.do("sell", body, atomic=True, rollback=undo), step.do("fail", fail))
         finally:
             has_failed.set()
 
@@ -284,7 +289,7 @@ def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
             wait_for(instance)
     assert (instance.status, instance.error["message"]) == ("errored", "for good")
     assert (statuses(instance)["sell"], step(instance, "sell").delivery) == ("complete", None)
-    assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])
+    assert (undone, instance.rollback, sales(instance)) == (["sold"], "complete", [(1, "sold")])
 
 
 @dataclass
@@ -496,6 +501,22 @@ def test_nobody_need_be_told() -> None:
     run_to_end(instance)
     assert (instance.output, step(instance, "sell").delivery) == ("done", None)
     assert (step(instance, "sell").status, instance.unreached) == ("complete", [])
+
+
+def test_it_is_rolled_back_where_the_instance_is_ended_before_the_handler_was_told() -> None:
+    undone: list[Any] = []
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("sell", never, atomic=True, rollback=lambda ctx: undone.append(ctx.output))
+
+    instance = story.start()
+    left_behind(instance, "sell")
+    Step.objects.filter(instance=instance).update(options={**OPTIONS, "rollback": {"max_attempts": 1}})
+    instance.terminate(rollback=True)
+    run_to_end(instance)
+    assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["sell of old"])
+    assert (statuses(instance)["sell"], step(instance, "sell").delivery) == ("complete", None)
 
 
 def test_what_cannot_be_recorded_afterwards_does_not_undo_it() -> None:

@@ -11,16 +11,16 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 
-from engine import InvalidParamsError, StepContext, workflows
+from engine import InvalidParamsError, RollbackContext, StepContext, workflows
 from engine.identity import StepIdentity
-from engine.models import Instance
+from engine.models import Attempt, Instance, Step
 from engine.registry import Workflow
 from engine.replay.context import StepLog
 from engine.retry import StepOptions
 from studio.demo.order import ledger, stock
 from studio.demo.order.models import LedgerEntry, Reservation, Stock
 from tests.faults.points import violations
-from tests.records import outcomes, statuses
+from tests.records import outcomes
 from tests.shifts import running_shift, wait_for
 
 Order = Workflow[Any, Any]
@@ -89,27 +89,50 @@ def test_a_reservation_that_fails_at_its_end_takes_nothing(
     assert (available(), Reservation.objects.count()) == (98, 1)
 
 
-def test_a_declined_card_ends_the_order_without_a_payment(order: Order) -> None:
+def rolled_back(instance: Instance) -> list[str]:
+    """Return the steps that were rolled back, in the order in which it was done."""
+    undone = Attempt.objects.filter(instance=instance, phase="rollback", status="complete").order_by(
+        "started_at"
+    )
+    names = dict(Step.objects.filter(instance=instance).values_list("seq", "name"))
+    return [names[attempt.step_seq] for attempt in undone]
+
+
+def test_a_declined_card_puts_the_articles_back(order: Order) -> None:
     instance = run(order, fails="charge")
-    assert instance.status == "errored"
+    assert (instance.status, instance.rollback) == ("errored", "complete")
     assert (instance.error["type"], instance.error["step"]) == ("CardDeclinedError", "charge")
-    assert (outcomes(instance, "charge"), LedgerEntry.objects.count()) == (["errored"], 0)
+    assert rolled_back(instance) == ["charge", "reserve"]
+    assert (available(), Reservation.objects.get().state) == (100, "released")
+    assert LedgerEntry.objects.count() == 0
 
 
-def test_a_courier_that_does_not_come_is_called_three_times(
-    order: Order, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_courier_that_does_not_come_undoes_the_order(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(import_module("studio.demo.order.workflow").COURIER, "delay", 0)
     instance = run(order, fails="shipping")
-    assert (instance.status, instance.error["type"]) == ("errored", "CourierError")
-    assert outcomes(instance, "ship") == ["errored"] * 3
-    assert statuses(instance)["reserve"] == statuses(instance)["charge"] == "complete"
+    assert (instance.status, instance.rollback) == ("errored", "complete")
+    assert (instance.error["type"], instance.error["step"]) == ("CourierError", "ship")
+    assert len(outcomes(instance, "charge")) == 2  # once to pay and once to pay back
+    assert rolled_back(instance) == ["charge", "reserve"]
+    assert (available(), Reservation.objects.get().state) == (100, "released")
+    assert list(LedgerEntry.objects.order_by("at").values_list("cents", flat=True)) == [9000, -9000]
+
+
+def test_an_order_that_is_terminated_with_its_rollbacks_leaves_nothing(order: Order) -> None:
+    instance = order.start({"packing": 600})
+    with running_shift():
+        wait_for(instance, "waiting", seconds=30)
+        assert available() == 98
+        instance.terminate(rollback=True)
+        wait_for(instance)
+    assert (instance.status, instance.rollback) == ("terminated", "complete")
+    assert (available(), ledger.balance(instance.id)) == (100, 0)
 
 
 @pytest.fixture
-def undo() -> StepContext:
+def undo() -> RollbackContext:
     said: list[str] = []
-    return StepContext(
+    return RollbackContext(
         attempt=1,
         name="a step",
         count=1,
@@ -123,7 +146,7 @@ def undo() -> StepContext:
 
 
 def test_what_was_reserved_is_put_back_once_however_often_it_is_asked_for(
-    order: Order, undo: StepContext
+    order: Order, undo: RollbackContext
 ) -> None:
     stock.release(undo)  # nothing was reserved yet
     stock.fill_shelves("teapot")
@@ -135,7 +158,7 @@ def test_what_was_reserved_is_put_back_once_however_often_it_is_asked_for(
 
 
 def test_what_was_paid_is_given_back_once_however_often_it_is_asked_for(
-    order: Order, undo: StepContext
+    order: Order, undo: RollbackContext
 ) -> None:
     ledger.refund(undo)
     assert LedgerEntry.objects.count() == 0
@@ -149,7 +172,7 @@ def test_what_was_paid_is_given_back_once_however_often_it_is_asked_for(
     assert LedgerEntry.objects.count() == 2
 
 
-def test_nothing_is_sold_that_is_not_there(order: Order, undo: StepContext) -> None:
+def test_nothing_is_sold_that_is_not_there(order: Order, undo: RollbackContext) -> None:
     Stock.objects.create(sku="kettle", available=1)
     with pytest.raises(stock.OutOfStockError, match="fewer than 2 of kettle"):
         stock.reserve("kettle", 2, undo)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Sum
 
-from engine import NonRetryableError, StepContext
+from engine import NonRetryableError, RollbackContext, StepContext
 from studio.demo.order.models import LedgerEntry
 
 
@@ -29,7 +29,7 @@ def charge(customer: str, cents: int, is_declined: bool, ctx: StepContext) -> in
     return entry.cents
 
 
-def refund(ctx: StepContext) -> None:
+def refund(ctx: RollbackContext) -> None:
     """Give back what was paid for the order: the rollback of `charge`.
 
     It asks the ledger, and not the step's output: the attempt that paid may have been lost before it could say so. Its

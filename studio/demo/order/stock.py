@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import F
 from pydantic import BaseModel
 
-from engine import NonRetryableError, StepContext
+from engine import NonRetryableError, RollbackContext, StepContext
 from studio.demo.order.models import Reservation, Stock
 
 PRICES = {"teapot": 4500, "cup": 1200, "kettle": 6900}  # cents
@@ -50,7 +50,7 @@ def reserve(sku: str, quantity: int, ctx: StepContext) -> Reserved:
     return Reserved(sku=sku, quantity=quantity, cents=PRICES[sku] * quantity, left=left)
 
 
-def release(ctx: StepContext) -> None:
+def release(ctx: RollbackContext) -> None:
     """Put back what was reserved: the rollback of `reserve`. What is back already, or was never taken, stays so."""
     with transaction.atomic():
         mine = Reservation.objects.select_for_update().filter(order=ctx.instance_id, state="reserved")
