@@ -139,6 +139,8 @@ def _define(fn: object, name: str | None, options: Mapping[str, object]) -> Defi
     name = _checked_name(function, name)
     _check_options(name, options)
     what = _what(name)
+    if options.get("atomic") and inspect.iscoroutinefunction(function):
+        raise DeclarationError(what, "atomic", "It needs a sync function, made by `def`.")
     # What is declared stands at the innermost of functions that wrap each other.
     declared = cast(FunctionType, inspect.unwrap(function))
     arguments = StepArguments.of(declared, what=what)

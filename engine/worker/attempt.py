@@ -169,7 +169,7 @@ class Bodies:
         operation = running.operation
 
         def body() -> Stored:
-            args, kwargs = with_context(operation.fn, operation.args, operation.kwargs, running.context)
+            args, kwargs = _called_with(running)
             return operation.store(atomic.call(operation.record.name, operation.fn, args, kwargs))
 
         transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))

@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from engine import StepConfigError, StepContext, WorkflowStep, workflow, workflows
+from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.models import Event, Instance
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
@@ -193,6 +193,36 @@ def test_an_on_commit_function_that_fails_does_not_undo_the_step(caplog: pytest.
     instance = run_to_end(start(body))
     assert (instance.output, sales(instance), called) == ("sold", [(1, "sold")], ["first"])
     assert 'an on_commit function of step "sell" failed' in caplog.text
+
+
+def test_a_reusable_step_that_returns_something_else_leaves_nothing() -> None:
+    @define_step(atomic=True)
+    def sell_one(ctx: StepContext) -> int:
+        sell(ctx)
+        return "one"  # type: ignore[return-value]
+
+    @workflow
+    async def story(step: WorkflowStep) -> int:
+        return await step.run(sell_one.using(name="sell"))
+
+    instance = run_to_end(story.start())
+    assert (instance.status, outcomes(instance, "sell"), sales(instance)) == ("errored", ["errored"], [])
+
+
+def test_a_nested_step_is_refused() -> None:
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        async def outer() -> None:
+            await step.do("sell", sell, atomic=True)
+
+        await step.do("outer", outer)
+
+    instance = run_to_end(story.start())
+    assert (instance.error["type"], "A nested step cannot be atomic" in instance.error["message"]) == (
+        "StepConfigError",
+        True,
+    )
+    assert (outcomes(instance, "outer"), sales(instance)) == (["errored"], [])
 
 
 def test_what_the_body_starts_and_sends_takes_effect_with_its_commit() -> None:

@@ -302,6 +302,7 @@ def unresolved(number: Missing) -> None: ...  # type: ignore[name-defined]  # no
 def unresolved_output() -> Missing: ...  # type: ignore[name-defined]  # noqa: F821
 def unusable(line: Annotated[int, AfterValidator]) -> None: ...
 def unusable_output() -> Awaitable[Machine]: ...
+async def later() -> None: ...
 def generator() -> Any:
     yield 1
 
@@ -316,6 +317,7 @@ def generator() -> Any:
         (_of(work, timeout="soon"), "timeout"),
         (_of(work, rollback=5), "rollback"),
         (_of(work, rollback_options={"max_attempts": 2}), "rollback_options"),
+        (_of(later, atomic=True), "atomic"),
         (_of(generator), "function"),
         (_of(Machine), "function"),
         (_of(unresolved), "argument `number`"),
