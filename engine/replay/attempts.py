@@ -182,7 +182,7 @@ def back_off(
 ) -> None:
     """Take in what the delay function said; if it failed, no further attempt is made."""
     record = operation.record
-    if record.seq not in cycle.delaying or record.is_final:
+    if record.seq not in cycle.delaying or cycle.open.get(record.seq) is not operation:
         return
     cycle.delaying.discard(record.seq)
     if error is not None:

@@ -12,6 +12,7 @@ from engine.identity import StepIdentity
 from engine.replay import attempts, waits
 from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
+from engine.replay.host import Phase
 from engine.serialization import Codec, Stored
 from engine.states import StepStatus, WaitingFor
 
@@ -169,7 +170,7 @@ class DoOperation(Operation):
     @property
     def may_run(self) -> bool:
         """Tell whether its body may begin in this cycle."""
-        return self.cycle.is_driving
+        return self.cycle.phase is Phase.DRIVING
 
     @property
     def is_alone(self) -> bool:

@@ -249,6 +249,7 @@ class Bodies:
         context: StepContext,
         error: BaseException,
     ) -> None:
+        nesting.current.set(None)  # it may be that of the body, which is over
         try:
             function: Any = operation.options.delay
             base = await delays.ask(

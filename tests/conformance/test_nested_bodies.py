@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from engine import StepConfigError, StepContext, StepError, WorkflowStep, workflow
+from engine import (
+    ParkingError,
+    RollbackContext,
+    StepConfigError,
+    StepContext,
+    StepError,
+    WorkflowStep,
+    workflow,
+)
 from engine.models import Instance, Log, Step
 from tests.records import attempts, statuses, tree
 from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
@@ -275,6 +283,55 @@ def test_do_in_a_plain_function_is_refused() -> None:
         for name, rule in (("sync", plain), ("<lambda>", plain), ("in_thread", thread), ("own_loop", plain))
     }
     assert (ran, len(statuses(instance))) == ([], 4)
+
+
+def test_a_delay_function_and_a_rollback_run_no_steps() -> None:
+    told: list[str] = []
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        async def ask(ctx: StepContext, error: Exception) -> float:
+            return await step.do("inner", float)
+
+        async def fail() -> None:
+            raise ValueError("no")
+
+        async def undo(ctx: RollbackContext) -> None:
+            try:
+                await step.do("inner", str)
+            except ParkingError as error:
+                told.append(str(error))
+
+        await step.do("undone", str, rollback=undo)
+        await step.do("delayed", fail, delay=ask)
+
+    instance = run_to_end(story.start())
+    assert instance.error["type"] == "DelayFunctionError"
+    assert (instance.rollback, [one.partition(", ")[2] for one in told]) == (
+        "complete",
+        ["where it is rolled back. No step can run there: do the work in the rollback's function itself."],
+    )
+    assert statuses(instance) == {"undone": "complete", "delayed": "errored"}
+
+
+def test_a_step_with_steps_inside_is_rolled_back_as_one() -> None:
+    ran: list[str] = []
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        async def book() -> str:
+            ran.append("book")
+            return await step.do("child", lambda: "booked")
+
+        def undo(ctx: RollbackContext) -> None:
+            ran.append(f"undo {ctx.output}")
+
+        await step.do("book", book, rollback=undo)
+        await step.sleep("park", 0.01)
+        await step.fail("no")
+
+    instance = run_to_end(story.start())
+    assert (instance.rollback, ran) == ("complete", ["book", "undo booked"])
 
 
 def test_options_that_make_no_sense_inside_are_refused() -> None:

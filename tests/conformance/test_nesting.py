@@ -11,6 +11,8 @@ import pytest
 
 from engine import StepContext, StepError, WorkflowStep, define_step, workflow
 from engine.models import Instance, Step
+from engine.replay import leaving
+from engine.replay.nesting import Nest
 from tests.records import attempts, crash, outcomes, statuses, step, tree
 from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
 
@@ -715,6 +717,68 @@ def test_another_worker_goes_on_in_the_middle_of_the_children() -> None:
     assert (instance.output, ran) == ([1, 2, 2], ["first", "slow 1", "slow 2"])
     assert outcomes(instance, "parent") == ["lost", "complete"]
     assert (outcomes(instance, "first"), outcomes(instance, "slow")) == (["complete"], ["lost", "complete"])
+
+
+def test_a_worker_may_leave_after_every_outcome_inside_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt of the bodies meets one outcome more, and nothing runs twice."""
+    ran: list[str] = []
+
+    def leave_instead(nest: Nest, operation: Any) -> None:
+        nest.body.cycle.writes.committed.append(lambda: leaving.give_back(nest.body.cycle))
+
+    monkeypatch.setattr(Nest, "settled", leave_instead)
+
+    @workflow
+    async def story(step: WorkflowStep) -> list[Any]:
+        def work(name: str) -> str:
+            ran.append(name)
+            return name
+
+        def fail() -> None:
+            ran.append("fail")
+            raise ValueError("no")
+
+        async def inner() -> list[str]:
+            return [await step.do("leaf", work, "x"), await step.do("leaf", work, "y")]
+
+        async def outer(ctx: StepContext) -> list[Any]:
+            try:
+                await step.do("fail", fail, max_attempts=1)
+            except StepError as error:
+                caught = error.type
+            return [await step.do("a", work, "a"), caught, await step.do("inner", inner), ctx.attempt]
+
+        return [await step.do("outer", outer, max_attempts=1), await step.do("last", work, "last")]
+
+    instance = run_to_end(story.start())
+    assert instance.output == [["a", "ValueError", ["x", "y"], 6], "last"]
+    assert ran == ["fail", "a", "x", "y", "last"]
+    assert outcomes(instance, "outer") == ["cancelled"] * 5 + ["complete"]
+
+
+def test_a_recorded_output_that_the_new_code_refuses_pauses_the_instance() -> None:
+    """Guarantee 4"""
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        def number() -> int:
+            return 1
+
+        def text() -> list[str]:
+            return []
+
+        async def parent(ctx: StepContext) -> None:
+            await step.do("child", number if ctx.attempt == 1 else text)
+            raise ValueError("again")
+
+        await step.do("parent", parent, delay=0)
+
+    instance = story.start()
+    with running_shift():
+        wait_for(instance, "paused")
+    assert instance.error["type"] == "NonDeterminismError"
+    assert tree(instance) == [("parent", "running"), ("parent", "child", "complete")]
+    assert outcomes(instance, "parent") == ["errored", "cancelled"]
 
 
 def test_a_worker_that_drains_gives_a_parent_back_and_spends_nothing() -> None:

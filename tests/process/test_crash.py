@@ -10,7 +10,7 @@ import pytest
 
 from engine.models import Attempt, Instance, Step
 from tests.process.arena import Arena, attempts, kill, wait_for, wait_until
-from tests.process.program.workflows import Op, block, program, sleep, together, work
+from tests.process.program.workflows import Op, block, nest, program, sleep, together, work
 
 pytestmark = [pytest.mark.process]
 
@@ -89,6 +89,33 @@ def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena:
     assert set(started.values()) == {1}
     assert Attempt.objects.filter(status="lost").count() > KILLS / 2
     assert not Instance.objects.filter(isolated=True).exists()
+
+
+def test_killed_at_any_moment_a_body_keeps_the_steps_that_it_has_run(arena: Arena) -> None:
+    """Guarantee 8: its next attempt goes on with the rest, also two levels down."""
+    inner = nest("inner", *(work(f"inner {number}", 0.02) for number in range(3)))
+    branches = together(block("a", 0.05), work("b", 0.05), inner)
+    steps = [work("first", 0.02), block("second", 0.02), branches, work("last", 0.02)]
+    instances = program.start_many([{"params": [nest("outer", *steps), work("after")]}] * 10).created
+    rng = random.Random(8)
+    recorded: dict[tuple[int, str], str] = {}
+    for number in range(4):
+        worker = arena.worker(f"worker {number}")
+        arena.ledger.wait_for(what="start", pid=worker)
+        time.sleep(rng.uniform(0, 0.2))
+        kill(worker)
+        now = finished_steps()
+        assert recorded.items() <= now.items()
+        recorded = now
+
+    arena.worker("last")
+    wait_for(instances, seconds=20)
+    assert recorded.items() <= finished_steps().items()
+    started = Counter((line.instance, line.step, line.attempt) for line in arena.ledger.lines(what="start"))
+    assert set(started.values()) == {1}
+    assert len({(line.instance, line.step, line.key) for line in arena.ledger.lines(what="start")}) == 90
+    assert Attempt.objects.filter(status="lost", step_seq=1).exists()
+    assert {instance.status for instance in map(Instance.refresh, instances)} == {"complete"}
 
 
 def finished_steps() -> dict[tuple[int, str], str]:

@@ -19,7 +19,9 @@ from tests.process import ledger
 class Op:
     """One operation. `seconds` of a body: how long its attempts take, the last value for all later ones."""
 
-    kind: Literal["work", "block", "sell", "tell", "kill", "order", "fail", "sleep", "event", "together"]
+    kind: Literal[
+        "work", "block", "sell", "tell", "kill", "order", "fail", "sleep", "event", "together", "nest"
+    ]
     name: str = ""
     seconds: list[float] = field(default_factory=lambda: [0.0])
     ops: list[Op] = field(default_factory=list)
@@ -73,6 +75,11 @@ def together(*ops: Op) -> Op:
     return Op("together", ops=list(ops))
 
 
+def nest(name: str, *ops: Op) -> Op:
+    """A body that runs operations as steps of its own, one after the other."""
+    return Op("nest", name, ops=list(ops))
+
+
 @workflow
 async def program(step: WorkflowStep, params: list[Op]) -> list[Any]:
     """Do one operation after the other; return what each returned."""
@@ -83,6 +90,8 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
     match op.kind:
         case "together":
             return list(await asyncio.gather(*(perform(step, one) for one in op.ops)))
+        case "nest":
+            return await step.do(op.name, run_steps, step, op.ops, delay="100ms")
         case "sleep":
             return await step.sleep(op.name, op.seconds[0])
         case "event":
@@ -105,6 +114,10 @@ async def run_async(seconds: list[float], ctx: StepContext) -> int:
     await asyncio.sleep(_of_attempt(seconds, ctx))
     note("end", ctx)
     return ctx.attempt
+
+
+async def run_steps(step: WorkflowStep, ops: list[Op]) -> list[Any]:
+    return [await perform(step, one) for one in ops]
 
 
 def run_sync(seconds: list[float], ctx: StepContext) -> int:
