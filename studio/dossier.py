@@ -14,7 +14,7 @@ from django.db.models.functions import Cast, Left, Length
 from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
-from studio import changed_code, declared, folds, inbox, payloads, queries, timeline, why
+from studio import changed_code, declared, folds, inbox, payloads, queries, rollbacks, timeline, why
 from studio.rows import last_deeds, open_step, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -92,6 +92,10 @@ class Dossier:
         return self.may(Action.TERMINATE)
 
     @property
+    def may_retry_rollback(self) -> bool:
+        return self.may(Action.RETRY_ROLLBACK) and self.instance.rollback == "failed"
+
+    @property
     def may_send(self) -> bool:
         return self.may(Action.SEND_EVENT)
 
@@ -141,6 +145,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         deed=last_deeds([instance]).get(instance.key),
         error=error,
         steps_complete=_of_generation(Step, instance).filter(status="complete", parent=0).count(),
+        rollback=rollbacks.rollback_of(instance),
     )
     return Dossier(
         instance=instance,
@@ -192,12 +197,12 @@ def _top(instance: Instance, upto: int | None) -> list[Any]:
 
 
 def attempts_of(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Attempt]]:
-    """Read the attempts at these steps, the first one first."""
+    """Read the attempts at these steps and at their rollbacks, the first one first."""
     found: dict[int, list[Attempt]] = {}
     tried = [step.seq for step in steps if step.attempts]
     if tried:
-        rows = _of_generation(Attempt, instance).filter(phase="do", step_seq__in=tried)
-        for attempt in rows.order_by("step_seq", "number"):
+        rows = _of_generation(Attempt, instance).filter(step_seq__in=tried)
+        for attempt in rows.order_by("step_seq", "phase", "number"):
             found.setdefault(attempt.step_seq, []).append(attempt)
     return found
 

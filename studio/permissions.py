@@ -49,12 +49,13 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "resume": (None, Role.OPERATOR),
     "terminate": (None, Role.OPERATOR),
     "accept-code": (None, Role.OPERATOR),
+    "retry-rollback": (None, Role.OPERATOR),
     "send-event": (None, Role.OPERATOR),
     "live-frame": (Role.VIEWER, None),
 }
 
 # Routes that steer an instance: who tries one without its role leaves a row in the audit trail.
-STEERING = frozenset({"pause", "resume", "terminate", "accept-code", "send-event"})
+STEERING = frozenset({"pause", "resume", "terminate", "retry-rollback", "accept-code", "send-event"})
 
 
 def role_of(user: Any) -> Role:

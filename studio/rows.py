@@ -74,6 +74,7 @@ def situation(
     deed: why.Deed | None,
     error: dict[str, object] | None,
     steps_complete: int = 0,
+    rollback: why.Rollback | None = None,
 ) -> why.Situation:
     """Gather the facts of the why-line."""
     return why.Situation(
@@ -92,6 +93,7 @@ def situation(
         steps_complete=steps_complete,
         deed=deed,
         error=error,
+        rollback=rollback or (why.Rollback(instance.rollback) if instance.rollback else None),
     )
 
 

@@ -97,6 +97,8 @@ class Line:
     max_attempts: int | None
     logs: tuple[Log, ...]
     fold: Fold | None = None  # of the steps within it, where they are not shown
+    undone: tuple[Try, ...] = ()  # attempts at its rollback
+    undone_of: int | None = None  # how many of them there may be
     paused_at: datetime | None = None
 
     @property
@@ -112,7 +114,9 @@ class Line:
         """What its drawing depends on, for steps that have ended: nothing else of them changes."""
         event = self.event.key if self.event else None
         inside = self.fold.state if self.fold else None
-        return self.step.pk, self.step.status, self.step.attempts, self.tree, len(self.logs), event, inside
+        undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
+        of_step = self.step.pk, self.step.status, self.step.attempts
+        return *of_step, self.tree, len(self.logs), event, inside, undoing
 
     @property
     def is_final(self) -> bool:
@@ -214,6 +218,8 @@ def lines_of(
             is_item=items_of != 0 and step.parent == items_of,
             status=step_shown(step.status, step.kind),
             tries=tuple(_tries(attempts.get(step.seq, []))),
+            undone=tuple(_tries(attempts.get(step.seq, []), phase="rollback")),
+            undone_of=most_attempts(step) if step.rollback else None,
             output=_output(step),
             failure=failure(step.error),
             event=consumed.get(step.seq),
@@ -251,8 +257,17 @@ def _output(step: Any) -> payloads.Payload | None:
     return payloads.payload(what, step.output_text, step.output_size, full_up_to=INLINE)
 
 
-def _tries(attempts: Sequence[Attempt]) -> Iterator[Try]:
+def most_attempts(step: Step) -> int | None:
+    """Tell how many attempts at its rollback there may be, with those from before somebody had it retried."""
+    options: Any = step.options.get("rollback") if isinstance(step.options, dict) else None
+    if not isinstance(options, dict) or not isinstance(options.get("max_attempts"), int):
+        return None
+    return int(options["max_attempts"]) + int(options.get("retried_after") or 0)
+
+
+def _tries(made: Sequence[Attempt], *, phase: str = "do") -> Iterator[Try]:
     """Give the attempts newest first, each with the time that passed since the one before it."""
+    attempts = [attempt for attempt in made if attempt.phase == phase]
     for i in range(len(attempts) - 1, -1, -1):
         attempt, before = attempts[i], attempts[i - 1] if i else None
         likeness = ""

@@ -34,6 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{_INSTANCE}pause/", actions.pause, name="pause"),
     path(f"{_INSTANCE}resume/", actions.resume, name="resume"),
     path(f"{_INSTANCE}terminate/", actions.terminate, name="terminate"),
+    path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, name="retry-rollback"),
     path(f"{_INSTANCE}accept-code/", actions.accept_code, name="accept-code"),
     path(f"{_INSTANCE}events/", actions.send_event, name="send-event"),
     path(f"{_INSTANCE}requests/<int:seq>/answer/", requests.answer, name="answer"),

@@ -58,6 +58,17 @@ class OpenStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Rollback:
+    """How far the rollbacks are. `step` is the one that is being undone, or that could not be."""
+
+    state: str  # running, complete or failed
+    ends_as: str = ""
+    undone: int = 0
+    of: int = 0
+    step: OpenStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Deed:
     """What a person did to the instance, and why."""
 
@@ -85,6 +96,7 @@ class Situation:
     steps_complete: int = 0
     deed: Deed | None = None
     error: dict[str, object] | None = field(default=None)
+    rollback: Rollback | None = None
 
 
 def explain(facts: Situation) -> Sentence:
@@ -103,7 +115,33 @@ def _explain(facts: Situation) -> Sentence:
         "errored": _errored,
         "terminated": _terminated,
     }[facts.status]
-    return tell(facts)
+    if facts.rollback is None:
+        return tell(facts)
+    is_at_it = facts.rollback.state == "running" and facts.status in ("running", "waiting")
+    said: Sentence = ("Rolling back",) if is_at_it else tell(facts)
+    stop = () if is_at_it or as_text(said, facts.now).endswith(".") else (".",)
+    return (*said, *stop, *_rollback(facts.rollback, facts))
+
+
+def _rollback(rollback: Rollback, facts: Situation) -> Sentence:
+    """Say how far the rollbacks are, after what is said anyway."""
+    done = f"{rollback.undone} of {_many(rollback.of, 'step', 'steps')} undone"
+    step = rollback.step
+    if rollback.state == "complete":
+        return (f" Rolled back: {done}.",)
+    if rollback.state == "failed":
+        where: Sentence = ("",) if step is None else (" at ", *_label(step), *_because(step))
+        return (" The rollback failed", *where, f". {done}.")
+    end = f"; {done}, then it is {rollback.ends_as}."
+    if facts.status not in ("running", "waiting"):
+        return (f" It is being rolled back{end}",)
+    if step is None:
+        return (f"{end}",)
+    turn = f", attempt {step.attempts}{_of(step)}" if step.attempts > 1 else ""
+    if not step.is_waiting:
+        return (": ", *_label(step), " is undone for ", Moment("since", step.started_at), turn, end)
+    wake = Moment("until", step.wake_at or facts.now)
+    return (": ", *_label(step), f" could not be undone{turn}", *_because(step), ". Next attempt ", wake, end)
 
 
 def in_short(facts: Situation) -> Sentence:
@@ -111,6 +149,10 @@ def in_short(facts: Situation) -> Sentence:
     step = _first(facts.steps)
     if facts.status == "queued":
         return ("no worker serves it",) if not facts.servers else ("waits for a worker",)
+    if facts.rollback is not None and facts.rollback.state == "failed":
+        return (
+            ("the rollback failed · ", _error_text(facts.error)) if facts.error else ("the rollback failed",)
+        )
     if facts.status == "errored":
         return (_error_text(facts.error),)
     if facts.status == "terminated":
@@ -120,6 +162,8 @@ def in_short(facts: Situation) -> Sentence:
         return ("the code has changed",) if has_changed else (_error_text(facts.error),)
     if facts.status == "paused":
         return ("by ", facts.deed.actor or "a program") if facts.deed else ("paused",)
+    if facts.rollback is not None and facts.rollback.state == "running":
+        return ("rolling back",)
     if facts.status == "complete" or step is None:
         return ()
     if step.is_waiting and step.kind == "do":
@@ -234,7 +278,8 @@ def _errored(facts: Situation) -> Sentence:
 
 def _terminated(facts: Situation) -> Sentence:
     count = facts.steps_complete
-    kept = f" {_many(count, 'finished step stays', 'finished steps stay')} done." if count else ""
+    is_kept = count and facts.rollback is None
+    kept = f" {_many(count, 'finished step stays', 'finished steps stay')} done." if is_kept else ""
     if facts.deed is None:
         reason = _abort_reason(facts)
         return ("The workflow ended itself", f": {reason}." if reason else ".", kept)

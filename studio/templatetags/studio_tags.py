@@ -168,6 +168,7 @@ _DEEDS = {
     "terminate": "terminated it",
     "send_event": "sent an event",
     "accept_code": "accepted its new code",
+    "retry_rollback": "retried its rollback",
 }
 
 

@@ -1,7 +1,8 @@
-"""Pause, resume, terminate, accept code, send an event. Each is one call of the engine, and says what happened."""
+"""Pause, resume, terminate, retry, accept, send. Each is one call of the engine, and says what happened."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 
 from engine import events, lifecycle
-from engine.errors import DedupConflictError, InstanceFinishedError, LimitError, RepriseError
+from engine.errors import (
+    DedupConflictError,
+    InstanceFinishedError,
+    LimitError,
+    RepriseError,
+    RollbackNotFailedError,
+)
 from engine.models import Audit, Instance
 from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
@@ -28,6 +35,7 @@ _DONE = {
     "send_event": "event sent",
     "answer": "answered",
     "accept_code": "its new code accepted",
+    "retry_rollback": "rollback retried",
 }
 
 
@@ -48,7 +56,19 @@ def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
         return _refused(
             request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
         )
-    return _steer(request, name, id, Action.TERMINATE, lifecycle.terminate)
+    act = functools.partial(lifecycle.terminate, rollback=bool(request.POST.get("rollback")))
+    return _steer(request, name, id, Action.TERMINATE, act)
+
+
+@takes("POST")
+def retry_rollback(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """Go on with the rollback that failed."""
+    instance = _instance(name, id)
+    try:
+        instance = lifecycle.retry_rollback(instance, by=request.user, reason=_reason(request))
+    except RollbackNotFailedError as error:
+        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"The rollback of {instance.id} goes on.")
 
 
 @takes("POST")
@@ -100,6 +120,8 @@ def _steer(
         instance = act(instance, by=request.user, reason=reason)
     except InstanceFinishedError as error:
         return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+    if action is Action.TERMINATE and not instance.is_finished:
+        return _done(request, instance, f"{instance.id} is rolled back first, and ends when that is over.")
     return _done(request, instance, f"{instance.id} is {_words(instance.status)}.")
 
 

@@ -136,7 +136,7 @@ def test_an_unnamed_route_needs_what_nobody_has() -> None:
 class TestMethods:
     """E13."""
 
-    ACTIONS = ("pause", "resume", "terminate", "accept-code", "send-event", "answer")
+    ACTIONS = ("pause", "resume", "terminate", "retry-rollback", "accept-code", "send-event", "answer")
 
     @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options", "trace"])
     @pytest.mark.parametrize("name", ACTIONS)

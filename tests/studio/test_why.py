@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from studio.why import Code, Deed, Moment, OpenStep, Situation, as_text, explain, in_short
+from studio.why import Code, Deed, Moment, OpenStep, Rollback, Situation, as_text, explain, in_short
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 
@@ -39,7 +39,61 @@ def step(**given: Any) -> OpenStep:
 
 BACKING_OFF = step(is_waiting=True, attempts=3, wake_at=NOW + timedelta(seconds=12), error="TimeoutError")
 
+FAILED = {"type": "LookupError", "message": "no such customer", "step": "find", "attempts": 2}
+
+
+def undoing(state: str = "running", **given: Any) -> Rollback:
+    return Rollback(**{"state": state, "ends_as": "errored", "undone": 1, "of": 3, "step": step(), **given})
+
+
+ROLLBACKS = [
+    (
+        situation("running", rollback=undoing(), error=FAILED),
+        "Rolling back: step 4 “charge_card” is undone for 3 s; 1 of 3 steps undone, then it is errored.",
+    ),
+    (
+        situation("running", rollback=undoing(step=step(attempts=2), undone=0, of=1, ends_as="terminated")),
+        (
+            "Rolling back: step 4 “charge_card” is undone for 3 s, attempt 2 of 6; "
+            "0 of 1 step undone, then it is terminated."
+        ),
+    ),
+    (
+        situation("waiting", waiting_for="retry", rollback=undoing(step=BACKING_OFF), error=FAILED),
+        (
+            "Rolling back: step 4 “charge_card” could not be undone, attempt 3 of 6 · TimeoutError. "
+            "Next attempt in 12 s; "
+            "1 of 3 steps undone, then it is errored."
+        ),
+    ),
+    (
+        situation("paused", rollback=undoing(), error=FAILED, deed=Deed("li", NOW)),
+        (
+            "Paused by li 0 s ago. Nothing new starts and timers stand still until it is resumed. "
+            "It is being rolled back; 1 of 3 steps undone, then it is errored."
+        ),
+    ),
+    (
+        situation("errored", rollback=undoing("complete", undone=3, step=None), error=FAILED),
+        "Failed at step “find” (after 2 attempts): LookupError: no such customer. Rolled back: 3 of 3 steps undone.",
+    ),
+    (
+        situation("errored", rollback=undoing("failed", step=BACKING_OFF), error=FAILED),
+        (
+            "Failed at step “find” (after 2 attempts): LookupError: no such customer. "
+            "The rollback failed at step 4 “charge_card” · TimeoutError. 1 of 3 steps undone."
+        ),
+    ),
+    (
+        situation(
+            "terminated", rollback=undoing("complete", undone=3), deed=Deed("li", NOW), steps_complete=3
+        ),
+        "Terminated by li 0 s ago. Rolled back: 3 of 3 steps undone.",
+    ),
+]
+
 SENTENCES = [
+    *ROLLBACKS,
     (
         situation("queued", wake_at=NOW - timedelta(seconds=38)),
         "Waiting for a worker for 38 s. 3 workers serve “orders”.",

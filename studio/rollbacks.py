@@ -1,0 +1,43 @@
+"""How far the rollbacks of an instance are, as its page tells it."""
+
+from __future__ import annotations
+
+from engine.models import Attempt, Instance, Step
+from studio import why
+from studio.rows import error_line
+from studio.steps import most_attempts
+
+
+def rollback_of(instance: Instance) -> why.Rollback | None:
+    """Read it, with two queries where there is anything to read."""
+    if not instance.rollback:
+        return None
+    rows = Step.objects.filter(instance_id=instance.key, generation=instance.generation, kind="do")
+    rows = rows.filter(attempts__gt=0).extra(where=["options -> 'rollback' IS NOT NULL"])
+    steps = list(rows.only("seq", "name", "count", "options", "rollback", "wake_at", "started_at"))
+    at = next((step for step in steps if step.rollback in ("running", "failed")), None)
+    return why.Rollback(
+        state=instance.rollback,
+        ends_as=instance.ends_as,
+        undone=sum(step.rollback == "complete" for step in steps),
+        of=len(steps),
+        step=None if at is None else _undoing(instance, at),
+    )
+
+
+def _undoing(instance: Instance, step: Step) -> why.OpenStep:
+    rows = Attempt.objects.filter(instance_id=instance.key, generation=instance.generation)
+    last = rows.filter(step_seq=step.seq, phase="rollback").order_by("-number").first()
+    is_waiting = last is not None and last.status != "running"
+    return why.OpenStep(
+        seq=step.seq,
+        name=str(step),
+        kind="do",
+        is_waiting=is_waiting,
+        started_at=last.started_at if last else step.started_at,
+        wake_at=step.wake_at,
+        attempts=last.number if last else 0,
+        max_attempts=most_attempts(step),
+        worker=last.worker if last else "",
+        error=error_line(last.error if last else None),
+    )
