@@ -264,6 +264,8 @@
   // --- keys -------------------------------------------------------------------------------------------------------
   let pending = "";
   const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/" };
+  let chosen = "";  // a patch draws a row without our mark
+  const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {
     const rows = $$("table.rows tbody tr[id], .inbox-list > li");
     if (!rows.length) return;
@@ -271,6 +273,7 @@
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
     rows[at]?.classList.remove("selected");
     next.classList.add("selected");
+    chosen = next.id;
     next.scrollIntoView({ block: "nearest" });
   }
   document.addEventListener("keydown", (event) => {
@@ -304,7 +307,7 @@
     wrong.dataset.led = "";
     wrong.focus();
   }
-  document.addEventListener("htmx:after:swap", () => { lead(); tick(); wear(); forget(); release(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
+  document.addEventListener("htmx:after:swap", () => { again(); lead(); tick(); wear(); forget(); release(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
   document.addEventListener("DOMContentLoaded", () => {
     // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
     const address = $("[data-address]")?.dataset.address;
