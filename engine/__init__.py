@@ -8,9 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.children import Handle as Handle
+    from engine.children import InstanceResult as InstanceResult
+    from engine.children import branch as branch
     from engine.defined_step import DefinedStep as DefinedStep
     from engine.defined_step import define_step as define_step
     from engine.errors import AtomicStepError as AtomicStepError
+    from engine.errors import ChildWorkflowError as ChildWorkflowError
     from engine.errors import CodeChangedError as CodeChangedError
     from engine.errors import DeclarationError as DeclarationError
     from engine.errors import DedupConflictError as DedupConflictError
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from engine.errors import InstanceExistsError as InstanceExistsError
     from engine.errors import InstanceFinishedError as InstanceFinishedError
     from engine.errors import InstanceNotFoundError as InstanceNotFoundError
+    from engine.errors import InstanceTimeoutError as InstanceTimeoutError
     from engine.errors import InvalidNameError as InvalidNameError
     from engine.errors import InvalidParamsError as InvalidParamsError
     from engine.errors import InvalidValueError as InvalidValueError
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
 
 _ERRORS = (
     "AtomicStepError",
+    "ChildWorkflowError",
     "CodeChangedError",
     "DeclarationError",
     "DedupConflictError",
@@ -57,6 +63,7 @@ _ERRORS = (
     "InstanceExistsError",
     "InstanceFinishedError",
     "InstanceNotFoundError",
+    "InstanceTimeoutError",
     "InvalidNameError",
     "InvalidParamsError",
     "InvalidValueError",
@@ -81,6 +88,7 @@ _ERRORS = (
 )
 _HOMES = {
     **dict.fromkeys(_ERRORS, "engine.errors"),
+    **dict.fromkeys(("Handle", "InstanceResult", "branch"), "engine.children"),
     **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
     **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.messages"),
     **dict.fromkeys(("workflow", "workflows"), "engine.registry"),

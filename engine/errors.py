@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from engine.durations import format_duration
-from engine.error_record import ErrorRecord
+from engine.error_record import ErrorRecord, cut
 
 if TYPE_CHECKING:
     from engine.serialization import JSON
@@ -25,6 +25,7 @@ __all__ = [
     "InstanceExistsError",
     "InstanceFinishedError",
     "InstanceNotFoundError",
+    "InstanceTimeoutError",
     "InvalidNameError",
     "InvalidParamsError",
     "InvalidValueError",
@@ -171,6 +172,44 @@ class RequestTimeoutError(EventTimeoutError):
     def __init__(self, step: str, type: str | Sequence[str], timeout: timedelta) -> None:
         super().__init__(step, type, timeout)
         self.args = (f'Nobody answered request "{step}" within {format_duration(timeout)}.',)
+
+
+class InstanceTimeoutError(EventTimeoutError):
+    """The instance that a step waits for did not end in time; it goes on."""
+
+    def __init__(self, step: str, workflow: str, id: str, timeout: timedelta) -> None:
+        super().__init__(step, f"{workflow}/{id}", timeout)
+        self.workflow = workflow
+        self.id = id
+        self.args = (
+            f'Step "{step}" waited {format_duration(timeout)} for instance "{id}" of workflow "{workflow}" to end.',
+        )
+
+
+class ChildWorkflowError(RepriseError):
+    """A child did not complete: `status` says how it ended, `error` why. Of a branch, `index` says which (from 0)."""
+
+    def __init__(
+        self,
+        step: str,
+        workflow: str,
+        id: str,
+        status: str,
+        error: ErrorRecord | None = None,
+        *,
+        index: int | None = None,
+    ) -> None:
+        self.step = step
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.error = error
+        self.index = index
+        which = f'Child "{id}"' if index is None else f'Branch {index}, child "{id}"'
+        why = f": {error.type}: {error.message}" if error is not None else ""
+        super().__init__(
+            cut(f'{which} of workflow "{workflow}", started by step "{step}", is {status}{why}', 8_000)
+        )
 
 
 class WorkflowTimeoutError(RepriseError):

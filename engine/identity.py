@@ -92,6 +92,18 @@ def idempotency_key(
     return _digest("idempotency", workflow, instance_id, generation, steps, phase)
 
 
+def child_id(
+    key: int, workflow: str, instance_id: str, generation: int, path: tuple[StepIdentity, ...]
+) -> str:
+    """Return the id of the child that this step starts: the same on every replay, and nobody else's.
+
+    Its beginning shows whose child it is. With the parent's key, so that one that was deleted and begun again under the
+    same id does not find the children of the first.
+    """
+    steps = [step[1:] for step in path]
+    return f"{instance_id[:60]}-{_digest('child', key, workflow, instance_id, generation, steps)}"
+
+
 def fingerprint(source: str) -> str:
     """Identify a handler's source; its common indentation and blanks at the ends of lines do not count."""
     lines = (line.rstrip() for line in textwrap.dedent(source.expandtabs()).splitlines())

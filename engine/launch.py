@@ -22,7 +22,7 @@ from engine.errors import (
 )
 from engine.identity import check_instance_id, new_instance_id
 from engine.models import Instance
-from engine.params import encode_valid
+from engine.params import validate_params as validate_params
 from engine.registry import Workflow
 from engine.serialization import decode
 from engine.states import InstanceStatus
@@ -139,19 +139,6 @@ def start_many(
         created[new.id] for new in accepted.values() if first_by_id[new.id] is new and new.id in created
     ]
     return StartedMany(started, sorted(errors, key=lambda error: error["index"]))
-
-
-def validate_params(workflow: Workflow[Any, Any], params: object) -> str:
-    """Return the params as the JSON text to store.
-
-    Raises InvalidParamsError, InvalidValueError or LimitError.
-    """
-    if workflow.takes_params:
-        return encode_valid(workflow.params, params)
-    if params is not None:
-        message = f'Workflow "{workflow.name}" takes no params.'
-        raise InvalidParamsError([{"path": "", "message": message, "code": "no_params"}])
-    return "null"
 
 
 def _checked(

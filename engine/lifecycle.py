@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import DateTimeField, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
-from engine import audit, notify
+from engine import audit, kin, notify
 from engine.clock import ClockTimestamp
 from engine.errors import (
     CodeChangedError,
@@ -56,7 +56,8 @@ def resume(instance: Instance, *, by: object = None, reason: str = "") -> Instan
 
 
 def terminate(instance: Instance, *, rollback: bool = False, by: object = None, reason: str = "") -> Instance:
-    """End the instance now. A body that still runs is cancelled and its result refused.
+    """End the instance now, and the children that it waits for. A body that still runs is cancelled and its result
+    refused.
 
     With `rollback`, what its steps did is undone first, as after an error; it is terminated when that is over, and at
     once if there is nothing to undo. Where the rollbacks run already they go on; without `rollback` they are cut off,
@@ -175,8 +176,10 @@ def _terminate(row: Instance) -> InstanceStatus:
         waiting_for="",
         paused_at=None,
         fence=F("fence") + 1,
+        owes=True,
     )
     cancel_open_steps(row)
+    kin.settle(row.key)
     return after
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import (
     DeclarationError,
@@ -12,6 +12,9 @@ from engine.errors import (
     RepriseError,
 )
 from engine.serialization import Codec, encode
+
+if TYPE_CHECKING:
+    from engine.registry import Workflow
 
 
 def codec_of(annotation: Any, *, what: str, field: str) -> Codec:
@@ -51,3 +54,16 @@ def encode_valid(codec: Codec, value: object, *, what: str = "params") -> str:
     Raises InvalidParamsError, InvalidValueError or LimitError, also for what could not be read back.
     """
     return codec.store(validate(codec, value, what=what), what).text
+
+
+def validate_params(workflow: Workflow[Any, Any], params: object) -> str:
+    """Return the params as the JSON text to store.
+
+    Raises InvalidParamsError, InvalidValueError or LimitError.
+    """
+    if workflow.takes_params:
+        return encode_valid(workflow.params, params)
+    if params is not None:
+        message = f'Workflow "{workflow.name}" takes no params.'
+        raise InvalidParamsError([{"path": "", "message": message, "code": "no_params"}])
+    return "null"

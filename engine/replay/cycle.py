@@ -27,6 +27,7 @@ from engine.replay import attempts, changed_code, leaving, outcomes, rollback, w
 from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
+from engine.replay.kin import Kin
 from engine.replay.loop import HandlerLoop
 from engine.replay.operation import DoOperation, Operation, WaitOperation
 from engine.replay.outcomes import Ending
@@ -80,6 +81,7 @@ class Cycle:
         self.waits: dict[int, WaitOperation] = {}  # by seq, oldest first
         self.inbox = Inbox(history.events)
         self.reading_events = False
+        self.kin = Kin()
 
         self.decided: ControlFlow | None = None
         self.forced: Ending | None = None
@@ -225,7 +227,7 @@ class Cycle:
                 return
             operation.set_result(value)
         else:
-            operation.set_exception(outcomes.recorded_error(record))
+            operation.set_exception(operation.recorded_error())
 
     def _start_fresh(self) -> bool:
         if not self.fresh:
@@ -251,8 +253,9 @@ class Cycle:
 
     def _rest(self) -> None:
         """Nothing to give to the handler: wait for a body, or for what it was claimed for, or park."""
+        self.kin.look(self)
         coming = self.timers.next()
-        if self.bodies or self.delaying or self.reading_events:
+        if self.bodies or self.delaying or self.reading_events or self.kin.is_busy:
             self._arm()
         elif coming is not None and coming[0] <= self.claimed.due_us:
             self.is_resting = True
@@ -414,6 +417,7 @@ class Cycle:
         attempts.close_lost(self, record)
         self._let_go(record)
         self.waits.pop(record.seq, None)
+        self.kin.open.pop(record.seq, None)
         if attempts.drop(self, record):
             self.cancel_record(record)
 
@@ -445,6 +449,7 @@ class Cycle:
         record.wake_us = None
         record.finished_us = self.host.now_us()
         self.open.pop(record.seq, None)
+        self.kin.open.pop(record.seq, None)
         self._give_turn(operation)
 
     def take_in(self, operation: Operation, *, output: str, finished_us: int) -> None:
@@ -479,6 +484,9 @@ class Cycle:
         record.status = StepStatus.CANCELLED
         record.wake_us = None
         record.finished_us = self.host.now_us()
+        if record.kind == StepKind.CHILD:
+            self.writes.children.pop(record.seq, None)
+            self.writes.owes = True
         self.record(record)
 
     def written(
@@ -506,7 +514,7 @@ class Cycle:
         if signals <= self.signals or self.phase not in STEERED:
             return
         self.signals = signals
-        self.inbox.is_stale = True
+        self.inbox.is_stale = self.kin.is_stale = True
         if ends_as and self.known_ending is None:
             leaving.cut_short(self)
             return
@@ -517,6 +525,8 @@ class Cycle:
             leaving.thaw(self)
         if self.phase is Phase.DRIVING:
             waits.match(self)
+            if self.kin.open:
+                self.host.poke(self)
 
     def read_events(self) -> None:
         """Read the next events that the open waits could take."""

@@ -32,6 +32,7 @@ class Claimed:
     code: str = ""  # the fingerprint of the handler that it started under, or that was accepted since
     ends_as: str = ""  # after its rollbacks, which have begun; then also `error`, JSON text
     error: str | None = None
+    depth: int = 0  # how many instances stand above it, each started by the one before
 
 
 class Phase(Enum):
@@ -79,6 +80,9 @@ class Host(Protocol):
 
     def read_events(self, cycle: Cycle) -> None:
         """Read what `cycle.inbox.question` asks for and call `cycle.on_events`."""
+
+    def read_kin(self, cycle: Cycle) -> None:
+        """Read what `cycle.kin.question` asks for and call `cycle.kin.answer`."""
 
     def drive(self, cycle: Cycle) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""

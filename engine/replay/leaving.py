@@ -11,7 +11,7 @@ from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.outcomes import Ending
 from engine.replay.writes import Leave, Writes
-from engine.states import AttemptStatus, InstanceStatus, WaitingFor
+from engine.states import AttemptStatus, InstanceStatus
 
 if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
@@ -50,11 +50,11 @@ def answered(cycle: Cycle, status: str, signals: int, ends_as: str = "", *, has_
 
 
 def park(cycle: Cycle) -> None:
-    """Nothing runs: wait in the database, for the next deadline or for an event."""
+    """Nothing runs: wait in the database, for the next deadline, an event or another instance's end."""
     coming, step = cycle.timers.next(), cycle.timers.next_step()
-    waiting_for = WaitingFor.EVENT if step is None else step.waiting_for
+    waits_first = next(iter(cycle.open.values())) if step is None else step
     wake_us = None if coming is None else coming[0]
-    leave(cycle, Leave(InstanceStatus.WAITING, waiting_for, wake_us, signals=cycle.signals))
+    leave(cycle, Leave(InstanceStatus.WAITING, waits_first.waiting_for, wake_us, signals=cycle.signals))
 
 
 def freeze(cycle: Cycle, to: InstanceStatus) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from engine.errors import EventTimeoutError
 from engine.identity import StepIdentity
-from engine.replay import attempts, waits
+from engine.replay import attempts, outcomes, waits
 from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.host import Phase
@@ -69,6 +69,10 @@ class Operation(asyncio.Future[Any]):
     def fire(self) -> None:
         """The time has come that it waited for."""
         raise NotImplementedError
+
+    def recorded_error(self) -> Exception:
+        """Return what the handler sees of a failure: the same live and on every replay."""
+        return outcomes.recorded_error(self.record)
 
     def inner(self) -> Iterable[StepRecord]:
         """Give the steps that belong to it: where it is cancelled, they are."""

@@ -18,6 +18,7 @@ from engine.errors import AbortWorkflow, CompleteWorkflow, ControlFlow, FailWork
 from engine.identity import check_event_type, check_step_name
 from engine.messages import Answer, Event, ReceivedEvent
 from engine.replay import calls, nesting, outcomes
+from engine.replay.child_calls import ChildCalls
 from engine.replay.collections import Collections
 from engine.replay.context import StepLog
 from engine.replay.operation import (
@@ -42,7 +43,7 @@ Duration = timedelta | int | float | str
 MICROSECOND = timedelta(microseconds=1)
 
 
-class WorkflowStep(Collections):
+class WorkflowStep(ChildCalls, Collections):
     """The durable operations of one instance, and facts about it.
 
     Every operation has a name, and with its kind and its turn among those of that name an identity, fixed at the call

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.states import FINAL, InstanceStatus
+
+if TYPE_CHECKING:
+    from engine.replay.kin import NewChild
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,19 @@ class Writes:
     starts: set[int] = field(default_factory=set)
     then: list[Callable[[bool], None]] = field(default_factory=list)  # told whether the starts were left out
     committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
+    children: dict[int, NewChild] = field(default_factory=dict)  # by the step that starts it
+    waiters: dict[int, tuple[str, str]] = field(
+        default_factory=dict
+    )  # by the step that waits: workflow and id
+    owes: bool = False  # a step that had a child was cancelled: whoever sees to it ends the child
 
     def __bool__(self) -> bool:
-        return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave)
+        return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave or self.waiters)
+
+    @property
+    def concerns_others(self) -> bool:
+        """Tell whether there is anything here about other instances: most flushes have nothing of that."""
+        return bool(self.children or self.waiters or self.owes)
 
     def begun(self) -> Writes:
         """Return what a pause leaves out: the starts, and what goes with them."""
@@ -58,6 +72,8 @@ class Writes:
             steps={seq: record for seq, record in self.steps.items() if seq in self.starts},
             attempts={where: one for where, one in self.attempts.items() if where[0] in self.starts},
             consumed={event: seq for event, seq in self.consumed.items() if seq in self.starts},
+            children={seq: child for seq, child in self.children.items() if seq in self.starts},
+            waiters={seq: which for seq, which in self.waiters.items() if seq in self.starts},
             starts=self.starts,
             then=self.then,
         )
@@ -72,3 +88,6 @@ class Writes:
         self.starts |= later.starts
         self.then += later.then
         self.committed += later.committed
+        self.children |= later.children
+        self.waiters |= later.waiters
+        self.owes = self.owes or later.owes

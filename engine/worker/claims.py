@@ -14,6 +14,7 @@ from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
 from engine.states import InstanceStatus
 from engine.worker.changes import Changes
+from engine.worker.kin import Debts
 from engine.worker.stage import Stage
 
 log = logging.getLogger("engine.shift")
@@ -43,6 +44,7 @@ class Claims(Stage):
     """Claims as much as there are slots for, and lets go of what is not its own any more."""
 
     _changes: Changes
+    _debts: Debts
 
     def __init__(self, slots: int, name: str, isolates: Isolates) -> None:
         super().__init__(name)
@@ -99,6 +101,8 @@ class Claims(Stage):
             self._changes.add(reaped)
             await self._reader.notify_alone()
             self._woken.set()
+        if await self._reader.has_debts():
+            self._debts.pay()
         if self._codes and self._isolates is not Isolates.ONLY:
             self._changes.add(await self._reader.go_back(self._codes))
 

@@ -6,7 +6,7 @@ from engine.worker.sql import LIVE_SEATS
 # (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait, and how many
 # instances wait to run alone. A probe
 # of the index for each workflow: `min(wake_at) WHERE workflow = ANY(…)` would read every parked row. A row
-# that a dead worker holds is as good as due: the first shift takes it back.
+# that a dead worker holds is as good as due: the first shift takes it back. So is an end that others do not know of.
 LOOK = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() - %(patience)s * interval '1 second' AS late
@@ -23,8 +23,11 @@ WITH clock AS MATERIALIZED (
     WHERE held.owner IS NOT NULL AND held.workflow = ANY(%(workflows)s::text[])
       AND held.owner <> ALL (ARRAY({LIVE_SEATS}))
     LIMIT 1
+), debt AS (
+    SELECT FROM engine_instance WHERE owes LIMIT 1
 )
-SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan),
+SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan)
+           + (SELECT count(*) FROM debt),
        extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
        EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp()),
        (

@@ -41,9 +41,9 @@ Answer = tuple[bool, str, int, str, bool]  # is it ours, its status, signals and
 class Journal:
     """Writes what cycles gathered in `cycle.writes`.
 
-    `on_written` learns which instances changed. A connection that breaks is opened again, and what was on its way is
-    written again as far as it is not there. The task ends with the connection's error when the database goes away: the
-    shift then gives up its seat, and with it every lease.
+    `on_written` learns which instances changed, `on_owing` that one which did concerns others. A connection that breaks
+    is opened again, and what was on its way is written again as far as it is not there. The task ends with
+    the connection's error when the database goes away: the shift then gives up its seat, and with it every lease.
     """
 
     def __init__(
@@ -52,11 +52,13 @@ class Journal:
         seat: int,
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
+        on_owing: Callable[[], None],
     ) -> None:
         self._line = line
         self._seat = seat
         self._clock = clock
         self._on_written = on_written
+        self._on_owing = on_owing
         self._waiting: dict[int, Cycle] = {}
         self._wanted = asyncio.Event()
 
@@ -119,13 +121,16 @@ class Journal:
         rows = Batch(self._seat)
         for cycle, writes in batch:
             rows.add(cycle, writes)
+        statement = sql.FLUSH_WITH_OTHERS if rows.concerns_others else sql.FLUSH
         sent = ticks_ns()
-        cursor = await self._line.execute(sql.FLUSH, rows.parameters())
+        cursor = await self._line.execute(statement, rows.parameters())
         found = await cursor.fetchall()
         received = ticks_ns()
         for *_, now_us in found[:1]:
             self._clock.set(now_us, sent_ns=sent, received_ns=received)
-        return {key: tuple(answer) for key, *answer, _ in found}
+        if any(owes for *_, owes, _ in found):
+            self._on_owing()
+        return {key: tuple(answer) for key, *answer, _, _ in found}
 
     async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """The connection broke, maybe after the commit: take as written what is there, and write the rest."""

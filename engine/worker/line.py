@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import psycopg
@@ -45,6 +46,10 @@ class Line:
 
     async def execute(self, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
         return await self._connection.execute(statement, parameters, prepare=True)
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """Make one transaction of the statements within."""
+        return self._connection.transaction()
 
     def is_lost(self, error: Exception) -> bool:
         """Tell whether this error of a statement means that the connection is gone, or is about to go."""

@@ -6,13 +6,15 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import psycopg
 
+from engine import kin
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
+from engine.replay.kin import KinOperation, Relative
 from engine.worker import rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
@@ -160,6 +162,25 @@ class Reader:
         """Return a page of the buffered events of an instance."""
         async with self._lock:
             return (await self._pages([key], question, self._clock.due_us()))[key]
+
+    async def relatives(self, claimed: Claimed, asking: Iterable[KinOperation]) -> list[Relative]:
+        """Return what the instances that these steps wait for have come to."""
+        wanted = [
+            {"seq": one.record.seq, "workflow": one.workflow_name, "id": one.instance_id} for one in asking
+        ]
+        values: dict[str, object] = {
+            "key": claimed.key,
+            "generation": claimed.generation,
+            "wanted": json.dumps(wanted),
+        }
+        async with self._lock:
+            return [Relative(*row) for row in await self._fetch(sql.RELATIVES, values)]
+
+    async def has_debts(self) -> bool:
+        """Tell whether the end of an instance has still to be told to those that it concerns."""
+        async with self._lock:
+            [(has_some,)] = await self._fetch(kin.OWED)
+        return bool(has_some)
 
     async def notify_alone(self) -> None:
         async with self._lock:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from json.encoder import encode_basestring as quote
 from typing import Any
 
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed
+from engine.replay.kin import NewChild
 from engine.replay.writes import Leave, Writes
 from engine.states import AttemptStatus, RollbackState, StepKind, StepStatus
 
@@ -92,12 +93,16 @@ class Batch:
         self._logs: list[str] = []
         self._leaves: list[str] = []
         self._large: list[str] = []
+        self._children: list[str] = []
+        self._waiters: list[str] = []
+        self.concerns_others = False  # there is something about instances other than these cycles'
 
     def add(self, cycle: Cycle, writes: Writes) -> None:
         key, generation = cycle.claimed.key, cycle.claimed.generation
         ours, whose = {"key": key, "generation": generation}, f'"key":{key},"generation":{generation}'
         ends = writes.leave is not None and writes.leave.is_end
-        self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}}}')
+        owes = ',"owes":true' if writes.owes else ""
+        self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}{owes}}}')
         starting = begun(writes)
         for seq, record in writes.steps.items():
             self._steps.append(_step(whose, record, self._place(record.output), starts=seq in starting))
@@ -108,9 +113,22 @@ class Batch:
             starts = seq in starting
             self._consumed.append(_object({**ours, "event": event_key, "seq": seq, "starts": starts}))
         self._logs += [_object({**ours, **_line(line)}) for line in writes.logs]
+        if writes.concerns_others:
+            self._add_others(ours, writes, starting)
         if writes.leave is not None:
             place = self._place(writes.leave.output)
             self._leaves.append(_object({"key": key, **_leave(writes.leave, place)}))
+
+    def _add_others(self, ours: dict[str, int], writes: Writes, starting: Container[int]) -> None:
+        self.concerns_others = True
+        for seq, child in writes.children.items():
+            place = self._place(child.params)
+            self._children.append(
+                _object({**ours, "seq": seq, "starts": seq in starting, **_child(child, place)})
+            )
+        for seq, other in writes.waiters.items():
+            which = {"seq": seq, "workflow": other[0], "id": other[1], "starts": seq in starting}
+            self._waiters.append(_object({**ours, **which}))
 
     def _place(self, output: str | None) -> int:
         """Put a large output beside the rows, and return where, counted from 1; 0 if it may stay in its row."""
@@ -120,7 +138,8 @@ class Batch:
         return len(self._large)
 
     def parameters(self) -> dict[str, object]:
-        return {
+        others = {"children": _array(self._children), "waiters": _array(self._waiters)}
+        return (others if self.concerns_others else {}) | {
             "seat": self._seat,
             "cycles": _array(self._cycles),
             "steps": _array(self._steps),
@@ -199,6 +218,19 @@ def _leave(leave: Leave, place: int) -> dict[str, object]:
         "unreached": leave.unreached,
         "rollback": leave.rollback,
         "ends_as": leave.ends_as,
+    }
+
+
+def _child(child: NewChild, place: int) -> dict[str, object]:
+    return {
+        "workflow": child.workflow,
+        "id": child.id,
+        "params": None if place else child.params,
+        "large": place or None,
+        "code": child.code,
+        "timeout_us": child.timeout_us,
+        "is_tied": child.is_tied,
+        "depth": child.depth,
     }
 
 

@@ -22,6 +22,7 @@ from engine.worker.changes import Changes
 from engine.worker.claims import HANG_BACK_SECONDS, Claims, Isolates
 from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
+from engine.worker.kin import Debts
 from engine.worker.line import Line
 from engine.worker.reader import Reader
 from engine.worker.seat import Seat, SeatLost
@@ -108,11 +109,16 @@ class Shift(Claims):
             )
             await self._reader.set_clock()
             self._changes = Changes(self._reader)
+            self._debts = Debts(lambda: self._open("kin", is_durable=False), self._changes.add)
             self._journal = Journal(
-                await self._open("journal"), self._seat.number, self._clock, self._on_written
+                await self._open("journal"),
+                self._seat.number,
+                self._clock,
+                self._on_written,
+                self._debts.pay,
             )
             heart.start()
-            helpers = (self._journal.run(), self._changes.run(), self._tick(heart))
+            helpers = (self._journal.run(), self._changes.run(), self._debts.run(), self._tick(heart))
             tasks = [self._loop.create_task(one) for one in (self._claim_and_wait(), *helpers)]
             await asyncio.wait([*tasks, self._seat.lost], return_when=asyncio.FIRST_COMPLETED)
             for ended in (*tasks, self._seat.lost):

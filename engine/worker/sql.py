@@ -117,7 +117,7 @@ def _claim(which: str) -> str:
         {_us("due.wake_at")}, coalesce((
             SELECT max(l.position) FROM engine_log l
             WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
-        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END
+        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END, i.depth
 """
 
 
@@ -250,6 +250,16 @@ RENEW = """
     FROM mine WHERE i.key = mine.key
 """
 
+# What the instances have come to that steps wait for. Of those that have not ended, nothing more than that is read.
+RELATIVES = f"""
+    SELECT r.seq, i.status, CASE WHEN i.finished_at IS NOT NULL THEN i.output::text END,
+        CASE WHEN i.finished_at IS NOT NULL THEN i.error::text END, {_us("i.finished_at")}, w.seq IS NOT NULL
+    FROM json_to_recordset(%(wanted)s) AS r(seq int, workflow text, id text)
+    LEFT JOIN engine_instance i ON i.workflow = r.workflow AND i.id = r.id
+    LEFT JOIN engine_waiter w ON w.waiter_id = %(key)s AND w.generation = %(generation)s AND w.seq = r.seq
+"""
+
+
 # One flush of the journal: every checkpoint of many instances in one statement and one commit. Large outputs come
 # beside the rows.
 #
@@ -262,16 +272,19 @@ RENEW = """
 #        handler has ended: nothing of it will run, and an end without what led to it could not be replayed.
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
 #        given back while a pause is asked for is paused by that: the next worker would know nothing of it. Nothing ends
-#        otherwise than it was told to end after its rollbacks; with `running` it stays, and these begin.
-FLUSH = f"""
+#        otherwise than it was told to end after its rollbacks; with `running` it stays, and these begin. One that ends
+#        owes the news to the parent that waits for it, and to other instances that do.
+def _flush(others: str = "") -> str:
+    return f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.status, i.signals, i.ends_as,
-            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends
-        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool)
+            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends,
+            c.owes IS TRUE AS owes
+        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool, owes bool)
         JOIN engine_instance i ON i.key = c.key
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), ours AS (
-        SELECT key, status, signals, ends_as, status = 'waiting_for_pause' AND NOT ends AS is_pausing
+        SELECT key, status, signals, ends_as, owes, status = 'waiting_for_pause' AND NOT ends AS is_pausing
         FROM held WHERE is_ours
     ), pausing AS (
         SELECT key FROM ours WHERE is_pausing
@@ -326,7 +339,10 @@ FLUSH = f"""
             ends_as = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN ''
                 WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
             paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
-            finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END
+            finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END,
+            owes = i.owes OR o.owes OR l.status IN ('complete', 'errored', 'terminated') AND (
+                i.is_tied OR EXISTS (SELECT FROM engine_waiter w WHERE w.instance_id = i.key)
+            )
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
             signals bigint, output text, large int, error text, insists bool, unreached int[], rollback text,
             ends_as text)
@@ -338,11 +354,50 @@ FLUSH = f"""
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
           AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
           AND (o.ends_as IN ('', l.ends_as) OR l.status IN ('queued', 'waiting', 'paused'))
-        RETURNING i.key, CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
-    )
-    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL, {_us("clock_timestamp()")}
+        RETURNING i.key, i.owes,
+            CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
+    ){others}
+    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL, h.owes OR l.owes IS TRUE,
+        {_us("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
+
+
+FLUSH = _flush()
+
+# The same with what concerns other instances, which most flushes do not.
+#
+# children  are inserted with the steps that start them. One that is there was inserted before, and its answer was lost.
+# waiters   note who waits for the end of which instance. Of one that begins in this very flush nothing can be seen yet:
+#           the step looks at it afterwards, and is noted then.
+# debts     marks those that go on, but have cancelled a step with a child, which is to end.
+FLUSH_WITH_OTHERS = _flush(
+    f"""
+    , children AS (
+        INSERT INTO engine_instance AS t (workflow, id, status, params, code, wake_at, deadline_at, created_at,
+            parent_key, parent_generation, parent_step, is_tied, depth)
+        SELECT c.workflow, c.id, 'queued', coalesce(c.params, (%(large)b::text[])[c.large])::json, c.code,
+            clock_timestamp(), clock_timestamp() + c.timeout_us * interval '1 microsecond', clock_timestamp(),
+            c.key, c.generation, c.seq, c.is_tied, c.depth
+        FROM json_to_recordset(%(children)s) AS c(key bigint, generation int, seq int, workflow text, id text,
+            params text, large int, code text, timeout_us bigint, is_tied bool, depth int, starts bool)
+        WHERE {_ours("c")} AND {_goes_on("c")}
+        ON CONFLICT (workflow, id) DO NOTHING
+        RETURNING pg_notify('engine_wake', '') IS NULL, pg_notify('engine_changed', t.key::text) IS NULL
+    ), waiters AS (
+        INSERT INTO engine_waiter (waiter_id, generation, seq, instance_id)
+        SELECT w.key, w.generation, w.seq, i.key
+        FROM json_to_recordset(%(waiters)s) AS w(key bigint, generation int, seq int, workflow text, id text,
+            starts bool)
+        JOIN engine_instance i ON i.workflow = w.workflow AND i.id = w.id
+        WHERE {_ours("w")} AND {_goes_on("w")}
+        ON CONFLICT (waiter_id, generation, seq) DO NOTHING
+    ), debts AS (
+        UPDATE engine_instance i SET owes = true
+        FROM ours o
+        WHERE i.key = o.key AND o.owes AND NOT EXISTS (SELECT FROM leaves l WHERE l.key = o.key)
+    )"""
+)
 
 # Which of the cycles of a flush have their starts recorded, and their lines of bodies: asked when the answer was lost,
 # and the same is to be written again. The rest of a flush may be written twice.

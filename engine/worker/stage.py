@@ -96,6 +96,17 @@ class Stage:
             return
         cycle.on_events(page, signals)
 
+    def read_kin(self, cycle: Cycle) -> None:
+        self._loop.create_task(self._read_kin(cycle))
+
+    async def _read_kin(self, cycle: Cycle) -> None:
+        try:
+            found = await self._reader.relatives(cycle.claimed, cycle.kin.question())
+        except psycopg.Error:
+            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_kin, cycle)  # as above
+            return
+        cycle.kin.answer(cycle, found)
+
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)
 

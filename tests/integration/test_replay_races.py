@@ -32,6 +32,7 @@ class Desk:
     time_us: int = NOW_US
     bodies: dict[str, tuple[DoOperation, AttemptRecord]] = field(default_factory=dict)
     asked_events: int = 0
+    asked_kin: int = 0
     has_left: bool = False
     is_committing: bool = False  # an atomic body
 
@@ -62,6 +63,9 @@ class Desk:
 
     def read_events(self, cycle: Cycle) -> None:
         self.asked_events += 1
+
+    def read_kin(self, cycle: Cycle) -> None:
+        self.asked_kin += 1
 
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()

@@ -127,7 +127,7 @@ class Oracle:
             raise Broken(f"{key} was let go of while it is driven")
 
     def _flushed(self, worker: HandShift, parameters: Any, rows: list[Any]) -> None:
-        answers = {key: (is_ours, has_left) for key, is_ours, _, _, _, has_left, _ in rows}
+        answers = {key: (is_ours, has_left) for key, is_ours, _, _, _, has_left, *_ in rows}
         after = self.snapshots(list(self._before))
         for one in json.loads(parameters["cycles"]):
             key, is_holder = one["key"], self.holders.get(one["key"]) == (worker, one["fence"])

@@ -197,7 +197,8 @@ class HandShift(Shift):
         self._reader = Reader(connection, self.seat_number, self._clock, self._on_reopened)
         self._reader._lease = LEASE_SECONDS
         self._changes = NoChanges()  # type: ignore[assignment]
-        self._journal = Journal(connection, self.seat_number, self._clock, self._on_written)
+        self._debts = NoDebts()  # type: ignore[assignment]
+        self._journal = Journal(connection, self.seat_number, self._clock, self._on_written, self._debts.pay)
         self._writing = self.loop.create_task(self._journal.run())
         self.loop.drain()
 
@@ -307,6 +308,11 @@ class HandShift(Shift):
 class NoChanges:
     def add(self, keys: Any) -> None:
         """Nobody watches."""
+
+
+class NoDebts:
+    def pay(self) -> None:
+        """No instance here has to do with another."""
 
 
 __all__ = ["LEASE_SECONDS", "Body", "Gone", "HandShift", "Leave", "Witness"]

@@ -1,0 +1,181 @@
+"""What the end of one instance means for others: a parent is told, who waits for it is told, children end with it.
+
+Whoever ends an instance, or cancels a step with a child, marks the instance in the same statement: it `owes` the news.
+The mark is worked off here, at once where that can be, otherwise by a worker (`engine.worker.kin`). So a crash in
+between loses nothing. No statement waits for a lock: what somebody holds stays owed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection
+
+AT_ONCE = 500  # instances
+FINISHED = "('complete', 'errored', 'terminated')"
+
+
+# A child that its parent waited for, and does not any more: the step is cancelled. Not so where it is a branch that its
+# siblings' failure has left to itself.
+def _is_orphan(child: str) -> str:
+    return f"""
+    {child}.is_tied AND {child}.status NOT IN {FINISHED} AND EXISTS (
+        SELECT FROM engine_step s
+        LEFT JOIN engine_step above
+            ON above.instance_id = s.instance_id AND above.generation = s.generation AND above.seq = s.parent
+        WHERE s.instance_id = {child}.parent_key AND s.generation = {child}.parent_generation
+          AND s.seq = {child}.parent_step AND s.status = 'cancelled'
+          AND (above.kind = 'parallel' AND above.status = 'errored'
+               AND above.options ->> 'on_failure' = 'leave') IS NOT TRUE
+    )"""
+
+
+# The rows are locked first, and ended by a second statement: this one's snapshot may be older than the last flush of a
+# child's worker, whose steps would stay open.
+ORPHANS = f"""
+    SELECT child.key
+    FROM engine_instance parent JOIN engine_instance child ON child.parent_key = parent.key
+    WHERE parent.owes AND (%(only)s::bigint[] IS NULL OR parent.key = ANY (%(only)s)) AND {_is_orphan("child")}
+    ORDER BY child.key LIMIT %(limit)s
+    FOR NO KEY UPDATE OF child SKIP LOCKED
+"""  # noqa: S608 - constants of ours
+
+# Terminate them as `engine.lifecycle` does. They owe the news in their turn.
+END_ORPHANS = f"""
+    WITH orphan AS MATERIALIZED (
+        SELECT child.key, child.generation, child.workflow, child.id, child.status, child.owner,
+            parent.workflow AS parent_workflow, parent.id AS parent_id, parent.status AS parent_status
+        FROM engine_instance child JOIN engine_instance parent ON parent.key = child.parent_key
+        WHERE child.key = ANY (%(keys)s::bigint[]) AND child.status NOT IN {FINISHED}
+    ), steps AS (
+        UPDATE engine_step s SET status = 'cancelled', finished_at = clock_timestamp()
+        FROM orphan o
+        WHERE s.instance_id = o.key AND s.generation = o.generation AND s.status IN ('running', 'waiting')
+    ), attempts AS (
+        UPDATE engine_attempt a SET status = 'cancelled', finished_at = clock_timestamp()
+        FROM orphan o
+        WHERE a.instance_id = o.key AND a.generation = o.generation AND a.status = 'running'
+    ), trail AS (
+        INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
+            outcome, reason)
+        SELECT 'terminate', '', '', workflow, id, key, status, 'terminated', 'done',
+            format('Its parent %%s/%%s %%s.', parent_workflow, parent_id, CASE
+                WHEN parent_status IN {FINISHED} THEN 'is ' || parent_status
+                ELSE 'waits for it no more' END)
+        FROM orphan
+    )
+    UPDATE engine_instance i SET
+        status = 'terminated', finished_at = clock_timestamp(), owner = NULL, wake_at = NULL, waiting_for = '',
+        paused_at = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true
+    FROM orphan o
+    WHERE i.key = o.key
+    RETURNING i.key, pg_notify('engine_changed', i.key::text) IS NULL,
+        CASE WHEN o.owner IS NOT NULL THEN pg_notify('engine_wake', o.owner::text) IS NULL END
+"""  # noqa: S608
+
+# Tell the parents, and clear the mark of those that owe nothing any more.
+#
+# debtors  `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
+#          may have been cancelled than can be seen, so it keeps its mark.
+# parents  that wait: the others look for themselves when they begin.
+SETTLE = f"""
+    WITH debtors AS MATERIALIZED (
+        SELECT key, ctid AS place, is_tied AND status IN {FINISHED} AS has_news, parent_key, parent_generation
+        FROM engine_instance
+        WHERE owes AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+        ORDER BY key LIMIT %(limit)s
+        FOR NO KEY UPDATE SKIP LOCKED
+    ), parents AS MATERIALIZED (
+        SELECT p.key
+        FROM (SELECT DISTINCT parent_key, parent_generation FROM debtors WHERE has_news) d
+        JOIN engine_instance p ON p.key = d.parent_key AND p.generation = d.parent_generation
+        WHERE p.status NOT IN {FINISHED}
+        ORDER BY p.key
+        FOR NO KEY UPDATE OF p SKIP LOCKED
+    ), done AS (
+        SELECT d.key FROM debtors d
+        WHERE EXISTS (SELECT FROM engine_instance i WHERE i.key = d.key AND i.ctid = d.place)
+          AND NOT EXISTS (
+            SELECT FROM engine_instance child WHERE child.parent_key = d.key AND {_is_orphan("child")}
+        ) AND (
+            NOT d.has_news OR d.parent_key IN (SELECT key FROM parents) OR NOT EXISTS (
+                SELECT FROM engine_instance p
+                WHERE p.key = d.parent_key AND p.generation = d.parent_generation AND p.status NOT IN {FINISHED}
+            )
+        )
+    )
+    UPDATE engine_instance i SET
+        owes = i.owes AND NOT one.is_done,
+        signals = i.signals + one.is_told::integer,
+        wake_at = CASE WHEN one.is_told AND i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END
+    FROM (
+        SELECT key, bool_or(is_done) AS is_done, bool_or(is_told) AS is_told
+        FROM (
+            SELECT key, true, false FROM done UNION ALL SELECT key, false, true FROM parents
+        ) AS either (key, is_done, is_told)
+        GROUP BY key
+    ) AS one
+    WHERE i.key = one.key
+    RETURNING i.key, one.is_done, CASE
+        WHEN NOT one.is_told THEN NULL
+        WHEN i.status = 'waiting' THEN pg_notify('engine_wake', '') IS NULL
+        WHEN i.owner IS NOT NULL THEN pg_notify('engine_wake', i.owner::text) IS NULL END
+"""  # noqa: S608
+
+# Tell those that wait for what has ended or is gone, and forget them; they look for themselves, and are noted again
+# if they have to wait on. Forget those, too, whose step is over.
+TELL_WAITERS = f"""
+    WITH over AS MATERIALIZED (
+        SELECT w.waiter_id, w.generation, w.seq, s.status IS NOT DISTINCT FROM 'waiting' AS waits
+        FROM engine_waiter w
+        LEFT JOIN engine_instance i ON i.key = w.instance_id
+        LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
+        WHERE (%(only)s::bigint[] IS NULL OR w.instance_id = ANY (%(only)s))
+          AND (i.key IS NULL OR i.status IN {FINISHED} OR s.status IS DISTINCT FROM 'waiting')
+        ORDER BY w.waiter_id, w.generation, w.seq LIMIT %(limit)s
+        FOR UPDATE OF w SKIP LOCKED
+    ), waiting AS MATERIALIZED (
+        SELECT p.key, p.owner
+        FROM (SELECT DISTINCT waiter_id FROM over WHERE waits) o JOIN engine_instance p ON p.key = o.waiter_id
+        ORDER BY p.key
+        FOR NO KEY UPDATE OF p SKIP LOCKED
+    ), forgotten AS (
+        DELETE FROM engine_waiter w USING over o
+        WHERE w.waiter_id = o.waiter_id AND w.generation = o.generation AND w.seq = o.seq
+          AND (NOT o.waits OR o.waiter_id IN (SELECT key FROM waiting))
+    )
+    UPDATE engine_instance i SET
+        signals = i.signals + 1,
+        wake_at = CASE WHEN i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END
+    FROM waiting w
+    WHERE i.key = w.key
+    RETURNING i.key, CASE
+        WHEN i.status = 'waiting' THEN pg_notify('engine_wake', '') IS NULL
+        WHEN w.owner IS NOT NULL THEN pg_notify('engine_wake', w.owner::text) IS NULL END
+"""  # noqa: S608
+
+# Whether there is anything to do: for the sweeps, and for what somebody held a moment ago.
+OWED = f"""
+    SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (
+        SELECT FROM engine_waiter w
+        LEFT JOIN engine_instance i ON i.key = w.instance_id
+        LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
+        WHERE i.key IS NULL OR i.status IN {FINISHED} OR s.status IS DISTINCT FROM 'waiting'
+    )
+"""  # noqa: S608
+
+
+def settle(key: int) -> None:
+    """Work off what this instance owes, within the caller's transaction; what somebody holds is left to the workers."""
+    keys = [key]
+    while orphans := _ask(ORPHANS, only=keys):
+        keys += [orphan for (orphan,) in orphans]
+        _ask(END_ORPHANS, keys=[orphan for (orphan,) in orphans])
+    _ask(TELL_WAITERS, only=keys)
+    _ask(SETTLE, only=keys)
+
+
+def _ask(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"limit": AT_ONCE, **values})
+        return list(cursor.fetchall())

@@ -1,0 +1,194 @@
+"""Children: instances that a step starts, `step.run_workflow` and `step.spawn`.
+
+A child is inserted by the flush that records its step, so there is never one without the other, and its id derives
+from the step, so a replay finds the one that is there. Its end is told to its parent by a signal (see
+`engine.worker.kin`).
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from engine.children import Handle
+from engine.errors import ChildWorkflowError, ErrorRecord, LimitError
+from engine.identity import child_id
+from engine.params import validate_params
+from engine.replay import outcomes
+from engine.replay.kin import KinOperation, NewChild, Relative
+from engine.replay.operation import Operation
+from engine.serialization import JSON
+from engine.states import FINAL, InstanceStatus, StepStatus, WaitingFor
+
+if TYPE_CHECKING:
+    from engine.registry import Workflow
+    from engine.replay.cycle import Cycle
+    from engine.replay.history import StepRecord
+    from engine.replay.operation import Owner
+
+MAX_DEPTH = 20
+DELETED = "deleted"  # what is said of a child that is not there any more
+MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps, beside type and message
+MICROSECOND = timedelta(microseconds=1)
+
+
+class ChildOperation(KinOperation):
+    """A call of `step.run_workflow`, or a branch of `step.parallel`."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        record: StepRecord,
+        workflow: Workflow[Any, Any],
+        params: str | None,
+        *,
+        owner: Owner | None = None,
+    ) -> None:
+        super().__init__(cycle, record, workflow.output.decode, owner=owner)
+        self.workflow = workflow
+        self.params = params
+
+    def begin(self) -> None:
+        """Start the child, or wait for the one that is recorded."""
+        cycle, record = self.cycle, self.record
+        if record.is_recorded:
+            cycle.kin.is_stale = True
+        else:
+            record.status = StepStatus.WAITING
+            start(cycle, self, self.workflow, self.params, "run_workflow", is_tied=True)
+            cycle.record(record)
+        self.workflow_name, self.instance_id = target(record)
+        cycle.kin.open[record.seq] = self
+
+    def learn(self, found: Relative, as_of_us: int) -> None:
+        if found.status == InstanceStatus.COMPLETE:
+            self.cycle.conclude(self, output=found.output)
+        elif found.status is None or found.status in FINAL:
+            error = ChildWorkflowError(
+                self.record.name,
+                self.workflow_name,
+                self.instance_id,
+                found.status or DELETED,
+                error_of(found.error),
+            )
+            self.cycle.conclude(self, error=error_json(error))
+
+    def recorded_error(self) -> Exception:
+        return read_error(self.record)
+
+
+class SpawnOperation(Operation):
+    """A call of `step.spawn`: complete as soon as the child is recorded."""
+
+    waiting_for = WaitingFor.CHILD
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        record: StepRecord,
+        workflow: Workflow[Any, Any],
+        params: str | None,
+        *,
+        owner: Owner | None = None,
+    ) -> None:
+        super().__init__(cycle, record, read_handle, owner=owner)
+        self.workflow = workflow
+        self.params = params
+
+    def begin(self) -> None:
+        if not self.record.is_recorded:
+            start(self.cycle, self, self.workflow, self.params, "spawn", is_tied=False)
+        which = dict(zip(("workflow", "id"), target(self.record), strict=True))
+        self.cycle.conclude(self, output=json.dumps(which))
+
+
+def start(
+    cycle: Cycle,
+    operation: Operation,
+    workflow: Workflow[Any, Any],
+    params: str | None,
+    call: str,
+    *,
+    is_tied: bool,
+) -> None:
+    """Have the child inserted with the step's row, which says which one it is."""
+    facts = cycle.claimed
+    name = child_id(facts.key, facts.workflow, facts.id, facts.generation, operation.path)
+    operation.record.options = json.dumps({"operation": call, "workflow": workflow.name, "id": name})
+    cycle.writes.children[operation.record.seq] = NewChild(
+        workflow=workflow.name,
+        id=name,
+        params="null" if params is None else params,
+        code=workflow.fingerprint,
+        timeout_us=None if workflow.timeout is None else workflow.timeout // MICROSECOND,
+        is_tied=is_tied,
+        depth=facts.depth + 1,
+    )
+
+
+def params_of(cycle: Cycle, record: StepRecord, workflow: Workflow[Any, Any], params: object) -> str | None:
+    """Check what a child is to be started with; None for one that is recorded already, whatever the call says now.
+
+    Raises LimitError for a child at a depth over 20, and what `workflow.start` raises for wrong params.
+    """
+    if record.is_recorded:
+        return None
+    depth = cycle.claimed.depth + 1
+    if depth > MAX_DEPTH:
+        advice = "Does a workflow start itself? Spawned children count as well."
+        raise LimitError("depth of children", depth, MAX_DEPTH, advice=advice)
+    return validate_params(workflow, params)
+
+
+def target(record: StepRecord) -> tuple[str, str]:
+    """Return workflow and id of the instance that the step started or waits for."""
+    said = json.loads(record.options or "{}")
+    return said["workflow"], said["id"]
+
+
+def read_handle(text: str) -> Handle:
+    data = json.loads(text)
+    return Handle(data["workflow"], data["id"])
+
+
+# Errors
+
+
+def error_of(text: str | None) -> ErrorRecord | None:
+    """Return the recorded error of an instance, without its traceback and with no more details than a step can keep."""
+    if text is None:
+        return None
+    kept = ErrorRecord.from_json(json.loads(text))
+    details = kept.details if len(json.dumps(kept.details)) <= MAX_ERROR_DETAILS else {}
+    return ErrorRecord(kept.type, kept.message, details)
+
+
+def error_json(error: ChildWorkflowError) -> str:
+    """Return what a step records of a child that did not complete."""
+    why: JSON = None if error.error is None else error.error.to_json()
+    details: dict[str, JSON] = {
+        "workflow": error.workflow,
+        "id": error.id,
+        "status": error.status,
+        "error": why,
+        "index": error.index,
+    }
+    return outcomes.kept_json(ErrorRecord(type(error).__name__, str(error), details), step=error.step)
+
+
+def read_error(record: StepRecord) -> Exception:
+    """Make the error that the handler sees from what is recorded."""
+    kept = json.loads(record.error or "{}")
+    said = kept.get("details") or {}
+    if kept.get("type") != ChildWorkflowError.__name__:
+        return outcomes.recorded_error(record)
+    why = said.get("error")
+    return ChildWorkflowError(
+        record.name,
+        said["workflow"],
+        said["id"],
+        said["status"],
+        None if why is None else ErrorRecord.from_json(why),
+        index=said.get("index"),
+    )
