@@ -80,11 +80,12 @@ END_ORPHANS = f"""
 # parents  that wait: the others look for themselves when they begin.
 SETTLE = f"""
     WITH debtors AS MATERIALIZED (
-        SELECT key, ctid AS place, is_tied AND status IN {FINISHED} AS has_news, parent_key, parent_generation
-        FROM engine_instance
-        WHERE owes AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
-        ORDER BY key LIMIT %(limit)s
-        FOR NO KEY UPDATE SKIP LOCKED
+        SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINISHED} AS has_news,
+            i.parent_key, i.parent_generation
+        FROM engine_instance i
+        WHERE i.owes AND (%(only)s::bigint[] IS NULL OR i.key = ANY (%(only)s))
+        ORDER BY i.key LIMIT %(limit)s
+        FOR NO KEY UPDATE OF i SKIP LOCKED
     ), parents AS MATERIALIZED (
         SELECT p.key
         FROM (SELECT DISTINCT parent_key, parent_generation FROM debtors WHERE has_news) d

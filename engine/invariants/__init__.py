@@ -6,7 +6,7 @@ queries are here all the same, for a database that was restored, repaired by han
 
 from __future__ import annotations
 
-from engine.invariants import audit, ends, events, instances, rollbacks, steps
+from engine.invariants import audit, ends, events, instances, kin, rollbacks, steps
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
 
 __all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offender", "look"]
@@ -17,6 +17,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *rollbacks.INVARIANTS,
     *instances.INVARIANTS,
     *events.INVARIANTS,
+    *kin.INVARIANTS,
     *audit.INVARIANTS,
 )
 
@@ -26,7 +27,6 @@ UNTOLD = {
     "I3": "that a body starts only after its attempt was committed",
     "I8": "that every event that was accepted is there",
     "I9": "that no timer fires early: the moment is cleared when it has come",
-    "I11": "that a parent's result is its child's: instances have no children yet",
     "I12": "that every start that was accepted is there",
     "I16": "that every action that was accepted is in the audit trail, with the right actor",
     "L1": "that everything finishes once nothing fails any more",

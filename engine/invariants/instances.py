@@ -8,11 +8,16 @@ INVARIANTS = (
     Invariant(
         "I7",
         "open-has-a-wake-up",
-        "Every open instance that is not paused has a wake-up, or waits for an event without a deadline.",
+        "Every open instance that is not paused has a wake-up, or waits for an event without a deadline or for an "
+        "instance.",
         """
         SELECT i.key, concat_ws(' ', i.status, i.waiting_for) FROM engine_instance i
         WHERE i.wake_at IS NULL AND i.status NOT IN ('paused', 'complete', 'errored', 'terminated')
-          AND NOT (i.status = 'waiting' AND i.waiting_for = 'child')
+          AND NOT (i.status = 'waiting' AND i.waiting_for = 'child' AND EXISTS (
+            SELECT FROM engine_step s
+            WHERE s.instance_id = i.key AND s.generation = i.generation
+              AND s.kind = 'child' AND s.status = 'waiting'
+        ))
           AND NOT (i.status = 'waiting' AND i.waiting_for = 'event' AND EXISTS (
             SELECT FROM engine_step s
             WHERE s.instance_id = i.key AND s.generation = i.generation

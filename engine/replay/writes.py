@@ -53,9 +53,7 @@ class Writes:
     then: list[Callable[[bool], None]] = field(default_factory=list)  # told whether the starts were left out
     committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
     children: dict[int, NewChild] = field(default_factory=dict)  # by the step that starts it
-    waiters: dict[int, tuple[str, str]] = field(
-        default_factory=dict
-    )  # by the step that waits: workflow and id
+    waiters: dict[int, tuple[str, str]] = field(default_factory=dict)  # who waits: for which workflow and id
     owes: bool = False  # a step that had a child was cancelled: whoever sees to it ends the child
 
     def __bool__(self) -> bool:

@@ -482,3 +482,82 @@ def _terminated_by_nobody() -> None:
 @plants("paused-by-somebody")
 def _paused_by_nobody() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=None)
+
+
+def child_of(parent: Instance, seq: int = 1, **values: Any) -> Instance:
+    links = {
+        "parent_key": parent.key,
+        "parent_generation": 1,
+        "parent_step": seq,
+        "is_tied": True,
+        "depth": 1,
+    }
+    return row_of(**{"id": f"child-{seq}", **links, **values})
+
+
+@plants("open-has-a-wake-up")
+def _waiting_for_no_child() -> None:
+    waiting(waiting_for="child")
+
+
+@plants("one-child-a-call")
+def _two_children_of_a_call() -> None:
+    parent = running()
+    step_of(parent, kind="child", status="waiting")
+    child_of(parent, id="a")
+    child_of(parent, id="b")
+
+
+@plants("children-have-steps")
+def _child_without_a_step() -> None:
+    child_of(running())
+
+
+@plants("results-are-the-childrens")
+def _other_output_than_the_childs() -> None:
+    parent = running()
+    step_of(parent, kind="child", status="complete", finished_at=NOW, output=2, delivery=1)
+    child_of(parent, **DONE)
+
+
+@plants("results-are-the-childrens")
+def _failure_of_a_child_that_completed() -> None:
+    parent = running()
+    error = {"type": "ChildWorkflowError", "details": {"status": "errored"}}
+    step_of(parent, kind="child", status="errored", finished_at=NOW, error=error, delivery=1)
+    child_of(parent, **DONE)
+
+
+@plants("results-are-the-childrens")
+def _result_of_a_child_that_runs() -> None:
+    parent = running()
+    step_of(parent, kind="child", status="complete", finished_at=NOW, output=1, delivery=1)
+    child_of(parent)
+
+
+@plants("no-orphans")
+def _child_of_a_cancelled_step() -> None:
+    parent = row_of(status="terminated", finished_at=NOW, wake_at=None)
+    step_of(parent, kind="child", status="cancelled", finished_at=NOW)
+    child_of(parent)
+
+
+@plants("no-orphans")
+def _branch_of_a_parallel_that_ends_its_branches() -> None:
+    parent = running()
+    options = {"on_failure": "terminate"}
+    step_of(parent, kind="parallel", status="errored", finished_at=NOW, error={}, options=options, delivery=1)
+    step_of(parent, 2, parent=1, kind="child", status="cancelled", finished_at=NOW)
+    child_of(parent, 2)
+
+
+@plants("ends-are-told")
+def _parked_on_a_child_that_has_ended() -> None:
+    parent = waiting(waiting_for="child")
+    child = child_of(parent, **DONE)
+    step_of(parent, kind="child", status="waiting", options={"workflow": child.workflow, "id": child.id})
+
+
+@plants("debts-are-paid")
+def _end_that_nobody_knows_of() -> None:
+    row_of(owes=True, **DONE)

@@ -14,8 +14,8 @@ from django.db import connection
 from django.utils import timezone
 
 from engine.invariants import INVARIANTS, Invariant, look
-from tests.integration.plants import PLANTS
-from tests.integration.rows import NOW, row_of
+from tests.integration.plants import PLANTS, child_of
+from tests.integration.rows import NOW, row_of, step_of
 from tests.sample.workflows import listen_for, nap, process_order, tick
 from tests.shifts import run_to_end, running_shift, wait_for
 
@@ -79,6 +79,16 @@ def test_what_is_wrong_is_told_with_its_first_offenders() -> None:
         finding = look(cursor, overdue)
     assert (finding.count, [bad.key for bad in finding.offenders]) == (7, [row.key for row in rows[:5]])
     assert str(finding.offenders[0]) == "tick/one-0"
+
+
+@pytest.mark.django_db
+def test_a_branch_that_was_left_to_itself_is_no_orphan() -> None:
+    parent = row_of(id="parent", status="terminated", finished_at=NOW, wake_at=None)
+    options = {"on_failure": "leave"}
+    step_of(parent, kind="parallel", status="errored", finished_at=NOW, error={}, options=options, delivery=1)
+    step_of(parent, 2, parent=1, kind="child", status="cancelled", finished_at=NOW)
+    child_of(parent, 2)
+    assert "no-orphans" not in violated()
 
 
 def verify(**options: Any) -> tuple[int, str]:

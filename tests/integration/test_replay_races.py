@@ -14,8 +14,9 @@ from engine.replay import attempts
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
+from engine.replay.kin import Relative
 from engine.replay.operation import DoOperation
-from engine.replay.writes import Writes
+from engine.replay.writes import Leave, Writes
 from engine.serialization import Stored
 from engine.worker import doubts, journal
 
@@ -241,3 +242,87 @@ def test_a_start_that_is_found_recorded_is_not_written_again() -> None:
     assert list(desk.bodies) == ["sell"]
     assert [record.name for record in writes.steps.values()] == ["nap"]
     assert writes.attempts == {}
+
+
+def ended(seq: int = 1, output: str = "7") -> Relative:
+    return Relative(seq, "complete", output, None, NOW_US, is_noted=True)
+
+
+def test_a_child_that_ends_while_its_parent_parks_is_looked_at() -> None:
+    """Its parent was signalled first, so the parking is refused."""
+
+    @workflow
+    async def child(step: WorkflowStep) -> int:
+        return 7
+
+    @workflow
+    async def race(step: WorkflowStep) -> int:
+        return await step.run_workflow("child", child)
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    parking = take(cycle)
+    assert (parking.leave, list(parking.children)) == (Leave("waiting", "child", None, signals=0), [1])
+    for record in parking.steps.values():
+        record.is_recorded = True
+    cycle.written("running", 1, leave=parking.leave, has_left=False)
+    cycle.advance()
+    assert desk.asked_kin == 1
+    cycle.kin.answer(cycle, [ended()])
+    cycle.advance()
+    assert cycle.writes.leave is not None
+    assert cycle.writes.leave.output == "7"
+
+
+def test_what_is_waited_for_is_looked_at_when_the_note_is_there_and_not_before() -> None:
+    """It may have ended in between, and nobody tells: so the wait does not park until it has looked."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> str:
+        return (await step.wait_for_instance("other", workflow="other", id="one")).status
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    noting = take(cycle)
+    assert (noting.waiters, noting.leave, desk.asked_kin) == ({1: ("other", "one")}, None, 0)
+    answer(cycle, noting)
+    assert desk.asked_kin == 1
+    cycle.kin.answer(cycle, [Relative(1, "running", None, None, None, is_noted=False)])
+    cycle.advance()  # it began in the same flush as the note, say, which found nothing
+    again = take(cycle)
+    assert (again.waiters, again.leave) == ({1: ("other", "one")}, None)
+    answer(cycle, again)
+    cycle.kin.answer(cycle, [ended()])
+    cycle.advance()
+    assert cycle.writes.leave is not None
+    assert cycle.writes.leave.output == '"complete"'
+
+
+def test_news_that_comes_while_a_pause_is_reached_is_asked_for_again() -> None:
+    @workflow
+    async def child(step: WorkflowStep) -> int:
+        return 7
+
+    @workflow
+    async def race(step: WorkflowStep) -> int:
+        body = asyncio.ensure_future(step.do("body", str))
+        value = await step.run_workflow("child", child)
+        await body
+        return value
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    answer(cycle, take(cycle))
+    cycle.on_signals("running", 1)
+    cycle.advance()
+    cycle.on_signals("waiting_for_pause", 2)
+    cycle.kin.answer(cycle, [ended(2)])
+    cycle.advance()
+    assert (cycle.phase, desk.asked_kin) == (Phase.FREEZING, 1)
+    cycle.on_signals("running", 3)
+    cycle.advance()
+    assert desk.asked_kin == 2
+    cycle.kin.answer(cycle, [ended(2)])
+    end_body(cycle, desk, "body")
+    assert cycle.writes.leave is not None
+    assert cycle.writes.leave.output == "7"

@@ -1,0 +1,87 @@
+"""What holds between an instance and those that it started or waits for."""
+
+from __future__ import annotations
+
+from engine.invariants.invariant import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "I11",
+        "one-child-a-call",
+        "A step has started one child at most.",
+        """
+        SELECT parent_key, format('step %%s started %%s', parent_step, count(*)) FROM engine_instance
+        WHERE parent_key IS NOT NULL
+        GROUP BY parent_key, parent_generation, parent_step HAVING count(*) > 1
+        """,
+    ),
+    Invariant(
+        "I11",
+        "children-have-steps",
+        "A child was started by a step of its parent, where that is still there.",
+        """
+        SELECT c.key, format('step %%s of #%%s', c.parent_step, c.parent_key) FROM engine_instance c
+        JOIN engine_instance p ON p.key = c.parent_key
+        LEFT JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation
+            AND s.seq = c.parent_step
+        WHERE s.kind IS DISTINCT FROM 'child' OR c.depth <> p.depth + 1
+        """,
+    ),
+    # Somebody may have restarted the child since.
+    Invariant(
+        "I11",
+        "results-are-the-childrens",
+        "A step that waited for a child has recorded what the child came to.",
+        """
+        SELECT s.instance_id, format('step %%s is %%s, its child %%s', s.seq, s.status, c.status)
+        FROM engine_instance c
+        JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation
+            AND s.seq = c.parent_step
+        WHERE c.is_tied AND c.generation = 1 AND (
+            s.status = 'complete' AND (c.status <> 'complete' OR s.output::text IS DISTINCT FROM c.output::text)
+            OR s.status = 'errored' AND c.status IS DISTINCT FROM s.error -> 'details' ->> 'status'
+        )
+        """,
+    ),
+    Invariant(
+        "I11",
+        "no-orphans",
+        "A child ends within the grace when nobody waits for it any more, unless it was left to itself.",
+        """
+        SELECT c.key, format('step %%s of #%%s is %%s', s.seq, s.instance_id, s.status)
+        FROM engine_instance c
+        JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation
+            AND s.seq = c.parent_step
+        LEFT JOIN engine_step above ON above.instance_id = s.instance_id AND above.generation = s.generation
+            AND above.seq = s.parent
+        WHERE c.is_tied AND c.status NOT IN ('complete', 'errored', 'terminated')
+          AND s.status = 'cancelled' AND s.finished_at < clock_timestamp() - %(grace)s * interval '1 second'
+          AND NOT coalesce(above.kind = 'parallel' AND above.status = 'errored'
+            AND above.options ->> 'on_failure' = 'leave', false)
+        """,
+    ),
+    Invariant(
+        "I11",
+        "ends-are-told",
+        "Nobody is parked for longer than the grace on an instance that has ended.",
+        """
+        SELECT i.key, format('step %%s waits for %%s/%%s', s.seq, other.workflow, other.id)
+        FROM engine_instance i
+        JOIN engine_step s ON s.instance_id = i.key AND s.generation = i.generation
+            AND s.kind = 'child' AND s.status = 'waiting'
+        JOIN engine_instance other
+            ON other.workflow = s.options ->> 'workflow' AND other.id = s.options ->> 'id'
+        WHERE i.status = 'waiting' AND (i.wake_at IS NULL OR i.wake_at > clock_timestamp())
+          AND other.finished_at < clock_timestamp() - %(grace)s * interval '1 second'
+        """,
+    ),
+    Invariant(
+        "I11",
+        "debts-are-paid",
+        "What the end of an instance means for others is done within the grace.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE owes AND finished_at < clock_timestamp() - %(grace)s * interval '1 second'
+        """,
+    ),
+)
