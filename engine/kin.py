@@ -16,10 +16,10 @@ FINISHED = "('complete', 'errored', 'terminated')"
 
 
 # A child that its parent waited for, and does not any more: the step is cancelled. Not so where it is a branch that its
-# siblings' failure has left to itself.
+# siblings' failure has left to itself, and where it is being rolled back: that is finished first.
 def _is_orphan(child: str) -> str:
     return f"""
-    {child}.is_tied AND {child}.status NOT IN {FINISHED} AND EXISTS (
+    {child}.is_tied AND {child}.status NOT IN {FINISHED} AND {child}.ends_as = '' AND EXISTS (
         SELECT FROM engine_step s
         LEFT JOIN engine_step above
             ON above.instance_id = s.instance_id AND above.generation = s.generation AND above.seq = s.parent

@@ -46,7 +46,8 @@ INVARIANTS = (
     Invariant(
         "I11",
         "no-orphans",
-        "A child ends within the grace when nobody waits for it any more, unless it was left to itself.",
+        "A child ends within the grace when nobody waits for it any more, unless it was left to itself or is "
+        "being rolled back.",
         """
         SELECT c.key, format('step %%s of #%%s is %%s', s.seq, s.instance_id, s.status)
         FROM engine_instance c
@@ -55,7 +56,8 @@ INVARIANTS = (
         LEFT JOIN engine_step above ON above.instance_id = s.instance_id AND above.generation = s.generation
             AND above.seq = s.parent
         WHERE c.is_tied AND c.status NOT IN ('complete', 'errored', 'terminated')
-          AND s.status = 'cancelled' AND s.finished_at < clock_timestamp() - %(grace)s * interval '1 second'
+          AND c.ends_as = '' AND s.status = 'cancelled'
+          AND s.finished_at < clock_timestamp() - %(grace)s * interval '1 second'
           AND NOT coalesce(above.kind = 'parallel' AND above.status = 'errored'
             AND above.options ->> 'on_failure' = 'leave', false)
         """,
