@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from engine import WorkflowStep, workflow
 from engine.models import Instance, Step
 from tests.shifts import running_shift, wait_for, wait_until
 from tests.travel import skip_wait
 
 MANY, FEW, REPLAYS = 1_000, 100, 3
+
+
+@pytest.fixture(autouse=True)
+def _profile() -> None:
+    """What it costs is what it costs an ordinary worker."""
 
 
 def test_an_item_costs_the_same_among_a_thousand_as_among_a_hundred_and_a_replay_runs_none() -> None:
