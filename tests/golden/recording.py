@@ -14,6 +14,7 @@ from django.core.management import call_command
 
 from engine import workflows
 from engine.models import Instance
+from tests.golden.family import family
 from tests.golden.history import Golden
 from tests.golden.nested import nested
 from tests.golden.tour import tour
@@ -81,6 +82,7 @@ STORIES: dict[str, Callable[[], Instance]] = {
     "tour": tour,
     "wide": wide,
     "undone": undone,
+    "family": family,
     "nested": nested,
 }
 

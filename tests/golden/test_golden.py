@@ -11,7 +11,7 @@ import pytest
 from engine import WorkflowStep, workflow, workflows
 from engine.registry import Workflow
 from engine.replay.cycle import Cycle
-from tests.golden import nested, tour, undone, wide
+from tests.golden import family, nested, tour, undone, wide
 from tests.golden.history import HERE, Golden, without_traceback
 from tests.golden.replay import ReplayDiffers, replay
 
@@ -26,6 +26,7 @@ def _samples(request: pytest.FixtureRequest) -> None:
     tour.declare()
     wide.declare()
     undone.declare()
+    family.declare()
     nested.declare()
 
 
