@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.management import call_command
+from django.db import transaction
 
 from engine import InstanceFinishedError, RollbackContext, RollbackNotFailedError, WorkflowStep, workflow
 from engine.models import Attempt, Audit
@@ -245,6 +246,31 @@ def test_an_end_that_is_on_its_way_gives_way_to_what_was_promised(undone: list[s
             begun = [row.name for row in instance.steps.order_by("-seq") if row.attempts]
             assert (instance.status, instance.output, undone) == ("terminated", None, begun)
     assert "terminated" in endings
+
+
+def test_an_end_that_comes_after_the_promise_does_not_count(
+    undone: list[str], undo: Undo, gate: Gate
+) -> None:
+    """The handler returns while somebody terminates with rollback, who holds the row until then"""
+    returned = threading.Event()
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        await step.do("a", str, rollback=undo)
+        await step.do("b", gate, rollback=undo)
+        returned.set()
+        return "done"
+
+    instance = story.start()
+    with running_shift():
+        gate.wait()
+        with transaction.atomic():
+            assert instance.terminate(rollback=True).status == "running"
+            gate.let_out.set()
+            assert returned.wait(10)
+        wait_for(instance)
+    assert (instance.status, instance.output, instance.rollback) == ("terminated", None, "complete")
+    assert undone == ["b", "a"]
 
 
 def test_a_plain_terminate_cuts_the_rollbacks_off(undone: list[str], undo: Undo, gate: Gate) -> None:
