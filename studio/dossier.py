@@ -15,13 +15,14 @@ from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
 from studio import changed_code, declared, folds, inbox, payloads, queries, rollbacks, timeline, why
-from studio.rows import last_deeds, open_step, situation
+from studio.rows import Row, last_deeds, open_step, rows_of, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
 
 STEPS_SHOWN = 200
 LOGS_SHOWN = 200
 EVENTS_SHOWN = 100
+CHILDREN_SHOWN = 50
 TRAIL_SHOWN = 50
 UNREACHED_SHOWN = 50
 
@@ -36,6 +37,8 @@ class Dossier:
     why: why.Sentence
     lines: tuple[Line, ...]
     parent: Instance | None
+    children: tuple[Row, ...]
+    children_total: int
     steps_shown: int
     steps_total: int
     earlier: int | None
@@ -135,6 +138,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     attempts = attempts_of(instance, steps)
     lines = tuple(lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at))
     still_open = _still_open(instance)
+    children = list(_children(instance).order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
     facts = situation(
@@ -153,6 +157,8 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in still_open)),
         why=why.explain(facts),
         parent=_parent(instance),
+        children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
+        children_total=len(children) if len(children) <= CHILDREN_SHOWN else _children(instance).count(),
         lines=lines,
         steps_shown=len(top),
         steps_total=len(top) if is_all else _of_generation(Step, instance).filter(parent=TOP).count(),
@@ -205,6 +211,11 @@ def attempts_of(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Atte
         for attempt in rows.order_by("step_seq", "phase", "number"):
             found.setdefault(attempt.step_seq, []).append(attempt)
     return found
+
+
+def _children(instance: Instance) -> Any:
+    """Find what this generation has started."""
+    return queries.row_query().filter(parent_key=instance.key, parent_generation=instance.generation)
 
 
 def _parent(instance: Instance) -> Instance | None:

@@ -118,6 +118,9 @@ def open_step(step: Step, attempt: Attempt | None, is_asking: bool) -> why.OpenS
         is_asking=is_asking,
         asked_of=tuple(options.get("assignees") or ()) if is_asking else (),
         message=str(options.get("message", "")) if is_asking else "",
+        relative=str(options.get("id", "")) if step.kind == "child" else "",
+        is_child=options.get("operation") != "wait_for_instance",
+        branches=int(options.get("branches", 0)) if step.kind == "parallel" else 0,
     )
 
 

@@ -289,6 +289,7 @@ def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | Non
             "actions",
             "timeline",
             "result",
+            "children",
             "events",
             "logs",
             "trail",

@@ -55,6 +55,9 @@ class OpenStep:
     is_asking: bool = False  # a request that an answer would reach
     asked_of: tuple[str, ...] = ()
     message: str = ""
+    relative: str = ""  # the id of the instance that it waits for
+    is_child: bool = False  # and that it has started
+    branches: int = 0  # of a parallel
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,7 @@ def in_short(facts: Situation) -> Sentence:
     if step.is_waiting and step.kind == "request":
         return ("answered · ", Code(step.name))
     if step.is_waiting:
-        return ("for ", *_types(step))
+        return ("for ", *_wanted(step))
     return (Code(step.name), f" · attempt {step.attempts}" if step.attempts > 1 else "")
 
 
@@ -318,7 +321,17 @@ def _step(step: OpenStep, facts: Situation) -> Sentence:
     limit: Sentence = (" without a time limit",)
     if step.wake_at is not None:
         limit = (" until ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ")")
-    return ("Waits for ", *_types(step), " at ", *_label(step), *limit, ".")
+    if step.kind in ("child", "parallel") and step.wake_at is None:
+        limit = ()
+    return ("Waits for ", *_wanted(step), " at ", *_label(step), *limit, ".")
+
+
+def _wanted(step: OpenStep) -> Sentence:
+    if step.kind == "parallel":
+        return (_many(step.branches, "child", "children"),)
+    if step.kind == "child":
+        return ("child " if step.is_child else "instance ", Code(step.relative))
+    return _types(step)
 
 
 def _request(step: OpenStep) -> Sentence:

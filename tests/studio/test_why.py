@@ -46,6 +46,33 @@ def undoing(state: str = "running", **given: Any) -> Rollback:
     return Rollback(**{"state": state, "ends_as": "errored", "undone": 1, "of": 3, "step": step(), **given})
 
 
+CHILD = step(kind="child", name="bill", is_waiting=True, relative="inv-7", is_child=True, max_attempts=None)
+OTHER = step(
+    kind="child",
+    name="bill",
+    is_waiting=True,
+    relative="inv-7",
+    wake_at=NOW + timedelta(hours=1),
+    max_attempts=None,
+)
+BRANCHES = step(kind="parallel", name="all", is_waiting=True, branches=3, max_attempts=None)
+
+KIN = [
+    (situation("waiting", steps=[CHILD]), "Waits for child “inv-7” at step 4 “bill”."),
+    (
+        situation("waiting", steps=[OTHER]),
+        "Waits for instance “inv-7” at step 4 “bill” until 2026-11-21 15:03:00 UTC (in 1 h 00 m).",
+    ),
+    (situation("waiting", steps=[BRANCHES]), "Waits for 3 children at step 4 “all”."),
+]
+
+
+@pytest.mark.parametrize(("facts", "expected"), KIN)
+def test_what_is_waited_for_among_other_instances_is_named(facts: Situation, expected: str) -> None:
+    assert as_text(explain(facts), NOW) == expected
+    assert as_text(in_short(facts), NOW).startswith("for ")
+
+
 ROLLBACKS = [
     (
         situation("running", rollback=undoing(), error=FAILED),

@@ -1,0 +1,67 @@
+"""The page of an instance that starts others, and of those that it started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from engine.models import Instance
+from studio.dossier import CHILDREN_SHOWN
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def child_of(parent: Instance, status: str = "waiting", **given: Any) -> Instance:
+    seq = Instance.objects.filter(parent_key=parent.key).count() + 1
+    links = {
+        "parent_key": parent.key,
+        "parent_generation": 1,
+        "parent_step": seq,
+        "is_tied": True,
+        "depth": 1,
+    }
+    return factories.instance(status, workflow="invoices", **links, **given)
+
+
+def page_of(client: Client, instance: Instance) -> str:
+    return client.get(instance.get_absolute_url()).content.decode()
+
+
+def test_children_are_listed_with_their_status_and_lead_back(operator: Client) -> None:
+    parent = factories.instance("waiting", waiting_for="child")
+    children = [child_of(parent), child_of(parent, "complete"), child_of(parent, "errored")]
+    shown = page_of(operator, parent).split('id="children"')[1].split("</section>")[0]
+    for child in children:
+        assert f'href="{child.get_absolute_url()}"' in shown
+        assert f'href="{parent.get_absolute_url()}#s-{child.parent_step}"' in page_of(operator, child)
+    assert [word in shown for word in ("waiting", "complete", "errored", "paused")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_an_instance_without_children_says_nothing_of_them(operator: Client) -> None:
+    assert "<h2>Children</h2>" not in page_of(operator, factories.instance())
+
+
+def test_of_many_children_the_newest_are_listed(operator: Client) -> None:
+    parent = factories.instance("running")
+    for _ in range(CHILDREN_SHOWN + 2):
+        child_of(parent)
+    shown = page_of(operator, parent)
+    assert shown.count("/workflows/invoices/instances/") >= CHILDREN_SHOWN
+    assert f"The newest {CHILDREN_SHOWN} of {CHILDREN_SHOWN + 2}." in shown
+
+
+def test_what_an_instance_waits_for_is_named(operator: Client) -> None:
+    parent = factories.instance("waiting", waiting_for="child")
+    options = {"operation": "run_workflow", "workflow": "invoices", "id": "inv-7"}
+    factories.step(parent, "bill", "waiting", "child", options=options)
+    shown = page_of(operator, parent)
+    assert "Waits for child " in shown
+    assert ">inv-7<" in shown
