@@ -258,6 +258,31 @@ def test_a_parent_that_fails_ends_the_child_that_it_waits_for_and_not_what_it_sp
     assert step(instance, "tied").status == "cancelled"
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_children_of_a_parent_that_is_rolled_back_are_ended_too(by_hand: bool) -> None:
+    listener, undone = listening(), list[Any]()
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("charge", lambda: 7, rollback=lambda ctx: undone.append(ctx.output))
+        waiting = asyncio.ensure_future(step.run_workflow("tied", listener, None))
+        await step.wait_for_event("fail", timeout=None)
+        await step.fail("enough")
+        await waiting
+
+    instance = story.start()
+    with running_shift():
+        child = one_child(instance)
+        if by_hand:
+            instance.terminate(rollback=True)
+        else:
+            instance.send_event("fail")
+        wait_for(child)
+        wait_for(instance)
+    assert (instance.status, instance.rollback) == ("terminated" if by_hand else "errored", "complete")
+    assert (child.status, undone) == ("terminated", [7])
+
+
 def test_terminating_ends_descendants_through_all_generations() -> None:
     """CONTRACT 13: run_workflow and parallel, not spawn; at once, without a worker"""
     listener = listening()

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine import RollbackContext, StepContext, WorkflowStep, workflow
+from engine import RollbackContext, StepContext, WorkflowStep, branch, workflow
 from tests import shop
 from tests.process import ledger
 
@@ -84,6 +84,31 @@ def nest(name: str, *ops: Op) -> Op:
 async def program(step: WorkflowStep, params: list[Op]) -> list[Any]:
     """Do one operation after the other; return what each returned."""
     return [await perform(step, op) for op in params]
+
+
+@dataclass
+class Family:
+    """How to start so many children, which run these operations."""
+
+    kind: Literal["run", "gather", "parallel", "fail", "stop"]
+    count: int
+    child: list[Op]
+
+
+@workflow
+async def family(step: WorkflowStep, params: Family) -> list[Any]:
+    """Have children; fail while they run, or wait for what never comes, if told so."""
+    if params.kind == "run":
+        return [await step.run_workflow("child", program, params.child) for _ in range(params.count)]
+    if params.kind == "parallel":
+        return await step.parallel("children", *(branch(program, params.child) for _ in range(params.count)))
+    children = [
+        asyncio.ensure_future(step.run_workflow("child", program, params.child)) for _ in range(params.count)
+    ]
+    if params.kind == "gather":
+        return list(await asyncio.gather(*children))
+    await step.sleep("a moment", 0.1 if params.kind == "fail" else 3600)
+    return await step.fail("as the family says")
 
 
 async def perform(step: WorkflowStep, op: Op) -> Any:
