@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable
 
 from engine.replay.cycle import Cycle
+from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
 from engine.states import StepStatus
 from engine.worker import rows
@@ -47,18 +48,19 @@ def settle(writes: Writes, *, has_starts: bool, has_lines: bool) -> None:
     if has_lines:
         writes.logs = [line for line in writes.logs if line.position is not None]
     if has_starts:
-        _drop_what_runs(writes)
+        begun = rows.begun(writes)
         for record in writes.steps.values():
             record.is_recorded = True
+        _drop_what_runs(writes, begun)
         told, writes.then = writes.then, []
         writes.starts.clear()
         for then in told:
             then(False)
 
 
-def _drop_what_runs(writes: Writes) -> None:
+def _drop_what_runs(writes: Writes, begun: dict[int, StepRecord]) -> None:
     """What has begun and runs is recorded as it is. Written again, it might come after an atomic body has ended."""
-    for seq, record in rows.begun(writes).items():
+    for seq, record in begun.items():
         if record.status == StepStatus.RUNNING:
             del writes.steps[seq]
             writes.attempts.pop((seq, record.attempts), None)
