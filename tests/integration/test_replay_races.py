@@ -242,9 +242,8 @@ def test_a_start_that_is_found_recorded_is_not_written_again() -> None:
     assert list(desk.bodies) == ["sell"]
     assert [record.name for record in writes.steps.values()] == ["nap"]
     assert writes.attempts == {}
-    assert desk.bodies["sell"][
-        0
-    ].record.is_recorded  # or its end would be taken for its start, and a pause leave it out
+    # Or its end would be taken for its start, and a pause would leave it out.
+    assert desk.bodies["sell"][0].record.is_recorded
 
 
 def ended(seq: int = 1, output: str = "7") -> Relative:
