@@ -13,6 +13,7 @@ from engine import StepContext, StepError, WorkflowStep, define_step, workflow
 from engine.models import Instance, Step
 from engine.replay import leaving
 from engine.replay.nesting import Nest
+from engine.worker.journal import Journal
 from tests.records import attempts, crash, outcomes, statuses, step, tree
 from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
 
@@ -95,14 +96,21 @@ def test_the_body_of_a_finished_parent_is_not_entered_by_a_replay() -> None:
     assert (run_to_end(story.start()).output, ran) == (1, ["parent", "child"])
 
 
-def test_an_outcome_is_committed_before_the_body_sees_it() -> None:
+def test_an_outcome_is_committed_before_the_body_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or what the body does with it would come before its record."""
+    execute = Journal._execute
+
+    async def execute_late(journal: Journal, batch: Any) -> Any:
+        await asyncio.sleep(0.1)
+        return await execute(journal, batch)
+
+    monkeypatch.setattr(Journal, "_execute", execute_late)
 
     @workflow
     async def story(step: WorkflowStep) -> list[Any]:
         async def parent() -> list[Any]:
             seen: list[Any] = []
-            for number in range(3):
+            for number in range(2):
                 value = await step.do("child", lambda number=number: number)
                 row = await Step.objects.aget(instance__id=step.instance_id, name="child", count=number + 1)
                 seen.append([value, row.status, row.output])
@@ -110,7 +118,7 @@ def test_an_outcome_is_committed_before_the_body_sees_it() -> None:
 
         return await step.do("parent", parent)
 
-    assert run_to_end(story.start()).output == [[n, "complete", n] for n in range(3)]
+    assert run_to_end(story.start()).output == [[n, "complete", n] for n in range(2)]
 
 
 def test_values_have_the_same_type_live_and_recorded() -> None:
@@ -372,10 +380,14 @@ def test_what_the_last_attempt_did_not_want_is_cancelled_with_its_end() -> None:
                 raise ValueError("again")
             return "done"
 
-        return await step.do("parent", parent, delay=0)
+        value = await step.do("parent", parent, delay=0)
+        await step.wait_for_event("go")
+        return value
 
-    instance = run_to_end(story.start())
-    assert instance.output == "done"
+    instance = story.start()
+    with running_shift():
+        wait_for(instance, "waiting")
+    assert step(instance, "parent").output == "done"
     assert (statuses(instance)["slow"], outcomes(instance, "slow")) == ("cancelled", ["cancelled"])
 
 
