@@ -130,7 +130,7 @@ class Journal:
             self._clock.set(now_us, sent_ns=sent, received_ns=received)
         if any(owes for *_, owes, _ in found):
             self._on_owing()
-        return {key: tuple(answer) for key, *answer, _, _ in found}
+        return {row[0]: row[1:-2] for row in found}
 
     async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """The connection broke, maybe after the commit: take as written what is there, and write the rest."""
