@@ -14,7 +14,7 @@ from tests.process.program.workflows import Op, block, event, program, sleep, te
 
 pytestmark = [pytest.mark.process]
 
-SECONDS = 5.0
+SECONDS = 3.0
 INSTANCES = 30
 STEPS: list[Op] = [
     tell("first"),
@@ -41,7 +41,7 @@ def test_nothing_is_lost_or_repeated_when_only_a_connection_is_cut(arena: Arena,
 
     wait_until(lambda: not is_alive(sender) and not is_alive(late), seconds=20, what="the end of the clients")
     wait_for(list(Instance.objects.all()), seconds=30)
-    assert cuts > 20, "hardly anything was cut: the test proves nothing"
+    assert cuts > 4 * SECONDS, "hardly anything was cut: the test proves nothing"
     assert Instance.objects.count() == INSTANCES + 10
     assert is_alive(worker)
     # What was running when the connection broke has gone on, and was never begun again.

@@ -23,11 +23,11 @@ from tests.process.test_database_restart import assert_steps_ran_as_recorded
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-KILLING_SECONDS = float(os.environ.get("REPRISE_KILLING_SECONDS", "6"))
+KILLING_SECONDS = float(os.environ.get("REPRISE_KILLING_SECONDS", "4"))
 KILLS_A_SECOND = 5
 RETURN_SECONDS = 3.0
 LEASE = 1.5
-RACING_SECONDS = 3.0
+RACING_SECONDS = 2.0
 
 STEPS: list[Op] = [
     work("a", 0.05),

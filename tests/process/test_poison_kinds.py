@@ -15,7 +15,7 @@ from tests.process.program.workflows import block, program, work
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 STALL = 1.5  # seconds that a loop may stand still
-GOOD = 20
+GOOD = 10  # before the poison, and as many after it: those that it takes along run alone, one after the other
 APPS = "tests.process.program,tests.faults.poison"
 KILLERS = ("is_killed", "blocks_the_loop")
 
