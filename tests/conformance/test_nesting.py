@@ -386,7 +386,7 @@ def test_what_the_last_attempt_did_not_want_is_cancelled_with_its_end() -> None:
 
     instance = story.start()
     with running_shift():
-        wait_for(instance, "waiting")
+        wait_until(lambda: statuses(instance).get("go") == "waiting", what="the wait")
     assert step(instance, "parent").output == "done"
     assert (statuses(instance)["slow"], outcomes(instance, "slow")) == ("cancelled", ["cancelled"])
 
