@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from pydantic import BaseModel, Field
 
 from engine import (
@@ -31,6 +31,7 @@ from engine import (
     WorkflowStep,
     workflow,
 )
+from engine.invariants import INVARIANTS, look
 from engine.models import Audit
 from engine.models import Event as Row
 from engine.requests import answer, open_requests, put_to
@@ -45,6 +46,15 @@ class Refund(BaseModel):
     approved: bool
     amount: float = Field(ge=0, le=1240)
     method: Literal["card", "voucher"] = "card"
+
+
+@pytest.fixture(autouse=True)
+def _sound(_story: None) -> Iterator[None]:
+    """Whatever became of a request, nothing that always holds is violated."""
+    yield
+    with connection.cursor() as cursor:
+        found = [look(cursor, one) for one in INVARIANTS]
+    assert [one for one in found if one.offenders] == []
 
 
 @pytest.fixture

@@ -394,3 +394,26 @@ def cut_the_listener() -> None:
             " WHERE application_name = 'reprise studio live' AND datname = current_database()"
         )
         assert cursor.fetchall() == [(True,)]
+
+
+async def test_people_of_one_role_see_each_what_they_may_answer(opened: Open) -> None:
+    """What was drawn for one is not shown to the other; and a page tells how many requests wait for its person."""
+
+    def prepare() -> tuple[User, User, Instance]:
+        ada, bob = factories.person("operator", "ada"), factories.person("operator", "bob")
+        instance = factories.instance("waiting")
+        factories.request(instance, assignees=["ada"])
+        return ada, bob, instance
+
+    ada, bob, instance = await sync_to_async(prepare)()
+    for topic in (f"topic=instance:{instance.key}", "topic=approvals&box=open"):
+        for person, may_answer in ((ada, True), (bob, False), (ada, True)):
+            socket = await opened(topic, person)
+            await socket.connect()
+            snapshot = await frame(socket)
+            if "instance" in topic:
+                assert ("Send the answer" in snapshot) is may_answer
+                assert ("can answer this" in snapshot) is not may_answer
+            count = re.search(r'id="approvals-count" class="badge"( hidden)?>(\d)', snapshot)
+            assert count is not None
+            assert count[2] == ("1" if may_answer else "0")
