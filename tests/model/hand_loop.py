@@ -101,6 +101,9 @@ class HandLoop(asyncio.AbstractEventLoop):
         self._tasks.append(task)
         return task
 
+    def set_task_factory(self, factory: Any) -> None:
+        """Tasks are plain ones here: bodies are the test's, and call no steps."""
+
     def time(self) -> float:
         return self._clock.us / 1_000_000
 
