@@ -65,17 +65,21 @@ async def listen_for(step: WorkflowStep, params: list[str]) -> list[object]:
 
 @workflow
 async def sort_letters(step: WorkflowStep, params: dict[str, int]) -> int:
-    """Go through `params["letters"]`; the last of them takes `params["attempts"]`, a second apart."""
-    attempts = params.get("attempts", 1)
+    """Go through `params["letters"]`; the last of them is tried every second until the instance is sent an event."""
 
     def sort(letter: int, index: int, ctx: StepContext) -> int:
-        if letter == params["letters"] and ctx.attempt < attempts:
+        if letter == params["letters"] and not has_event(ctx):
             raise ValueError("The address cannot be read.")
         return letter
 
     letters = range(1, params["letters"] + 1)
-    sorted_letters = await step.map("letters", letters, sort, delay=1, backoff="constant", max_attempts=100)
-    return len(sorted_letters)
+    return len(await step.map("letters", letters, sort, delay=1, backoff="constant", max_attempts=100))
+
+
+def has_event(ctx: StepContext) -> bool:
+    from engine.models import Event as SentEvent
+
+    return SentEvent.objects.filter(instance__workflow=ctx.workflow, instance__id=ctx.instance_id).exists()
 
 
 def reserve(items: list[Item]) -> int:

@@ -1,0 +1,57 @@
+"""A map on the page of its instance: folded, opened, and open while it moves on."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_journey import NewTab, live, status, type_json
+
+LETTERS = 60
+
+
+def test_a_map_is_opened_stays_open_while_it_moves_on_and_is_folded_again(
+    signed_in: Page, new_tab: NewTab
+) -> None:
+    page = signed_in
+    page.goto("/workflows/sort-letters/start/")
+    type_json(page, f'{{"letters": {LETTERS}}}')
+    page.get_by_role("button", name="Start sort-letters").click()
+    page.wait_for_url("**/instances/**")
+    live(page)
+
+    # One row for all of them.
+    expect(page.locator("#s-1 > details > summary .said")).to_have_text(
+        re.compile(r"59 of 60 done · 1 (retrying|running)")
+    )
+    expect(page.locator("#steps > li")).to_have_count(1)
+
+    # What is not done stands first, and is opened in its turn.
+    page.locator("#d-1 > summary").click()
+    items = page.locator("#g-1 > .steps > li")
+    expect(items).to_have_count(50)
+    expect(items.first).to_contain_text("letters[59]")
+    last = page.locator(f"#d-{LETTERS + 1}")
+    last.locator("> summary").click()
+    expect(last.locator(".attempts")).to_contain_text("The address cannot be read.")
+
+    # It moves on: counts and attempts are those of now, and what was opened is open.
+    seen = last.locator(".attempts > li[id]").count()
+    expect(last.locator(f"#s-{LETTERS + 1}-a{seen + 2}")).to_be_visible(timeout=20_000)
+    expect(last).to_have_attribute("open", "")
+    page.get_by_role("link", name="After").click()
+    expect(items).to_have_count(10)
+    other = new_tab()
+    other.goto(page.url)
+    other.get_by_role("button", name="Send event…").click()
+    other.fill("#event-type", "readable")
+    other.get_by_role("button", name="Send", exact=True).click()
+    status(page, "complete", seconds=30)
+    expect(page.locator("#s-1 > details > summary .said")).to_have_text("60 of 60 done")
+    expect(page.locator("#d-1")).to_have_attribute("open", "")
+    expect(page.locator("#g-1")).to_contain_text("51 to 60 of 60")
+    expect(items.last).to_contain_text(re.compile(r"letters\[59\]"))
+
+    page.locator("#d-1 > summary").click()
+    expect(page.locator("#g-1")).to_be_hidden()
