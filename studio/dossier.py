@@ -15,7 +15,7 @@ from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
 from studio import changed_code, declared, folds, inbox, payloads, queries, rollbacks, timeline, why
-from studio.rows import Row, last_deeds, open_step, rows_of, situation
+from studio.rows import Row, last_deeds, open_steps, rows_of, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
 
@@ -230,8 +230,8 @@ def _still_open(instance: Instance) -> list[why.OpenStep]:
     steps = queries.open_steps([instance])[instance.key]
     attempts = queries.last_attempts(steps)
     asks = any(step.kind == "request" for step in steps)
-    asking = inbox.asking([instance.key]) if asks else set()
-    return [open_step(step, attempts.get((instance.key, step.seq)), step.pk in asking) for step in steps]
+    asking = inbox.asking([instance.key]) if asks else frozenset()
+    return open_steps(steps, attempts, asking)
 
 
 def _logs(instance: Instance) -> tuple[Log, ...]:

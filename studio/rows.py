@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,10 +52,7 @@ def rows_of(instances: Sequence[Instance]) -> list[Row]:
                     instance,
                     now=now,
                     servers=servers[instance.workflow],
-                    steps=[
-                        open_step(step, attempts.get((instance.key, step.seq)), step.pk in asking)
-                        for step in steps[instance.key]
-                    ],
+                    steps=open_steps(steps[instance.key], attempts, asking),
                     deed=deeds.get(instance.key),
                     error=beginning_of_error(getattr(instance, "error_text", None)),
                 )
@@ -97,14 +94,32 @@ def situation(
     )
 
 
-def open_step(step: Step, attempt: Attempt | None, is_asking: bool) -> why.OpenStep:
+def open_steps(
+    steps: Sequence[Step], attempts: Mapping[tuple[int, int], Attempt], asking: Container[object]
+) -> list[why.OpenStep]:
+    """Tell what is to be known of the open steps of an instance. Where a map is open, its items are what happens."""
+    maps = {step.seq for step in steps if step.kind == "map"}
+    active = {step.parent for step in steps}
+    return [
+        _open_step(
+            step,
+            f"{step.name}[{step.count - 1}]" if step.parent in maps else str(step),
+            attempts.get((step.instance_id, step.seq)),
+            step.pk in asking,
+        )
+        for step in steps
+        if not (step.seq in maps and step.seq in active)
+    ]
+
+
+def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) -> why.OpenStep:
     options: Any = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")
     # Between two attempts the worker may still hold the instance: the attempt's own end tells it.
     is_waiting = step.status == "waiting"
     return why.OpenStep(
         seq=step.seq,
-        name=str(step),
+        name=name,
         kind=step.kind,
         is_waiting=is_waiting,
         started_at=attempt.started_at if attempt and not is_waiting else step.started_at,
