@@ -113,7 +113,7 @@ _ORDER = ("complete", "errored", "cancelled", "running", "retrying")
 
 def _fold(parent: Any, counts: Mapping[str, int], attempts: int) -> Fold:
     options = parent.options if isinstance(parent.options, dict) else {}
-    begun, planned = sum(counts.values()), options.get("items")
+    begun, planned = sum(counts.values()), options.get("items", options.get("branches"))
     ordered = sorted(counts.items(), key=lambda one: (*_ORDER, one[0]).index(one[0]))
     total = max(begun, planned) if isinstance(planned, int) else begun
     return Fold(total, dict(ordered), attempts)

@@ -135,6 +135,7 @@
   // What is folded is fetched when somebody opens it, and anew while the instance moves on and it is open.
   const INNER_MS = 1000;
   const asked = new Map(); // by id: when it was last asked for, or that it soon will be
+  const flying = new Set(), stale = new Set(); // an answer that is on its way may be older than what has happened
   function renew(node) {
     const { id } = node, last = asked.get(id);
     if (last === Infinity) return;
@@ -142,9 +143,17 @@
     setTimeout(() => {
       asked.set(id, Date.now());
       const now = document.getElementById(id);
-      if (now?.closest("details").open) now.dispatchEvent(new CustomEvent("studio:inner"));
+      if (flying.has(id)) stale.add(id);
+      else if (now?.closest("details").open) now.dispatchEvent(new CustomEvent("studio:inner"));
     }, Math.max(0, (last ?? 0) + INNER_MS - Date.now()));
   }
+  const foldOf = ({ detail }) => detail?.ctx?.sourceElement?.closest?.("[data-inner]")?.id;
+  document.addEventListener("htmx:before:request", (event) => { const id = foldOf(event); if (id) flying.add(id); });
+  document.addEventListener("htmx:finally:request", (event) => {
+    const id = foldOf(event), node = id && document.getElementById(id);
+    flying.delete(id);
+    if (node && stale.delete(id)) renew(node);
+  });
   const renewOpen = () => { for (const node of $$("details[open] [data-inner]")) if (node.closest("details").open) renew(node); };
   document.addEventListener("toggle", ({ target }) => {
     if (target.open) for (const node of $$("[data-inner]", target)) if (node.closest("details") === target) renew(node);

@@ -235,13 +235,13 @@ def test_parent_and_child_lead_to_each_other(operator: Client) -> None:
 
 def test_branches_of_a_parallel_are_folded_and_lead_to_their_instances(operator: Client) -> None:
     instance = factories.instance("waiting", waiting_for="child")
-    factories.step(instance, "both", "waiting", "parallel", options={})
+    factories.step(instance, "both", "waiting", "parallel", options={"branches": 3})
     for n in (1, 2):
         options = {"operation": "parallel", "workflow": "refund", "id": f"r-{n}"}
         factories.step(
             instance, "both", "waiting", "child", parent=1, count=n, options=options, delivery=None
         )
-    assert '0 of 2 done · <b class="s-waiting">2 waiting</b>' in page_of(operator, instance)
+    assert '0 of 3 done · <b class="s-waiting">2 waiting</b>' in page_of(operator, instance)
     assert "/workflows/refund/instances/r-2/" in fragment_of(operator, instance, 1)
 
 
