@@ -20,7 +20,8 @@ log = logging.getLogger("engine.kin")
 class Debts:
     """Pays when told to, on a connection of its own that is opened when there is something to pay for the first time.
 
-    What cannot be paid yet, because somebody holds the row, is tried again soon; the sweeps see to the rest.
+    What cannot be paid yet, because somebody holds the row, is tried again soon: a flush holds it for milliseconds. The
+    sweeps see to the rest.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Debts:
         self._open_line = open_line
         self._on_changed = on_changed
         self._wanted = asyncio.Event()
+        self._pause = FIRST_PAUSE
 
     def pay(self) -> None:
         """Pay soon, also what comes to be owed until then."""
@@ -37,46 +39,48 @@ class Debts:
     async def run(self) -> None:
         await self._wanted.wait()
         line = await self._open_line()
-        pause = FIRST_PAUSE
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             try:
-                await self._pay(line)
-                pause = await self._pause_if_owed(line, pause)
+                if await self._pay(line):
+                    await asyncio.sleep(self._pause)
+                    self._pause = min(self._pause * 2, LONGEST_PAUSE)
+                    self._wanted.set()
             except psycopg.Error as error:
                 log.warning("what ended instances owe could not be paid and is tried again: %s", error)
                 if line.is_lost(error):
                     await line.reopen()
                     self._wanted.set()
 
-    async def _pause_if_owed(self, line: Line, pause: float) -> float:
-        """Try again soon if something is left, which somebody held: a flush does so for milliseconds."""
+    async def _pay(self, line: Line) -> bool:
+        """Do what can be done; tell whether anything is left."""
+        # First of all, because a parent waits, and most who end owe nothing else.
+        if not await self._settle(line):
+            return False
+        while await self._end_orphans(line):
+            continue
+        self._changed(await _ask(line, kin.TELL_WAITERS))
+        return await self._settle(line)
+
+    async def _settle(self, line: Line) -> bool:
+        self._changed(await _ask(line, kin.SETTLE))
         [(is_left,)] = await _ask(line, kin.OWED)
-        if not is_left:
-            return FIRST_PAUSE
-        await asyncio.sleep(pause)
-        self._wanted.set()
-        return min(pause * 2, LONGEST_PAUSE)
+        return bool(is_left)
 
-    async def _pay(self, line: Line) -> None:
-        while True:
-            # Parents first: what ends here owes to its own children.
-            while await self._end_orphans(line):
-                continue
-            told = await _ask(line, kin.TELL_WAITERS)
-            settled = await _ask(line, kin.SETTLE)
-            self._on_changed([key for key, *_ in (*told, *settled)])
-            if len(settled) < kin.AT_ONCE and len(told) < kin.AT_ONCE:
-                return
-
-    async def _end_orphans(self, line: Line) -> int:
+    async def _end_orphans(self, line: Line) -> bool:
+        """End the children of those that are marked; they are marked in their turn."""
         async with line.transaction():
-            keys = [key for (key,) in await _ask(line, kin.ORPHANS)]
-            if keys:
-                await _ask(line, kin.END_ORPHANS, keys=keys)
-        self._on_changed(keys)
-        return len(keys)
+            orphans = await _ask(line, kin.ORPHANS)
+            if orphans:
+                await _ask(line, kin.END_ORPHANS, keys=[key for (key,) in orphans])
+        self._changed(orphans)
+        return bool(orphans)
+
+    def _changed(self, rows: list[tuple[Any, ...]]) -> None:
+        if rows:
+            self._pause = FIRST_PAUSE
+            self._on_changed([key for key, *_ in rows])
 
 
 async def _ask(line: Line, statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine import WorkflowStep, workflow
+from engine import WorkflowStep, branch, workflow
 from engine.registry import Workflow
 from engine.replay import attempts
 from engine.replay.cycle import Cycle
@@ -298,6 +298,33 @@ def test_what_is_waited_for_is_looked_at_when_the_note_is_there_and_not_before()
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '"complete"'
+
+
+def test_a_pause_leaves_out_no_compensation() -> None:
+    """It belongs to the failure, which is recorded: no replay would start it."""
+
+    @workflow
+    async def child(step: WorkflowStep) -> int:
+        return 7
+
+    @workflow
+    async def undo(step: WorkflowStep, params: dict[str, Any]) -> None:
+        """Undo."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await step.parallel("all", branch(child, compensate_with=undo), branch(child))
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    for record in take(cycle).steps.values():
+        record.is_recorded = True
+    failed = Relative(3, "errored", None, '{"type": "E", "message": "m"}', NOW_US + 1, is_noted=True)
+    cycle.phase = Phase.DRIVING
+    cycle.kin.answer(cycle, [failed, ended(2)])
+    failing = take(cycle)
+    assert [one.workflow for one in failing.children.values()] == ["undo"]
+    assert (failing.children.keys() <= failing.steps.keys(), failing.starts) == (True, set())
 
 
 def test_news_that_comes_while_a_pause_is_reached_is_asked_for_again() -> None:
