@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from engine import audit, kin, notify
 from engine.clock import ClockTimestamp
 from engine.errors import (
+    ENGINE_PAUSES,
     CodeChangedError,
     InstanceFinishedError,
     InstanceNotFoundError,
@@ -246,10 +247,14 @@ def _retry_rollback(row: Instance) -> InstanceStatus:
 
 def _original_error(row: Instance) -> object:
     """Return why an instance is rolled back, where that is an error. What had paused it may stand around it."""
-    if row.ends_as != InstanceStatus.ERRORED:
+    if not row.ends_as:
         return None
     error = Instance.objects.values_list("error", flat=True).get(key=row.key)
-    return error.get("original", error) if isinstance(error, dict) else error
+    if not isinstance(error, dict) or "original" in error:
+        return error.get("original") if isinstance(error, dict) else error
+    # One that is to be terminated has an error only if its rollbacks were cut off after a failure, and are retried.
+    is_none = row.ends_as == InstanceStatus.TERMINATED and error.get("type") in ENGINE_PAUSES
+    return None if is_none else error
 
 
 def _steps(row: Instance) -> QuerySet[Step]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from engine.durations import format_duration
+from engine.errors import ENGINE_PAUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,6 @@ MOST_PEOPLE = 4
 
 Part = str | Moment | Code
 Sentence = tuple[Part, ...]
-
-# Errors for which the engine pauses an instance. Any other one is what it has failed with, and is rolled back for.
-ENGINE_PAUSES = frozenset({"CodeChangedError", "NonDeterminismError", "GivenUpError"})
 
 
 @dataclass(frozen=True, slots=True)

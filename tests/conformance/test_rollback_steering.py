@@ -299,6 +299,28 @@ def test_a_plain_terminate_cuts_the_rollbacks_off(undone: list[str], undo: Undo,
     assert rollback_attempts(instance, "b") == ["cancelled", "complete"]
 
 
+def test_what_had_failed_before_it_was_cut_off_keeps_its_error_through_a_retry_and_a_pause(
+    undone: list[str], undo: Undo, gate: Gate
+) -> None:
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("a", str, rollback=undo)
+        await step.do("b", str, rollback=gate)
+        raise LookupError("original")
+
+    instance = story.start()
+    with running_shift():
+        gate.wait()
+        instance.terminate()
+        gate.let_out.set()
+    instance.retry_rollback()
+    instance.pause()
+    instance.resume()
+    run_to_end(instance)
+    assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["a"])
+    assert (instance.error or {}).get("message") == "original"
+
+
 def test_terminating_with_rollback_what_is_rolled_back_already_changes_nothing(gate: Gate) -> None:
     @workflow
     async def story(step: WorkflowStep) -> None:
