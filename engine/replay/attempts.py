@@ -257,8 +257,15 @@ def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:
     attempt.finished_us = cycle.host.now_us()
 
 
-@functools.lru_cache(maxsize=1024)
 def _options_json(options: StepOptions) -> str:
+    try:
+        return _cached_options_json(options)
+    except TypeError:  # an unhashable callable among them
+        return json.dumps(options.to_json())
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached_options_json(options: StepOptions) -> str:
     return json.dumps(options.to_json())
 
 

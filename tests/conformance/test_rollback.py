@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -446,6 +447,25 @@ def test_async_functions_and_callables_undo_too(undone: list[str]) -> None:
 
     run_to_end(story.start())
     assert undone == ["coroutine c", "coroutine b", "callable a"]
+
+
+def test_functions_that_cannot_be_hashed_are_options_too(undone: list[str]) -> None:
+    """A dataclass with `__call__`, say"""
+
+    @dataclass
+    class Undo:
+        into: list[str]
+
+        def __call__(self, rollback: RollbackContext) -> None:
+            self.into.append(rollback.name)
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("a", str, rollback=Undo(undone))
+        raise LookupError("original")
+
+    instance = run_to_end(story.start())
+    assert (instance.error["message"], instance.rollback, undone) == ("original", "complete", ["a"])
 
 
 def test_the_output_comes_back_in_the_type_of_the_step(undone: list[str]) -> None:
