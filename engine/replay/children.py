@@ -8,14 +8,15 @@ from the step, so a replay finds the one that is there. Its end is told to its p
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from engine.children import Handle
-from engine.errors import ChildWorkflowError, ErrorRecord, LimitError
+from engine.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterminismError
 from engine.identity import child_id
 from engine.params import validate_params
-from engine.replay import outcomes
+from engine.replay import leaving, outcomes
 from engine.replay.kin import KinOperation, NewChild, Relative
 from engine.replay.operation import Operation
 from engine.serialization import JSON
@@ -31,6 +32,7 @@ MAX_DEPTH = 20
 DELETED = "deleted"  # what is said of a child that is not there any more
 MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps, beside type and message
 MICROSECOND = timedelta(microseconds=1)
+RUN, SPAWN = "run_workflow", "spawn"  # calls, as the step's row says
 
 
 class ChildOperation(KinOperation):
@@ -45,18 +47,22 @@ class ChildOperation(KinOperation):
         *,
         owner: Owner | None = None,
     ) -> None:
-        super().__init__(cycle, record, workflow.output.decode, owner=owner)
+        super().__init__(cycle, record, reading(record, RUN, workflow.output.decode), owner=owner)
         self.workflow = workflow
         self.params = params
 
     def begin(self) -> None:
         """Start the child, or wait for the one that is recorded."""
         cycle, record = self.cycle, self.record
+        problem = other_call(record, RUN)
+        if problem is not None:
+            leaving.stick(cycle, problem)
+            return
         if record.is_recorded:
             cycle.kin.is_stale = True
         else:
             record.status = StepStatus.WAITING
-            start(cycle, self, self.workflow, self.params, "run_workflow", is_tied=True)
+            start(cycle, self, self.workflow, self.params, RUN, is_tied=True)
             cycle.record(record)
         self.workflow_name, self.instance_id = target(record)
         cycle.kin.open[record.seq] = self
@@ -92,13 +98,17 @@ class SpawnOperation(Operation):
         *,
         owner: Owner | None = None,
     ) -> None:
-        super().__init__(cycle, record, read_handle, owner=owner)
+        super().__init__(cycle, record, reading(record, SPAWN, read_handle), owner=owner)
         self.workflow = workflow
         self.params = params
 
     def begin(self) -> None:
+        problem = other_call(self.record, SPAWN)
+        if problem is not None:
+            leaving.stick(self.cycle, problem)
+            return
         if not self.record.is_recorded:
-            start(self.cycle, self, self.workflow, self.params, "spawn", is_tied=False)
+            start(self.cycle, self, self.workflow, self.params, SPAWN, is_tied=False)
         which = dict(zip(("workflow", "id"), target(self.record), strict=True))
         self.cycle.conclude(self, output=json.dumps(which))
 
@@ -145,6 +155,31 @@ def target(record: StepRecord) -> tuple[str, str]:
     """Return workflow and id of the instance that the step started or waits for."""
     said = json.loads(record.options or "{}")
     return said["workflow"], said["id"]
+
+
+def other_call(record: StepRecord, call: str) -> NonDeterminismError | None:
+    """Tell that the step was recorded by another call, of those that share the kind: what it waits for, and returns,
+    is not what this one does."""
+    recorded = json.loads(record.options or "{}").get("operation", call)
+    if recorded == call:
+        return None
+    return NonDeterminismError(
+        f'Step "{record.name}" was recorded by step.{recorded} and is now called by step.{call}. Rename it.',
+        recorded=recorded,
+        current=call,
+    )
+
+
+def reading(record: StepRecord, call: str, decode: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads the outcome of a call. Raises NonDeterminismError for that of another one."""
+
+    def read(text: str) -> Any:
+        problem = other_call(record, call)
+        if problem is not None:
+            raise problem
+        return decode(text)
+
+    return read
 
 
 def read_handle(text: str) -> Handle:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from engine.children import InstanceResult
 from engine.errors import ErrorRecord, InstanceNotFoundError, InstanceTimeoutError, StepConfigError
 from engine.registry import workflows
-from engine.replay import outcomes
-from engine.replay.children import error_of, target
+from engine.replay import leaving, outcomes
+from engine.replay.children import error_of, other_call, reading, target
 from engine.replay.kin import KinOperation, Relative
 from engine.states import FINAL, StepStatus
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
     from engine.replay.history import StepRecord
 
+WAIT = "wait_for_instance"  # the call, as the step's row says
 WHAT = "argument of step.wait_for_instance"
 
 
@@ -31,15 +32,19 @@ class InstanceOperation(KinOperation):
     def __init__(
         self, cycle: Cycle, record: StepRecord, workflow: str, id: str, timeout_us: int | None
     ) -> None:
-        super().__init__(cycle, record, read_result)
+        super().__init__(cycle, record, reading(record, WAIT, read_result))
         self.workflow_name = workflow
         self.instance_id = id
         self.timeout_us = timeout_us
 
     def begin(self) -> None:
         cycle, record, is_new = self.cycle, self.record, not self.record.is_recorded
+        problem = other_call(record, WAIT)
+        if problem is not None:
+            leaving.stick(cycle, problem)
+            return
         if is_new:
-            said = {"operation": "wait_for_instance", "workflow": self.workflow_name, "id": self.instance_id}
+            said = {"operation": WAIT, "workflow": self.workflow_name, "id": self.instance_id}
             record.options = json.dumps(said)
             record.status = StepStatus.WAITING
             if self.timeout_us is not None:

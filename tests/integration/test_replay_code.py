@@ -197,6 +197,77 @@ def test_a_step_recorded_as_one_kind_is_another_one_as_another_kind() -> None:
     assert [row[:2] for row in steps(instance)] == [("do", "pause"), ("event", "go"), ("sleep", "pause")]
 
 
+def greeting() -> Any:
+    @workflow
+    async def greeter(step: WorkflowStep) -> Any:
+        await step.listen("greet")
+        return "hello"
+
+    return greeter
+
+
+def test_a_call_that_shares_its_kind_with_the_recorded_one_does_not_take_its_outcome() -> None:
+    """A handle is no output of a child: the instance is paused with both calls named"""
+    greeter = greeting()
+
+    async def old(step: WorkflowStep) -> Any:
+        await step.spawn("greet", greeter)
+        await step.listen("go")
+
+    async def new(step: WorkflowStep) -> Any:
+        return await step.run_workflow("greet", greeter)
+
+    instance = deploy(old).start()
+    with running_shift():
+        wait_for(instance, "waiting")
+        deploy(new)
+        instance.send_event("go")
+        wait_for(instance, "paused", "complete")
+    assert (instance.status, instance.error["type"]) == ("paused", "NonDeterminismError")
+    assert "recorded by step.spawn and is now called by step.run_workflow" in instance.error["message"]
+
+
+def test_a_wait_for_an_instance_that_became_a_child_starts_none_and_does_not_take_its_output() -> None:
+    other = greeting().start()
+
+    async def old(step: WorkflowStep) -> Any:
+        return (await step.wait_for_instance("greet", other)).status
+
+    async def new(step: WorkflowStep) -> Any:
+        return await step.run_workflow("greet", "greeter")
+
+    instance = deploy(old).start()
+    with running_shift():
+        wait_for(instance, "waiting")
+        wait_for(other, "waiting")
+        deploy(new)
+        instance.pause()
+        other.send_event("greet")
+        wait_for(other)
+        instance.resume()
+        wait_for(instance, "paused", "complete")
+        assert (instance.status, instance.error["type"]) == ("paused", "NonDeterminismError")
+        deploy(old)
+        instance.resume()
+        wait_for(instance)
+    assert instance.output == "complete"
+
+
+def test_one_name_for_two_calls_about_instances_is_an_error_where_names_are_identities() -> None:
+    greeter = greeting()
+
+    @workflow(step_identity="name")
+    async def named(step: WorkflowStep) -> Any:
+        await step.spawn("greet", greeter)
+        return await step.run_workflow("greet", greeter)
+
+    instance = named.start()
+    with running_shift():
+        wait_for(instance, "paused", "complete")
+    assert (instance.status, instance.error["type"]) == ("paused", "NonDeterminismError")
+    assert steps(instance) == [("child", "greet", 1, "complete")]
+
+
 def test_the_ten_thousand_and_first_step_is_refused() -> None:
     """Section 7"""
 
