@@ -27,6 +27,7 @@ from engine.models import Audit, Instance, Waiter
 from engine.registry import Workflow
 from tests.records import crash, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.travel import age
 
 
 def children(parent: Instance) -> list[Instance]:
@@ -263,6 +264,23 @@ def test_a_parent_that_fails_ends_the_child_that_it_waits_for_and_not_what_it_sp
         assert wait_for(instance).status == "errored"
     assert (tied.status, free.refresh().status) == ("terminated", "waiting")
     assert step(instance, "tied").status == "cancelled"
+
+
+def test_a_parent_that_runs_out_of_time_ends_the_child_that_it_waits_for() -> None:
+    listener = listening()
+
+    @workflow(timeout="1h")
+    async def story(step: WorkflowStep) -> None:
+        await step.run_workflow("child", listener, None)
+
+    instance = story.start()
+    with running_shift():
+        child = one_child(instance)
+        wait_for(instance, "waiting")
+        age(instance, hours=1)
+        wait_for(instance)
+        wait_for(child)
+    assert (instance.error["type"], child.status) == ("WorkflowTimeoutError", "terminated")
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

@@ -19,6 +19,7 @@ from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
 from engine import notify
+from engine.clock import ClockTimestamp
 from engine.models import Instance, Worker
 from engine.worker import cluster_sql as sql
 from engine.worker import watch
@@ -240,6 +241,17 @@ def test_instances_of_a_worker_whose_seat_is_gone_bring_a_shift(pusher: Pusher) 
         hold("one", seat=77)
         assert pusher.shifts(within=0.3) == []
     notify.tell(wake=True)
+    assert pusher.shifts() == [0]
+
+
+def test_an_end_that_others_do_not_know_of_brings_a_shift(pusher: Pusher) -> None:
+    """Or a parent that nobody could tell, because its row was held, would wait until a shift comes for other work."""
+    pusher.settle()
+    due("ended")
+    Instance.objects.update(
+        status="complete", output=1, wake_at=None, finished_at=ClockTimestamp(), owes=True
+    )
+    pusher.supply.roster.look_at = 0.0
     assert pusher.shifts() == [0]
 
 

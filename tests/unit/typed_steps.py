@@ -1,4 +1,4 @@
-"""What type checkers make of defined steps and of maps: read by `test_typing.py`, never run.
+"""What type checkers make of defined steps, of maps and of children: read by `test_typing.py`, never run.
 
 A line with `type: ignore` has to be an error: mypy complains of those that are not needed.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from engine import StepContext, WorkflowStep, define_step
+from engine import Handle, InstanceResult, StepContext, WorkflowStep, branch, define_step, workflow
 
 
 @define_step
@@ -62,3 +62,26 @@ async def maps(step: WorkflowStep, items: list[str]) -> None:
     await step.map("a", [1], length)  # type: ignore[arg-type]
     await step.map("a", items, of_batch)  # type: ignore[arg-type]
     await step.batch("a", items, length)  # type: ignore[arg-type]
+
+
+@workflow
+async def bill(step: WorkflowStep, params: int) -> str:
+    return str(params)
+
+
+@workflow
+async def tidy(step: WorkflowStep) -> None: ...
+
+
+async def children(step: WorkflowStep) -> None:
+    assert_type(await step.run_workflow("a", bill, 1), str)
+    assert_type(await step.run_workflow("a", "bill", 1), Any)
+    assert_type(await step.spawn("a", bill, 1), Handle)
+    assert_type(await step.wait_for_instance("a", workflow=bill, id="one"), InstanceResult)
+    assert_type(await step.parallel("a", branch(bill, 1), branch(tidy), on_failure="terminate"), list[Any])
+    await step.run_workflow("a", tidy)
+
+    await step.run_workflow("a", bill, "1")  # type: ignore[misc]
+    await step.run_workflow("a", bill)  # type: ignore[arg-type]
+    await step.spawn("a", bill, "1")  # type: ignore[misc]
+    await step.parallel("a", branch(bill, 1), on_failure="ignore")  # type: ignore[arg-type]
