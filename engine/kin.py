@@ -95,14 +95,13 @@ SETTLE = f"""
         FOR NO KEY UPDATE OF p SKIP LOCKED
     ), done AS (
         SELECT d.key FROM debtors d
+        LEFT JOIN engine_instance parent ON parent.key = d.parent_key AND parent.generation = d.parent_generation
+            AND parent.status NOT IN {FINISHED}
         WHERE EXISTS (SELECT FROM engine_instance i WHERE i.key = d.key AND i.ctid = d.place)
           AND NOT EXISTS (
             SELECT FROM engine_instance child WHERE child.parent_key = d.key AND {_is_orphan("child")}
         ) AND (
-            NOT d.has_news OR d.parent_key IN (SELECT key FROM parents) OR NOT EXISTS (
-                SELECT FROM engine_instance p
-                WHERE p.key = d.parent_key AND p.generation = d.parent_generation AND p.status NOT IN {FINISHED}
-            )
+            NOT d.has_news OR parent.key IS NULL OR d.parent_key IN (SELECT key FROM parents)
         )
     )
     UPDATE engine_instance i SET

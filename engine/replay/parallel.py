@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 OnFailure = Literal["leave", "terminate"]
 MAX_BRANCHES = 100
+MAX_PARAMS = 64 * 1024 * 1024  # characters, of all branches
 COMPENSATE = f"{RESERVED_PREFIX}compensate"  # the name of the steps that start compensations
 
 
@@ -170,5 +171,10 @@ def check_branches(branches: Sequence[object], on_failure: object) -> None:
 
 
 def params_of_branches(cycle: Cycle, record: StepRecord, branches: Sequence[Branch]) -> list[str | None]:
-    """Check the params of all branches before any is started."""
-    return [params_of(cycle, record, one.workflow, one.params) for one in branches]
+    """Check the params of all branches before any is started; they go to the database together."""
+    found = [params_of(cycle, record, one.workflow, one.params) for one in branches]
+    size = sum(len(one or "") for one in found)
+    if size > MAX_PARAMS:
+        advice = "Split the branches over several calls."
+        raise LimitError("size of all params", size, MAX_PARAMS, unit="characters", advice=advice)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from django.db import connection, transaction
 
 from engine import WorkflowStep, branch, kin, workflow
 from engine.models import Instance, Step, Waiter
-from engine.worker import claims
+from engine.worker import claims, sql
+from engine.worker.connect import SESSION
 from tests.integration.plants import child_of, waiting
 from tests.integration.rows import NOW, leased, row_of, step_of
 from tests.integration.sessions import in_background, until_blocked
@@ -179,3 +181,27 @@ def test_no_end_is_lost_without_a_sweep(monkeypatch: pytest.MonkeyPatch, own_reg
         found = [wait_for(one, seconds=60).output for one in story.start_many([{}] * 40).created]
         wait_until(lambda: not Instance.objects.filter(owes=True).exists(), what="all being settled")
     assert found == [15] * 40
+
+
+# Plans
+
+
+@pytest.mark.parametrize("name", ["RELATIVES", "FLUSH", "FLUSH_WITH_OTHERS", "SETTLE", "ORPHANS"])
+def test_a_plan_made_for_empty_tables_reads_few_rows_of_full_ones(name: str) -> None:
+    """Sessions of workers keep theirs: every row is found by a key, or by an index of few."""
+    statement = str(getattr(sql, name, None) or getattr(kin, name)).replace("%(large)b", "'{}'")
+    named = dict.fromkeys(re.findall(r"%\((\w+)\)", statement), "[]")
+    values = named | {"seat": 1, "key": 1, "generation": 1, "only": None, "limit": 1}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(SESSION)
+        cursor.execute(f"EXPLAIN {statement}", values)
+        lines = "\n".join(line for (line,) in cursor.fetchall())
+        transaction.set_rollback(True)
+    used = set(re.findall(r"(?:using|Index Scan on) (engine_instance_\w+)", lines))
+    assert used <= {
+        "engine_instance_pkey",
+        "engine_instance_id",
+        "engine_instance_owes",
+        "engine_instance_children",
+    }
+    assert "Seq Scan" not in lines
