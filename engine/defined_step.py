@@ -94,7 +94,10 @@ class DefinedStep(Generic[P, R_co]):
 
     def options_over(self, defaults: StepOptions) -> StepOptions:
         """Return its options, with a workflow's defaults where it says nothing."""
-        found = self._over.get(defaults)
+        try:
+            found = self._over.get(defaults)
+        except TypeError:  # an unhashable callable among them
+            return defaults.override(_what(self.name), **self._given)
         if found is None:
             found = self._over[defaults] = defaults.override(_what(self.name), **self._given)
         return found

@@ -342,3 +342,15 @@ def test_wrong_overrides_are_refused(options: dict[str, Any], error: type[Except
     with pytest.raises(error):
         define_step(work).using(**options)
     assert define_step(work).options_over(DEFAULTS).timeout == timedelta(minutes=10)
+
+
+def test_defaults_that_cannot_be_hashed_are_taken_too() -> None:
+    @dataclass
+    class Delay:
+        seconds: int
+
+        def __call__(self, ctx: StepContext, error: BaseException) -> int:
+            return self.seconds
+
+    delay = Delay(3)
+    assert define_step(work).options_over(StepOptions.make(delay=delay)).delay is delay
