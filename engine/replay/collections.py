@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from engine.defined_step import DefinedStep
 from engine.errors import StepConfigError
@@ -102,7 +102,8 @@ class Collections:
         `step.do` hold for each of them. Once one has failed for good no other begins; when those that have begun have
         come to their own ends, StepError names the first that failed, as "name[index]".
 
-        Raises StepConfigError for a wrong argument or option, LimitError if the items go past the workflow's
+        Raises StepConfigError for a wrong argument or option, InvalidParamsError for an item that does not fit the
+        arguments of a step made by `@define_step`, LimitError if the items go past the workflow's
         max_steps, before anything is begun.
         """
         return self._each("map", name, items, fn, concurrency, options)
@@ -153,22 +154,21 @@ class Collections:
             return INERT
         check_step_name(name)
         _check_number(operation, "concurrency", concurrency, MAX_CONCURRENCY)
-        fn, made, codec = self._body(operation, name, fn, options)
+        body, made, codec = self._body(operation, name, fn, options)
         args = _arguments(operation, items, batch_size, most=cycle.workflow.max_steps)
         cycle.count_steps(len(args))
-        work = Work(operation, args, fn, made, codec, concurrency, batch_size)
+        if isinstance(fn, DefinedStep):
+            args = _validated(name, fn, args)
+        work = Work(operation, args, body, made, codec, concurrency, batch_size)
         return cycle.enter(MapOperation(cycle, cycle.record_of(StepKind.MAP, name, once=made.once), work))
 
     def _body(
         self, operation: str, name: str, fn: Any, options: dict[str, Any]
     ) -> tuple[Callable[..., Any], StepOptions, Codec]:
-        made = self._options(name, options)
         if isinstance(fn, DefinedStep):
-            made = (
-                fn.using(**options).options_over(self._defaults)
-                if options
-                else fn.options_over(self._defaults)
-            )
+            made = (fn.using(**options) if options else fn).options_over(self._defaults)
+        else:
+            made = self._options(name, options)
         _check_function(operation, fn)
         if made.atomic:
             calls.check_is_sync(name, getattr(fn, "fn", fn))
@@ -186,6 +186,19 @@ def _arguments(operation: str, items: Any, batch_size: int | None, *, most: int)
         return [(item, index) for index, item in enumerate(itertools.islice(given, most + 1))]
     taken = list(itertools.islice(given, most * batch_size + 1))
     return [(taken[start : start + batch_size], start) for start in range(0, len(taken), batch_size)]
+
+
+def _validated(
+    name: str, defined: DefinedStep[Any, Any], args: list[tuple[Any, int]]
+) -> list[tuple[Any, int]]:
+    """Check the arguments of a reusable step for each item, as `step.run` does, before any begins."""
+    return [
+        cast(
+            "tuple[Any, int]",
+            defined.arguments.validate(one, {}, what=f'arguments of step "{name}[{at}]"')[0],
+        )
+        for at, one in enumerate(args)
+    ]
 
 
 def _check_function(operation: str, fn: Any) -> None:

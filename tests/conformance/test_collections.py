@@ -12,6 +12,7 @@ import pytest
 from engine import (
     LimitError,
     ParkingError,
+    RollbackContext,
     StepConfigError,
     StepContext,
     StepError,
@@ -623,6 +624,34 @@ def test_a_defined_step_brings_its_options() -> None:
     instance = run_to_end(story.start())
     options = Step.objects.get(instance=instance, kind="do").options
     assert (options["max_attempts"], options["timeout"], instance.error["attempts"]) == (1, 60, 1)
+
+
+@dataclass
+class Parcel:
+    sku: str
+
+
+def test_a_defined_step_has_the_arguments_of_each_item_validated_before_any_begins() -> None:
+    seen: list[tuple[str, str]] = []
+
+    @define_step
+    def pack(item: Parcel, index: int) -> str:
+        seen.append(("packed", item.sku))
+        return item.sku
+
+    @pack.rollback
+    def unpack(ctx: RollbackContext) -> None:
+        seen.append(("unpacked", ctx.args[0].sku))
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.map("items", [{"sku": "a"}], pack, rollback_options={"max_attempts": 1})
+        await step.map("more", [{"sku": "b"}, {"sku": 5}], pack)
+
+    instance = run_to_end(story.start())
+    assert (instance.error["type"], instance.rollback) == ("InvalidParamsError", "complete")
+    assert 'arguments of step "more[1]"' in instance.error["message"]
+    assert seen == [("packed", "a"), ("unpacked", "a")]
 
 
 # What is refused
