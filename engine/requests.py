@@ -54,10 +54,10 @@ class Asked:
 
 
 def open_requests() -> QuerySet[OpenRequest]:
-    """Find the requests that an answer would reach now: not answered, not expired, not withdrawn."""
+    """Find the requests that an answer would reach now: not answered, not expired, not withdrawn, nor soon to be."""
     # The type of the event is its dedup key.
     given = Event.objects.filter(instance_id=OuterRef("instance_id"), dedup_key=OuterRef("type"))
-    rows = OpenRequest.objects.filter(generation=F("instance__generation")).exclude(
+    rows = OpenRequest.objects.filter(generation=F("instance__generation"), instance__ends_as="").exclude(
         instance__status__in=FINAL
     )
     number = Concat(Cast("generation", TextField()), Value(":", TextField()), Cast("seq", TextField()))
@@ -171,6 +171,8 @@ def _refuse_unless_open(row: Instance, step: Step) -> None:
         raise RequestClosedError(step.name, "it has expired")
     if row.is_finished:
         raise InstanceFinishedError(row.workflow, row.id, row.status, "answering")
+    if row.ends_as:
+        raise RequestClosedError(step.name, "the instance is being rolled back, and ends then")
     if Step.objects.filter(_has_expired("wake_at"), pk=step.pk).exists():
         raise RequestClosedError(step.name, "it has expired")
     if step.status != StepStatus.WAITING:

@@ -89,7 +89,7 @@ class Entry:
         """Say why it takes no answer."""
         if self.given is not None or self.is_open:
             return ""
-        is_late = self.is_expired or self.step.status == "errored"
+        is_late = self.step.status == "errored" or (self.is_expired and not self.instance.ends_as)
         return "It has expired." if is_late else "The workflow does not wait for it any more."
 
 

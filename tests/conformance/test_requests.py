@@ -412,6 +412,25 @@ def test_a_finished_instance_takes_no_answer(ask: Any) -> None:
     assert (Row.objects.count(), statuses(instance)) == (0, {"decide": "cancelled"})
 
 
+def test_an_instance_that_is_to_be_rolled_back_takes_no_answer() -> None:
+    """Also while no worker is there to withdraw the request: nobody would read the answer"""
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("reserve", str, rollback=lambda ctx: None)
+        await step.request("ask", bool, message="Go on?")
+
+    instance = story.start()
+    with running_shift():
+        wait_for(instance, "waiting")
+    instance.terminate(rollback=True)
+    assert not open_requests().exists()
+    with pytest.raises(RequestClosedError, match="rolled back"):
+        answer(instance, "ask", True, by="ada")
+    run_to_end(instance)
+    assert (instance.rollback, Row.objects.count()) == ("complete", 0)
+
+
 def test_a_request_that_the_workflow_gave_up_is_withdrawn() -> None:
     @workflow
     async def story(step: WorkflowStep) -> str:
