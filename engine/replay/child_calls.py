@@ -85,8 +85,8 @@ class ChildCalls:
     ) -> Coroutine[Any, Any, InstanceResult]:
         """Wait until an instance has ended, however it does, and return how.
 
-        Raises InstanceNotFoundError if there is none, InstanceTimeoutError after `timeout`, and StepConfigError
-        for this instance itself.
+        Raises InstanceNotFoundError if there is none, InstanceTimeoutError after `timeout`, StepConfigError for this
+        instance itself, and InvalidNameError for a name or an id that none can have.
         """
         cycle = self._enter("wait_for_instance", name)
         if cycle is None:

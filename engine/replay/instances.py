@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.children import InstanceResult
 from engine.errors import ErrorRecord, InstanceNotFoundError, InstanceTimeoutError, StepConfigError
+from engine.identity import check_instance_id, check_workflow_name
 from engine.registry import workflows
 from engine.replay import leaving, outcomes
 from engine.replay.children import error_of, other_call, reading, target
@@ -129,7 +130,10 @@ def read_result(text: str) -> InstanceResult:
 
 
 def meant(cycle: Cycle, handle: Any, workflow: object, id: object) -> tuple[str, str]:
-    """Return the workflow and the id of the instance that is meant. Raises StepConfigError, also for the caller."""
+    """Return the workflow and the id of the instance that is meant.
+
+    Raises StepConfigError, also for the caller itself, and InvalidNameError for what no instance can be called.
+    """
     if handle is not None and (workflow is not None or id is not None):
         raise StepConfigError("handle", handle, "Give a handle, or workflow= and id=, not both.", what=WHAT)
     if handle is not None:
@@ -139,6 +143,8 @@ def meant(cycle: Cycle, handle: Any, workflow: object, id: object) -> tuple[str,
     if not isinstance(name, str) or not isinstance(which, str):
         rule = "Give what step.spawn returned, an Instance, or workflow= and id=."
         raise StepConfigError("handle", (workflow, id) if handle is None else handle, rule, what=WHAT)
+    check_workflow_name(name)
+    check_instance_id(which)
     if (name, which) == (cycle.claimed.workflow, cycle.claimed.id):
         raise StepConfigError(
             "id", which, "An instance cannot wait for itself: it would never end.", what=WHAT

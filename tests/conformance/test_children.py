@@ -478,6 +478,18 @@ def test_waiting_for_itself_for_nobody_or_for_too_long_is_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize(("name", "id"), [("double", "no id!"), ("no name!", "one"), ("double", "x" * 101)])
+def test_what_no_instance_can_be_called_is_refused_and_not_recorded(name: str, id: str) -> None:
+    """The page of an instance links to what it waits for: it could not be drawn"""
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.wait_for_instance("end", workflow=name, id=id)
+
+    instance = run_to_end(story.start())
+    assert (instance.error["type"], steps(instance)) == ("InvalidNameError", [])
+
+
 # parallel
 
 
