@@ -35,7 +35,7 @@ def step(instance: Instance, name: str, count: int = 1) -> Step:
 def attempts(instance: Instance, name: str, count: int = 1) -> list[Attempt]:
     """Return the attempts at a step, the first one first."""
     seq = step(instance, name, count).seq
-    return list(Attempt.objects.filter(instance=instance, step_seq=seq).order_by("number"))
+    return list(Attempt.objects.filter(instance=instance, step_seq=seq).order_by("phase", "number"))
 
 
 def outcomes(instance: Instance, name: str, count: int = 1) -> list[str]:

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
-from engine.replay import outcomes
+from engine.replay import cancelling, outcomes
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.retry import StepOptions, backoff_delay, is_retryable
 from engine.serialization import Stored
@@ -95,7 +95,7 @@ def _started(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, *, le
         cycle.host.poke(cycle)
     elif operation.is_called_off:
         cancel(cycle, attempt.step_seq, attempt)
-        cycle.call_off(operation)
+        cancelling.call_off(cycle, operation)
     else:
         cycle.host.run_body(cycle, operation, attempt)
 
@@ -120,7 +120,7 @@ def settle(
         # The handler gave it up when it was about to be committed, which came to nothing.
         finish(cycle, attempt, AttemptStatus.CANCELLED)
         cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
-        cycle.cancel_record(operation.record)
+        cancelling.cancel_record(cycle, operation.record)
     elif error is None:
         finish(cycle, attempt, AttemptStatus.COMPLETE)
         cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
@@ -205,7 +205,7 @@ def _conclude(
 ) -> None:
     """The step has ended for good; what an earlier attempt began inside it, and the last one did not want, too."""
     if cycle.history.inner:
-        cycle.cancel_inner(operation)
+        cancelling.cancel_inner(cycle, operation)
     cycle.conclude(operation, output=output, error=error)
 
 

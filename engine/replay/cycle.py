@@ -23,7 +23,7 @@ from engine.errors import (
     WorkflowTimeoutError,
 )
 from engine.identity import Counter, StepIdentity
-from engine.replay import attempts, changed_code, leaving, outcomes, rollback, waits
+from engine.replay import changed_code, leaving, outcomes, rollback, waits
 from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
@@ -393,39 +393,6 @@ class Cycle:
             line = outcomes.log_line(level, message, fields, self.host.now_us())
             self.add_log(LogLine(*line, position=self.log_position))
 
-    def withdraw(self, operation: Operation) -> None:
-        """The handler has cancelled this operation."""
-        if self.loop.is_closed():
-            return  # it is being closed, not cancelled
-        record = operation.record
-        if record.is_final or not record.seq or self.entered[record.identity].is_wanted:
-            return
-        self.cancel_inner(operation)
-        self.cancel_step(record)
-
-    def cancel_inner(self, operation: Operation) -> None:
-        """The operation is over: cancel what belongs to it and is not."""
-        inner = [one for one in operation.inner() if one.seq and not one.is_final]
-        for one in inner:  # before, or what is put off would begin when the body before it is dropped
-            self._let_go(one)
-        for one in inner:
-            self.cancel_step(one)
-
-    def cancel_step(self, record: StepRecord) -> None:
-        """Cancel a step for good."""
-        # Recorded by an earlier worker, it may not have been begun by this one.
-        attempts.close_lost(self, record)
-        self._let_go(record)
-        self.waits.pop(record.seq, None)
-        self.kin.open.pop(record.seq, None)
-        if attempts.drop(self, record):
-            self.cancel_record(record)
-
-    def _let_go(self, record: StepRecord) -> None:
-        operation = self.open.pop(record.seq, None)
-        if operation is not None:
-            operation.let_go()
-
     # Recording
 
     def record(self, record: StepRecord, attempt: AttemptRecord | None = None) -> None:
@@ -471,23 +438,6 @@ class Cycle:
         else:
             operation.owner.settled(operation)
         self.host.poke(self)
-
-    def call_off(self, operation: Operation) -> None:
-        """End an inner step whose owner does not want it any more."""
-        self.open.pop(operation.record.seq, None)
-        self.cancel_record(operation.record)
-        if operation.owner is not None:
-            operation.owner.settled(operation)
-        self.host.poke(self)
-
-    def cancel_record(self, record: StepRecord) -> None:
-        record.status = StepStatus.CANCELLED
-        record.wake_us = None
-        record.finished_us = self.host.now_us()
-        if record.kind == StepKind.CHILD:
-            self.writes.children.pop(record.seq, None)
-            self.writes.owes = True
-        self.record(record)
 
     def written(
         self, status: str, signals: int, ends_as: str = "", *, leave: Leave | None, has_left: bool

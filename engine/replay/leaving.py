@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import CodeChangedError, NonDeterminismError
 from engine.identity import TOP
-from engine.replay import attempts, outcomes
+from engine.replay import attempts, cancelling, outcomes
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.outcomes import Ending
@@ -163,7 +163,7 @@ def close_open(cycle: Cycle) -> None:
     for record in cycle.history.steps.values():
         if record.seq and not record.is_final:
             attempts.close_lost(cycle, record)
-            cycle.cancel_record(record)
+            cancelling.cancel_record(cycle, record)
     cycle.open.clear()
 
 
@@ -221,7 +221,7 @@ def recover(cycle: Cycle, error: Exception) -> None:
         if record.is_recorded and not record.stands and (not record.is_final or record.seq in refused.steps):
             attempts.close_lost(cycle, record)
             record.delivery = record.output = record.error = None
-            cycle.cancel_record(record)
+            cancelling.cancel_record(cycle, record)
     cycle.writes.attempts |= _without_outcomes(cycle, refused)
     cycle.close(cycle.known_ending or outcomes.of_error(error))
 

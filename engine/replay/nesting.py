@@ -20,7 +20,7 @@ from uuid import UUID
 
 from engine.errors import LimitError, ParkingError, StepConfigError
 from engine.identity import Counter, StepIdentity, check_step_name, seed, seeded_random, seeded_uuid4
-from engine.replay import calls
+from engine.replay import calls, cancelling
 from engine.replay.history import StepRecord
 from engine.replay.operation import DoOperation, Operation, Path
 from engine.states import AttemptPhase, StepKind, StepStatus
@@ -189,8 +189,8 @@ class NestedOperation(DoOperation):
             record = self.record
             entered = self.owner.entered[record.identity]
             if not record.is_final and not entered.is_wanted:
-                self.cycle.cancel_inner(self)
-                self.cycle.cancel_step(record)
+                cancelling.cancel_inner(self.cycle, self)
+                cancelling.cancel_step(self.cycle, record)
             self.owner.forget(entered)
 
     def let_go(self) -> None:

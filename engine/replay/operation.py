@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from engine.errors import EventTimeoutError
 from engine.identity import StepIdentity
-from engine.replay import attempts, outcomes, waits
+from engine.replay import attempts, cancelling, outcomes, waits
 from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.host import Phase
@@ -111,7 +111,7 @@ class Operation(asyncio.Future[Any]):
 
     def withdraw(self) -> None:
         """Whoever called it has cancelled it."""
-        self.cycle.withdraw(self)
+        cancelling.withdraw(self.cycle, self)
 
     def let_go(self) -> None:
         """It ends without an outcome, and not by whoever called it."""

@@ -16,7 +16,7 @@ from engine.errors import (
 )
 from engine.identity import RESERVED_PREFIX, StepIdentity
 from engine.params import validate_params
-from engine.replay import leaving, outcomes
+from engine.replay import cancelling, leaving, outcomes
 from engine.replay.children import (
     ChildOperation,
     SpawnOperation,
@@ -100,7 +100,7 @@ class ParallelOperation(Operation):
             self.record.name, error.workflow, error.id, error.status, error.error, index=index
         )
         # First the children that are left or ended: what compensates comes after what may still be done.
-        self.cycle.cancel_inner(self)
+        cancelling.cancel_inner(self.cycle, self)
         self.cycle.conclude(self, error=error_json(about))
         self._compensate(about)
 
