@@ -137,6 +137,8 @@ class WorkflowStep(ChildCalls, Collections):
         """
         if fn is None:
             return self._decorator(name, options)
+        if isinstance(fn, DefinedStep):  # with what it declares, under the name that is given here
+            return self.run(fn.using(name=name, **options), *args)
         return self._do(name, fn, args, {}, self._options(name, options))
 
     @overload
@@ -168,6 +170,8 @@ class WorkflowStep(ChildCalls, Collections):
         def decorate(fn: Callable[..., Any]) -> Callable[..., Awaited]:
             @functools.wraps(fn)
             def call(*args: Any, **kwargs: Any) -> Awaited:
+                if isinstance(fn, DefinedStep):
+                    return self.run(fn.using(name=name, **options), *args, **kwargs)
                 return self._do(name, fn, args, kwargs, made)
 
             return call

@@ -14,6 +14,7 @@ from engine import (
     DeclarationError,
     InvalidNameError,
     InvalidParamsError,
+    RollbackContext,
     StepConfigError,
     StepContext,
     StepError,
@@ -21,6 +22,7 @@ from engine import (
     define_step,
     workflow,
 )
+from engine.models import Step
 from engine.retry import StepOptions
 from tests.records import attempts, outcomes, step, steps
 from tests.shifts import run_to_end
@@ -256,6 +258,35 @@ def test_step_run_takes_defined_steps_only() -> None:
     instance = run_to_end(story.start())
     assert (instance.status, instance.error["type"]) == ("errored", "StepConfigError")
     assert "@define_step" in instance.error["message"]
+
+
+def test_step_do_runs_a_defined_step_with_what_it_declares() -> None:
+    @define_step(max_attempts=2)
+    def charge(cents: int) -> int:
+        return cents
+
+    @charge.rollback
+    def give_back(ctx: RollbackContext) -> None: ...
+
+    @workflow
+    async def story(step: WorkflowStep) -> list[int]:
+        by_decorator = step.do("third", delay="3s")(charge)
+        return [
+            await step.do("first", charge, 1),
+            await step.do("second", charge, 2, delay="2s"),
+            await by_decorator(3),
+        ]
+
+    instance = run_to_end(story.start())
+
+    assert instance.output == [1, 2, 3]
+    made = {one.name: one.options for one in Step.objects.all()}
+    assert {name: (one["max_attempts"], one["delay"]) for name, one in made.items()} == {
+        "first": (2, 1),
+        "second": (2, 2),
+        "third": (2, 3),
+    }
+    assert all("rollback" in one for one in made.values())
 
 
 def test_the_rollback_is_declared_once_with_options_of_its_own() -> None:
