@@ -1,7 +1,7 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test bench chaos check fmt lock chromium
+.PHONY: help env env-run env-test run test conformance bench chaos check fmt lock chromium
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -14,6 +14,9 @@ run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 
 test: env-test chromium ## Run the whole test suite
 	@$(PY) -m tests
+
+conformance: env-test ## All conformance cases, in each profile
+	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate $(PY) -m pytest -q tests/conformance
 
 bench: env-test ## Measure it beside pgbench; make bench ARGS="-w W1,W2 --runs 3"
 	@$(PY) -m tests.bench $(ARGS)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 PROGRAMS = 40
 DEPTH = 3
 CRASHES = (10, 30, 60)  # turns of `disturb`
-UNCOMMITTED = 3  # outcomes that a handler may have seen before their commit
+UNCOMMITTED = 5  # outcomes that a handler may have seen before their commit
 
 Program = tuple[Any, ...]
 

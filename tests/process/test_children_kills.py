@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 
 import pytest
+from django.db.models import Q
 
 from engine.models import Attempt, Instance, Step
 from tests.process.arena import Arena, kill, wait_until
@@ -36,6 +36,12 @@ def has_children(parent: Instance) -> bool:
     return Instance.objects.filter(parent_key=parent.key).exists()
 
 
+def was_convicted(parent: Instance) -> bool:
+    """Tell whether a step of the family was alone in its worker at three of the deaths, as chance may have it."""
+    family_of = Q(instance=parent) | Q(instance__in=Instance.objects.filter(parent_key=parent.key))
+    return Step.objects.filter(family_of, lost__gte=3, status="errored").exists()
+
+
 def test_families_survive_the_deaths_of_their_workers(arena: Arena) -> None:
     """Some wait for their children one by one, some in parallel; some fail and end them, some are terminated."""
     rng = random.Random(11)
@@ -60,8 +66,9 @@ def test_families_survive_the_deaths_of_their_workers(arena: Arena) -> None:
     wait_until(is_over, seconds=SETTLED_SECONDS, what="the end of all")
 
     assert Attempt.objects.filter(status="lost").exists(), "nobody was killed at work"
-    outcomes = Counter((kind, one.refresh().status) for kind, one in parents)
-    assert outcomes == dict.fromkeys(KINDS.items(), PARENTS // len(KINDS))
+    ended = [(kind, one.refresh()) for kind, one in parents if not was_convicted(one)]
+    assert len(ended) > PARENTS * 0.8
+    assert [(kind, one.status) for kind, one in ended] == [(kind, KINDS[kind]) for kind, _ in ended]
     for _, parent in parents:
         children = list(Instance.objects.filter(parent_key=parent.key))
         calls = Step.objects.filter(instance=parent, kind="child").count()

@@ -1,4 +1,4 @@
-"""What type checkers make of defined steps, of maps and of children: read by `test_typing.py`, never run.
+"""What type checkers make of defined steps, of maps and of children: read by `make check`, never run.
 
 A line with `type: ignore` has to be an error: mypy complains of those that are not needed.
 """
