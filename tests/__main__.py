@@ -18,7 +18,7 @@ OTHERS = 2
 
 # A sample of the conformance cases also with workers that forget and with wake-ups that come twice; `make conformance`
 # runs all of them so.
-PROFILES = {"REPRISE_TEST_PROFILE": "plain,forgetful,duplicate", "REPRISE_TEST_SAMPLE": "8"}
+PROFILES = {"REPRISE_TEST_PROFILE": "plain,forgetful,duplicate", "REPRISE_TEST_SAMPLE": "16"}
 
 
 def main() -> int:

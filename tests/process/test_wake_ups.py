@@ -77,11 +77,11 @@ def test_open_transaction_of_a_sender_delays_its_instance_only(arena: Arena) -> 
 
 def test_due_instance_that_a_sender_holds_keeps_no_worker_busy(arena: Arena) -> None:
     worker = arena.worker("one")
-    held = program.start([sleep("nap", 0.3), work("after")])
+    held = program.start([sleep("nap", 1.2), work("after")])
     wait_for([held], "waiting")
-    arena.start("holder", instance=held.id, type="any", seconds=3)
+    arena.start("holder", instance=held.id, type="any", seconds=5)
     arena.ledger.wait_for(what="held", instance=held.id)
-    time.sleep(0.5)  # until the sleep is over
+    time.sleep(1.4)  # until the sleep is over
 
     before = cpu_seconds(worker)
     time.sleep(2)
