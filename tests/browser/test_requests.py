@@ -119,7 +119,7 @@ def test_what_somebody_types_stays_while_the_page_changes(signed_in: Page) -> No
     status(page, "paused")
     page.evaluate("document.querySelector('#reconcile').dispatchEvent(new CustomEvent('studio:tick'))")
     page.locator("#actions").get_by_role("button", name="Resume").click()
-    status(page, "approval")
+    status(page, "approval", seconds=60)  # by the slow reconcile at the latest
     expect(page.get_by_label("Comment")).to_have_value("half typed")
     expect(page.get_by_label("Amount")).to_have_value("33")
     expect(page.get_by_label("Yes", exact=True)).to_be_checked()
