@@ -132,6 +132,18 @@
     if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
+  // The answer to an action shows the whole page as it was when it was drawn. News that came while it was on its way may be
+  // younger, and does not come again: ask once more.
+  const OVERTAKEN_MS = 500;
+  let news = 0;
+  const paints = ({ detail }) => detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
+  document.addEventListener("htmx:ws:after:message:incoming", () => { news += 1; });
+  document.addEventListener("htmx:before:request", (event) => { if (paints(event)) event.detail.ctx.studioNews = news; });
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (!paints(event) || event.detail.ctx.studioNews === news) return;
+    setTimeout(() => $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick")), OVERTAKEN_MS);
+  });
+
   // What is folded is fetched when somebody opens it, and anew while the instance moves on and it is open.
   const INNER_MS = 1000;
   const asked = new Map(); // by id: when it was last asked for, or that it soon will be

@@ -119,13 +119,31 @@ def test_what_somebody_types_stays_while_the_page_changes(signed_in: Page) -> No
     status(page, "paused")
     page.evaluate("document.querySelector('#reconcile').dispatchEvent(new CustomEvent('studio:tick'))")
     page.locator("#actions").get_by_role("button", name="Resume").click()
-    status(page, "approval", seconds=60)  # by the slow reconcile at the latest
+    status(page, "approval")
     expect(page.get_by_label("Comment")).to_have_value("half typed")
     expect(page.get_by_label("Amount")).to_have_value("33")
     expect(page.get_by_label("Yes", exact=True)).to_be_checked()
     page.get_by_label("Amount").press("Enter")
     status(page, "complete")
     expect(page.locator("#result")).to_contain_text("33.0 by card")
+
+
+def test_an_answer_that_was_overtaken_by_news_is_put_right(signed_in: Page) -> None:
+    """What the server drew when it resumed the instance comes when the page has long heard that it waits again."""
+    page = signed_in
+    ask(page)
+    page.locator("#actions").get_by_role("button", name="Pause").click()
+    status(page, "paused")
+
+    def answer_late(route: Route) -> None:
+        answer = route.fetch()
+        status(page, "approval")
+        route.fulfill(response=answer, body=answer.text().replace(">approval<", ">running<"))
+
+    page.route("**/resume/", answer_late)
+    page.locator("#actions").get_by_role("button", name="Resume").click()
+    expect(page.locator("#flash")).to_contain_text("is queued")
+    status(page, "approval")
 
 
 def test_an_instance_that_ends_takes_its_form_along(signed_in: Page, new_tab: NewTab) -> None:
