@@ -14,7 +14,7 @@ from django.db.models.functions import Cast, Left, Length
 from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.states import Action, allows
-from studio import changed_code, declared, folds, inbox, payloads, queries, rollbacks, timeline, why
+from studio import changed_code, declared, folds, inbox, payloads, queries, rollbacks, standing, timeline, why
 from studio.rows import Row, last_deeds, open_steps, rows_of, situation
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -141,21 +141,11 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     children = list(_children(instance).order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
-    facts = situation(
-        instance,
-        now=now,
-        servers=queries.servers_of([instance.workflow])[instance.workflow],
-        steps=still_open,
-        deed=last_deeds([instance]).get(instance.key),
-        error=error,
-        steps_complete=_of_generation(Step, instance).filter(status="complete", parent=0).count(),
-        rollback=rollbacks.rollback_of(instance),
-    )
     return Dossier(
         instance=instance,
         now=now,
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in still_open)),
-        why=why.explain(facts),
+        why=why.explain(_situation(instance, now, still_open, error)),
         parent=_parent(instance),
         children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
         children_total=len(children) if len(children) <= CHILDREN_SHOWN else _children(instance).count(),
@@ -175,6 +165,21 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         origin=_origin(instance, error, lines),
         wanted_events=_wanted_events(still_open),
         has_requests=any(step.kind == "request" for step in still_open),
+    )
+
+
+def _situation(
+    instance: Instance, now: datetime, still_open: Sequence[standing.OpenStep], error: dict[str, Any] | None
+) -> standing.Situation:
+    return situation(
+        instance,
+        now=now,
+        servers=queries.servers_of([instance.workflow])[instance.workflow],
+        steps=still_open,
+        deed=last_deeds([instance]).get(instance.key),
+        error=error,
+        steps_complete=_of_generation(Step, instance).filter(status="complete", parent=TOP).count(),
+        rollback=rollbacks.rollback_of(instance),
     )
 
 
@@ -225,7 +230,7 @@ def _parent(instance: Instance) -> Instance | None:
     return Instance.objects.only("key", "workflow", "id").filter(key=instance.parent_key).first()
 
 
-def _still_open(instance: Instance) -> list[why.OpenStep]:
+def _still_open(instance: Instance) -> list[standing.OpenStep]:
     """Read the steps that have not ended, also where the page shows others."""
     steps = queries.open_steps([instance])[instance.key]
     attempts = queries.last_attempts(steps)
@@ -280,7 +285,7 @@ def _event_payload(event: Event) -> payloads.Payload:
     return payloads.payload(f"event-{event.key}", text, full_up_to=INLINE)
 
 
-def _wanted_events(steps: Sequence[why.OpenStep]) -> tuple[str, ...]:
+def _wanted_events(steps: Sequence[standing.OpenStep]) -> tuple[str, ...]:
     waits = [step for step in steps if step.kind == "event" and step.is_waiting]
     return tuple(name for step in waits for name in step.event_types or (step.name,))
 

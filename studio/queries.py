@@ -13,13 +13,13 @@ from django.db.models import F, Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 from psycopg.errors import QueryCanceled
 
+from engine.errors import ENGINE_PAUSES
 from engine.models import Attempt, Instance, Step, Worker
 from engine.registry import workflows as registry
 from engine.requests import open_requests
 from studio import inbox
 from studio.filters import Filter
 from studio.shown import PARKED, shown, stored
-from studio.why import ENGINE_PAUSES
 
 PAGE = 50
 COUNT_CAP = 10_001

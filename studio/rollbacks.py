@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from engine.models import Attempt, Instance, Step
-from studio import why
+from studio import standing
 from studio.rows import error_line
 from studio.steps import most_attempts
 
 
-def rollback_of(instance: Instance) -> why.Rollback | None:
+def rollback_of(instance: Instance) -> standing.Rollback | None:
     """Read it, with two queries where there is anything to read."""
     if not instance.rollback:
         return None
@@ -16,7 +16,7 @@ def rollback_of(instance: Instance) -> why.Rollback | None:
     rows = rows.filter(attempts__gt=0).extra(where=["options -> 'rollback' IS NOT NULL"])
     steps = list(rows.only("seq", "name", "count", "options", "rollback", "wake_at", "started_at"))
     at = next((step for step in steps if step.rollback in ("running", "failed")), None)
-    return why.Rollback(
+    return standing.Rollback(
         state=instance.rollback,
         ends_as=instance.ends_as,
         undone=sum(step.rollback == "complete" for step in steps),
@@ -25,11 +25,11 @@ def rollback_of(instance: Instance) -> why.Rollback | None:
     )
 
 
-def _undoing(instance: Instance, step: Step) -> why.OpenStep:
+def _undoing(instance: Instance, step: Step) -> standing.OpenStep:
     rows = Attempt.objects.filter(instance_id=instance.key, generation=instance.generation)
     last = rows.filter(step_seq=step.seq, phase="rollback").order_by("-number").first()
     is_waiting = last is not None and last.status != "running"
-    return why.OpenStep(
+    return standing.OpenStep(
         seq=step.seq,
         name=str(step),
         kind="do",

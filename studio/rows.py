@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Attempt, Audit, Instance, Step
-from studio import inbox, queries, why
+from studio import inbox, queries, standing, why
 from studio.shown import shown
 
 
@@ -67,14 +67,14 @@ def situation(
     *,
     now: datetime,
     servers: queries.Servers,
-    steps: Sequence[why.OpenStep],
-    deed: why.Deed | None,
+    steps: Sequence[standing.OpenStep],
+    deed: standing.Deed | None,
     error: dict[str, object] | None,
     steps_complete: int = 0,
-    rollback: why.Rollback | None = None,
-) -> why.Situation:
+    rollback: standing.Rollback | None = None,
+) -> standing.Situation:
     """Gather the facts of the why-line."""
-    return why.Situation(
+    return standing.Situation(
         status=instance.status,
         waiting_for=instance.waiting_for,
         workflow=instance.workflow,
@@ -90,13 +90,13 @@ def situation(
         steps_complete=steps_complete,
         deed=deed,
         error=error,
-        rollback=rollback or (why.Rollback(instance.rollback) if instance.rollback else None),
+        rollback=rollback or (standing.Rollback(instance.rollback) if instance.rollback else None),
     )
 
 
 def open_steps(
     steps: Sequence[Step], attempts: Mapping[tuple[int, int], Attempt], asking: Container[object]
-) -> list[why.OpenStep]:
+) -> list[standing.OpenStep]:
     """Tell what is to be known of the open steps of an instance. Where a map is open, its items are what happens."""
     maps = {step.seq for step in steps if step.kind == "map"}
     active = {step.parent for step in steps}
@@ -112,12 +112,12 @@ def open_steps(
     ]
 
 
-def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) -> why.OpenStep:
+def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) -> standing.OpenStep:
     options: Any = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")
     # Between two attempts the worker may still hold the instance: the attempt's own end tells it.
     is_waiting = step.status == "waiting"
-    return why.OpenStep(
+    return standing.OpenStep(
         seq=step.seq,
         name=name,
         kind=step.kind,
@@ -148,15 +148,15 @@ def error_line(error: object, length: int = 160) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def last_deeds(instances: Sequence[Instance]) -> dict[int, why.Deed]:
+def last_deeds(instances: Sequence[Instance]) -> dict[int, standing.Deed]:
     """Find who paused or terminated each of them last."""
     verbs = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
     wanted = {instance.key: verbs[instance.status] for instance in instances if instance.status in verbs}
-    found: dict[int, why.Deed] = {}
+    found: dict[int, standing.Deed] = {}
     trail = Audit.objects.filter(instance_key__in=wanted, verb__in={*wanted.values()}, outcome="done")
     for entry in trail.order_by("key") if wanted else ():
         if entry.instance_key is not None and wanted[entry.instance_key] == entry.verb:
-            found[entry.instance_key] = why.Deed(entry.actor, entry.at, entry.reason)
+            found[entry.instance_key] = standing.Deed(entry.actor, entry.at, entry.reason)
     return found
 
 

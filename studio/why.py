@@ -6,11 +6,12 @@ Pure: plain data in, a sentence in parts out. The same sentence serves the page,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from engine.durations import format_duration
 from engine.errors import ENGINE_PAUSES
+from studio.standing import Deed, OpenStep, Rollback, Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,72 +33,6 @@ MOST_PEOPLE = 4
 
 Part = str | Moment | Code
 Sentence = tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStep:
-    """A step that has begun and has not ended."""
-
-    seq: int
-    name: str
-    kind: str
-    is_waiting: bool
-    started_at: datetime
-    wake_at: datetime | None = None
-    attempts: int = 0
-    max_attempts: int | None = None
-    lost: int = 0
-    event_types: tuple[str, ...] = ()
-    worker: str = ""
-    error: str = ""
-    is_asking: bool = False  # a request that an answer would reach
-    asked_of: tuple[str, ...] = ()
-    message: str = ""
-    relative: str = ""  # the id of the instance that it waits for
-    is_child: bool = False  # and that it has started
-    branches: int = 0  # of a parallel
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback:
-    """How far the rollbacks are. `step` is the one that is being undone, or that could not be."""
-
-    state: str  # running, complete or failed
-    ends_as: str = ""
-    undone: int = 0
-    of: int = 0
-    step: OpenStep | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What a person did to the instance, and why."""
-
-    actor: str
-    at: datetime
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What the sentence is made from."""
-
-    status: str
-    waiting_for: str
-    workflow: str
-    now: datetime
-    created_at: datetime
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    paused_at: datetime | None = None
-    wake_at: datetime | None = None
-    servers: int = 0
-    slots_free: int = 0
-    steps: Sequence[OpenStep] = ()
-    steps_complete: int = 0
-    deed: Deed | None = None
-    error: dict[str, object] | None = field(default=None)
-    rollback: Rollback | None = None
 
 
 def explain(facts: Situation) -> Sentence:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from studio.why import Code, Deed, Moment, OpenStep, Rollback, Situation, as_text, explain, in_short
+from studio.standing import Deed, OpenStep, Rollback, Situation
+from studio.why import Code, Moment, as_text, explain, in_short
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 
