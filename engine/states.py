@@ -78,6 +78,8 @@ class Action(StrEnum):
     SEND_EVENT = "send_event"
     ACCEPT_CODE = "accept_code"
     RETRY_ROLLBACK = "retry_rollback"
+    RESTART = "restart"
+    DELETE = "delete"
 
 
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
@@ -86,7 +88,8 @@ _Q, _R, _W = InstanceStatus.QUEUED, InstanceStatus.RUNNING, InstanceStatus.WAITI
 _WP, _P = InstanceStatus.WAITING_FOR_PAUSE, InstanceStatus.PAUSED
 _C, _E, _T = InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED
 
-# Final statuses lead to `queued` by a restart, which begins a new generation, or when a failed rollback is retried.
+# Any status leads to `queued` by a restart, which begins a new generation; final ones also when a failed rollback is
+# retried.
 TRANSITIONS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = MappingProxyType(
     {
         _Q: frozenset({_R, _P, _T, _E}),
@@ -109,6 +112,8 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.SEND_EVENT: frozenset(InstanceStatus) - FINAL,
         Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
         Action.RETRY_ROLLBACK: frozenset({_E, _T}),  # where the rollback failed
+        Action.RESTART: frozenset(InstanceStatus),
+        Action.DELETE: FINAL,
     }
 )
 

@@ -70,6 +70,9 @@ class Instance(models.Model):
     # The final status that it gets when its rollbacks are over.
     ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
 
+    # How long it is kept after its end, where it has a rule of its own: seconds by final status, null for ever.
+    retention = JsonField(null=True)
+
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     paused_at = models.DateTimeField(null=True)
@@ -142,6 +145,16 @@ class Instance(models.Model):
                 fields=["workflow", "wake_at"],
                 condition=Q(isolated=True, owner__isnull=True),
                 name="engine_instance_isolated",
+            ),
+            # Those that have run before and are due again: they go before new ones where a workflow's places are few.
+            models.Index(
+                fields=["workflow", "wake_at"],
+                condition=Q(wake_at__isnull=False, owner__isnull=True, started_at__isnull=False),
+                name="engine_instance_woken",
+            ),
+            # Those that retention treats by rules of their own.
+            models.Index(
+                fields=["key"], condition=Q(retention__isnull=False), name="engine_instance_own_retention"
             ),
             # A parent's children.
             models.Index(
@@ -248,6 +261,8 @@ class Generation(models.Model):
     output = JsonField(null=True)
     error = JsonField(null=True)
     rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
+    unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
+    code = models.CharField(max_length=64, default="", db_default="", blank=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 

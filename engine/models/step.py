@@ -46,6 +46,8 @@ class Step(models.Model):
     output = JsonField(null=True)
     error = JsonField(null=True)
     rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
+    # The generation in which it ran, where a restart has carried it over.
+    kept_from = models.IntegerField(null=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 
