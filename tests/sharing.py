@@ -26,6 +26,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--from-the-end", action="store_true")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Failures(config.option.shared), "failures")
+
+
+class _Failures:
+    """Notes what fails, where all runs and whoever started them can see it."""
+
+    def __init__(self, shared: Path) -> None:
+        self._path = _failed(shared)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            with self._path.open("a") as file:
+                file.write(json.dumps(report.nodeid) + "\n")
+
+
+def failures(shared: Path) -> list[str]:
+    """Return the ids of the tests that failed in any of the runs, each once."""
+    path = _failed(shared)
+    lines = path.read_text().splitlines() if path.exists() else []
+    return list(dict.fromkeys(json.loads(line) for line in lines))
+
+
+def _failed(shared: Path) -> Path:
+    return shared.with_name("failed")
+
+
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Do what pytest does with its list of tests, with one that is not known in advance."""
     if session.config.option.collectonly or session.testsfailed:

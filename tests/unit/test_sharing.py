@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.sharing import TESTS, take, taken
+from tests.sharing import TESTS, _Failures, failures, take, taken
 
 FILES = ["unit/test_a.py", "model/test_b.py", "process/test_c.py", "process/test_d.py", "browser/test_e.py"]
 
@@ -53,3 +53,14 @@ def test_each_test_is_done_in_one_of_the_runs(shared: Path) -> None:
     runs = [taken(run(shared, from_the_end=end)) for end in (False, True, True)]
     done = [item.name for turn in zip_longest(*runs) for item in turn if item]
     assert Counter(done) == {f"{name} {turn}": 1 for name in FILES for turn in range(2)}
+
+
+def test_failures_of_all_runs_are_noted_once(shared: Path) -> None:
+    assert failures(shared) == []
+    reports = [
+        SimpleNamespace(failed=failed, nodeid=f"test_a.py::test_{name}")
+        for name, failed in (("x[a\nb]", True), ("y", False), ("z", True), ("z", True))
+    ]
+    for report in reports:
+        _Failures(shared).pytest_runtest_logreport(report)  # type: ignore[arg-type]
+    assert failures(shared) == ["test_a.py::test_x[a\nb]", "test_a.py::test_z"]
