@@ -6,9 +6,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from studio.embedded import EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
@@ -58,6 +60,17 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
     if settings.ENVIRONMENT.database_url is None:
         server: EmbeddedServer = request.getfixturevalue("postgresql")
         settings.DATABASES["default"]["HOST"] = str(socket_dir(server.home))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Drop the test database at the end, also if a thread that a test has given up still holds a session."""
+    yield
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @pytest.fixture(scope="session")
