@@ -13,9 +13,12 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
+from engine.standing import why
+from engine.standing.facts import OpenStep
+from engine.standing.gathering import situation_of, without_values
 from engine.states import Action, allows
-from studio import changed_code, declared, folds, inbox, payloads, queries, rollbacks, standing, timeline, why
-from studio.rows import Row, last_deeds, open_steps, rows_of, situation
+from studio import changed_code, declared, folds, payloads, timeline
+from studio.rows import Row, rows_of
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
 
@@ -128,7 +131,6 @@ def _instances() -> Any:
 
 
 def _read(instance: Any, upto: int | None) -> Dossier:
-    now = queries.database_now()
     top = _top(instance, upto)
     is_all = upto is None and len(top) < STEPS_SHOWN
     inner, inside = folds.within(instance, top, step_rows(instance))
@@ -137,15 +139,15 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     steps = [*top, *inner]
     attempts = attempts_of(instance, steps)
     lines = tuple(lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at))
-    still_open = _still_open(instance)
+    facts = situation_of(instance)
     children = list(_children(instance).order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
     return Dossier(
         instance=instance,
-        now=now,
-        status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in still_open)),
-        why=why.explain(_situation(instance, now, still_open, error)),
+        now=facts.now,
+        status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in facts.steps)),
+        why=why.explain(facts),
         parent=_parent(instance),
         children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
         children_total=len(children) if len(children) <= CHILDREN_SHOWN else _children(instance).count(),
@@ -153,7 +155,7 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         steps_shown=len(top),
         steps_total=len(top) if is_all else _of_generation(Step, instance).filter(parent=TOP).count(),
         earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
-        timeline=_timeline(instance, lines, now, is_newest=upto is None),
+        timeline=_timeline(instance, lines, facts.now, is_newest=upto is None),
         events=tuple((event, _event_payload(event)) for event in events),
         logs=logs,
         trail=tuple(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:TRAIL_SHOWN]),
@@ -163,23 +165,8 @@ def _read(instance: Any, upto: int | None) -> Dossier:
         code=code,
         unreached=_unreached(instance),
         origin=_origin(instance, error, lines),
-        wanted_events=_wanted_events(still_open),
-        has_requests=any(step.kind == "request" for step in still_open),
-    )
-
-
-def _situation(
-    instance: Instance, now: datetime, still_open: Sequence[standing.OpenStep], error: dict[str, Any] | None
-) -> standing.Situation:
-    return situation(
-        instance,
-        now=now,
-        servers=queries.servers_of([instance.workflow])[instance.workflow],
-        steps=still_open,
-        deed=last_deeds([instance]).get(instance.key),
-        error=error,
-        steps_complete=_of_generation(Step, instance).filter(status="complete", parent=TOP).count(),
-        rollback=rollbacks.rollback_of(instance),
+        wanted_events=_wanted_events(facts.steps),
+        has_requests=any(step.kind == "request" for step in facts.steps),
     )
 
 
@@ -220,7 +207,7 @@ def attempts_of(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Atte
 
 def _children(instance: Instance) -> Any:
     """Find what this generation has started."""
-    return queries.row_query().filter(parent_key=instance.key, parent_generation=instance.generation)
+    return without_values().filter(parent_key=instance.key, parent_generation=instance.generation)
 
 
 def _parent(instance: Instance) -> Instance | None:
@@ -228,15 +215,6 @@ def _parent(instance: Instance) -> Instance | None:
     if instance.parent_key is None:
         return None
     return Instance.objects.only("key", "workflow", "id").filter(key=instance.parent_key).first()
-
-
-def _still_open(instance: Instance) -> list[standing.OpenStep]:
-    """Read the steps that have not ended, also where the page shows others."""
-    steps = queries.open_steps([instance])[instance.key]
-    attempts = queries.last_attempts(steps)
-    asks = any(step.kind == "request" for step in steps)
-    asking = inbox.asking([instance.key]) if asks else frozenset()
-    return open_steps(steps, attempts, asking)
 
 
 def _logs(instance: Instance) -> tuple[Log, ...]:
@@ -285,7 +263,7 @@ def _event_payload(event: Event) -> payloads.Payload:
     return payloads.payload(f"event-{event.key}", text, full_up_to=INLINE)
 
 
-def _wanted_events(steps: Sequence[standing.OpenStep]) -> tuple[str, ...]:
+def _wanted_events(steps: Sequence[OpenStep]) -> tuple[str, ...]:
     waits = [step for step in steps if step.kind == "event" and step.is_waiting]
     return tuple(name for step in waits for name in step.event_types or (step.name,))
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from engine import requests
 from engine.models import Audit, Event, Instance, OpenRequest, Step
 from engine.requests import Asked
+from engine.standing.gathering import asking
 from studio import payloads
 from studio.controls import Control, control_of
 from studio.permissions import Role, may_answer, role_of
@@ -169,12 +170,6 @@ def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
             )
         )
     return made
-
-
-def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
-    """Find the steps of these instances that wait for an answer, by their primary keys."""
-    rows = requests.open_requests().filter(instance_id__in=set(keys))
-    return set(rows.values_list("instance_id", "generation", "seq"))
 
 
 def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import F, Q, QuerySet, TextField
-from django.db.models.functions import Cast, Left
+from django.db.models import Q, QuerySet
 from psycopg.errors import QueryCanceled
 
 from engine.errors import ENGINE_PAUSES
-from engine.models import Attempt, Instance, Step, Worker
+from engine.models import Instance
 from engine.registry import workflows as registry
 from engine.requests import open_requests
+from engine.standing.gathering import database_now, without_values
+from engine.standing.servers import Servers, alive, servers_of
 from studio import inbox
 from studio.filters import Filter
 from studio.shown import PARKED, shown, stored
@@ -24,7 +25,6 @@ from studio.shown import PARKED, shown, stored
 PAGE = 50
 COUNT_CAP = 10_001
 SEARCH_WINDOW = 100_000
-ALIVE_FOR = timedelta(seconds=20)
 
 
 class TooSlowError(Exception):
@@ -43,13 +43,6 @@ def patience(seconds: int) -> Iterator[None]:
         if isinstance(error.__cause__, QueryCanceled):
             raise TooSlowError from error
         raise
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 # --- workflows --------------------------------------------------------------------------------------------------------
@@ -101,15 +94,6 @@ SELECT name.workflow, newest.key, newest.created_at
 
 _NOT_WAITING = ["queued", "running", "waiting_for_pause", "paused", "complete", "errored", "terminated"]
 _STATUSES = [*_NOT_WAITING, "waiting"]
-
-
-@dataclass(frozen=True, slots=True)
-class Servers:
-    """The living workers of a workflow."""
-
-    count: int = 0
-    slots_free: int = 0
-    seen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +158,6 @@ def overviews(names: Sequence[str] | None = None) -> list[Overview]:
     ]
 
 
-def servers_of(names: Iterable[str]) -> dict[str, Servers]:
-    """Find the living workers of each workflow. For people only: nothing is decided by it."""
-    alive = list(_alive())
-    held = sum(worker.held for worker in alive if worker.role == "shift")
-    found: dict[str, Servers] = {}
-    for name in names:
-        serving = [worker for worker in alive if worker.role == "cluster" and name in worker.workflows]
-        slots = sum(worker.slots for worker in serving)
-        seen = max((worker.seen_at for worker in serving), default=None)
-        found[name] = Servers(len(serving), max(slots - held, 0), seen)
-    return found
-
-
 def _newest(names: Sequence[str], statuses: Sequence[str], limit: int) -> list[tuple[str, int, datetime]]:
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, [list(names), list(statuses), limit])
@@ -195,12 +166,8 @@ def _newest(names: Sequence[str], statuses: Sequence[str], limit: int) -> list[t
 
 def workers_alive() -> tuple[int, int]:
     """Count the clusters that have been seen of late, and the processes of theirs that do the work."""
-    roles = [worker.role for worker in _alive()]
+    roles = [worker.role for worker in alive()]
     return roles.count("cluster"), roles.count("shift")
-
-
-def _alive() -> QuerySet[Worker]:
-    return Worker.objects.extra(where=["seen_at > clock_timestamp() - %s"], params=[ALIVE_FOR])
 
 
 # --- instances --------------------------------------------------------------------------------------------------------
@@ -219,18 +186,11 @@ class Page:
         return self.instances[0].key if self.instances else 0
 
 
-def row_query() -> QuerySet[Instance]:
-    """Read what a row shows: no payloads, and of an error its beginning only."""
-    return Instance.objects.defer("params", "output", "error", "tags").annotate(
-        error_text=Left(Cast("error", TextField()), 4_000)
-    )
-
-
 def matching(wanted: Filter) -> QuerySet[Instance]:
     """Give the instances that a filter lets through."""
     if wanted.is_impossible:
         return Instance.objects.none()
-    rows = row_query()
+    rows = without_values()
     if wanted.workflow:
         rows = rows.filter(workflow=wanted.workflow)
     if wanted.status:
@@ -276,25 +236,6 @@ def count_newer(wanted: Filter, key: int, cap: int = 99) -> int:
     return matching(wanted).filter(key__gt=key).order_by()[:cap].count()
 
 
-def open_steps(instances: Sequence[Instance]) -> dict[int, list[Step]]:
-    """Find the steps that have begun and not ended, of all instances of a page at once."""
-    found: dict[int, list[Step]] = {instance.key: [] for instance in instances}
-    live = [instance.key for instance in instances if not instance.is_finished]
-    steps = Step.objects.filter(
-        instance_id__in=live, generation=F("instance__generation"), status__in=["running", "waiting"]
-    ).defer("output", "error")
-    for step in steps.order_by("instance_id", "seq")[:2_000]:
-        found[step.instance_id].append(step)
-    return found
-
-
-def last_attempts(steps: Iterable[Step]) -> dict[tuple[int, int], Attempt]:
-    """Find the latest attempt of each of these steps: who runs it, or why it failed."""
-    wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in steps if one.attempts]
-    attempts = Attempt.objects.filter(pk__in=wanted[:500]) if wanted else ()
-    return {(attempt.instance_id, attempt.step_seq): attempt for attempt in attempts}
-
-
 def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
     """Find what failed in the last day, what is tried again, asks people or was paused by the engine, newest first."""
     keys = [key for _, key, _ in _newest(names, ["errored", "waiting", "paused"], limit * 5)]
@@ -302,7 +243,7 @@ def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
     failed = Q(status="errored", finished_at__gt=database_now() - timedelta(days=1))
     again = Q(status="waiting", waiting_for="retry")
     wanted = Q(failed | again | Q(status="paused"), key__in=keys) | Q(key__in=asking, status="waiting")
-    found = row_query().filter(wanted)
+    found = without_values().filter(wanted)
     found = found.extra(
         where=["engine_instance.status <> 'paused' OR engine_instance.error ->> 'type' = ANY (%s)"],
         params=[sorted(ENGINE_PAUSES)],
@@ -312,5 +253,5 @@ def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
 
 def rows_by_key(keys: Sequence[int]) -> list[Instance]:
     """Read again the rows that a page shows, in its order."""
-    found: dict[int, Any] = {row.key: row for row in row_query().filter(key__in=keys)}
+    found: dict[int, Any] = {row.key: row for row in without_values().filter(key__in=keys)}
     return [found[key] for key in keys if key in found]

@@ -9,9 +9,10 @@ from typing import Any
 
 from engine.models import Attempt, Event, Log, Step
 from engine.requests import Asked
+from engine.standing.errors import error_line
+from engine.standing.rollbacks import most_attempts
 from studio import payloads, timeline
 from studio.folds import GROUPS, Fold
-from studio.rows import error_line
 from studio.shown import step_shown
 
 ICONS = {
@@ -255,14 +256,6 @@ def _output(step: Any) -> payloads.Payload | None:
     if step.sensitive:
         return payloads.masked(what)
     return payloads.payload(what, step.output_text, step.output_size, full_up_to=INLINE)
-
-
-def most_attempts(step: Step) -> int | None:
-    """Tell how many attempts at its rollback there may be, with those from before somebody had it retried."""
-    options: Any = step.options.get("rollback") if isinstance(step.options, dict) else None
-    if not isinstance(options, dict) or not isinstance(options.get("max_attempts"), int):
-        return None
-    return int(options["max_attempts"]) + int(options.get("retried_after") or 0)
 
 
 def _tries(made: Sequence[Attempt], *, phase: str = "do") -> Iterator[Try]:

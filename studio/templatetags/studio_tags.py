@@ -15,7 +15,8 @@ from django.utils.safestring import SafeString, mark_safe
 from engine.durations import format_duration
 from engine.models import Audit
 from engine.requests import ANSWER, is_answer
-from studio import payloads, why
+from engine.standing import why
+from studio import payloads
 from studio.queries import COUNT_CAP
 from studio.shown import PARTS, Look
 

@@ -13,6 +13,8 @@ from engine.errors import InstanceExistsError, RepriseError
 from engine.models import Instance
 from engine.registry import Workflow
 from engine.registry import workflows as registry
+from engine.standing.gathering import without_values
+from engine.standing.servers import servers_of
 from studio import payloads, queries, schema
 from studio.forms import Checked, Problem, Typed, already_started, check_start, new_token
 from studio.views.methods import takes
@@ -96,7 +98,7 @@ def _form(
         is_fresh=not is_refused,
         overview=overview,
         fields=schema.fields(workflow.params_schema()),
-        recent=queries.row_query().filter(workflow=workflow.name).order_by("-key")[:5],
+        recent=without_values().filter(workflow=workflow.name).order_by("-key")[:5],
         **facts,
     )
 
@@ -107,5 +109,5 @@ def _facts(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> dict
         "typed": typed,
         "checked": checked,
         "wrong": {problem.field: True for problem in checked.problems},
-        "servers": queries.servers_of([workflow.name])[workflow.name],
+        "servers": servers_of([workflow.name])[workflow.name],
     }

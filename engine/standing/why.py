@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from engine.durations import format_duration
 from engine.errors import ENGINE_PAUSES
-from studio.standing import Deed, OpenStep, Rollback, Situation
+from engine.standing.facts import Deed, OpenStep, Rollback, Situation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from studio.standing import Deed, OpenStep, Rollback, Situation
-from studio.why import Code, Moment, as_text, explain, in_short
+from engine.standing.facts import Deed, OpenStep, Rollback, Situation
+from engine.standing.why import Code, Moment, as_text, explain, in_short
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 

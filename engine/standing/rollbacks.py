@@ -1,14 +1,15 @@
-"""How far the rollbacks of an instance are, as its page tells it."""
+"""How far the rollbacks of an instance are."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.models import Attempt, Instance, Step
-from studio import standing
-from studio.rows import error_line
-from studio.steps import most_attempts
+from engine.standing.errors import error_line
+from engine.standing.facts import OpenStep, Rollback
 
 
-def rollback_of(instance: Instance) -> standing.Rollback | None:
+def rollback_of(instance: Instance) -> Rollback | None:
     """Read it, with two queries where there is anything to read."""
     if not instance.rollback:
         return None
@@ -16,7 +17,7 @@ def rollback_of(instance: Instance) -> standing.Rollback | None:
     rows = rows.filter(attempts__gt=0).extra(where=["options -> 'rollback' IS NOT NULL"])
     steps = list(rows.only("seq", "name", "count", "options", "rollback", "wake_at", "started_at"))
     at = next((step for step in steps if step.rollback in ("running", "failed")), None)
-    return standing.Rollback(
+    return Rollback(
         state=instance.rollback,
         ends_as=instance.ends_as,
         undone=sum(step.rollback == "complete" for step in steps),
@@ -25,11 +26,11 @@ def rollback_of(instance: Instance) -> standing.Rollback | None:
     )
 
 
-def _undoing(instance: Instance, step: Step) -> standing.OpenStep:
+def _undoing(instance: Instance, step: Step) -> OpenStep:
     rows = Attempt.objects.filter(instance_id=instance.key, generation=instance.generation)
     last = rows.filter(step_seq=step.seq, phase="rollback").order_by("-number").first()
     is_waiting = last is not None and last.status != "running"
-    return standing.OpenStep(
+    return OpenStep(
         seq=step.seq,
         name=str(step),
         kind="do",
@@ -41,3 +42,11 @@ def _undoing(instance: Instance, step: Step) -> standing.OpenStep:
         worker=last.worker if last else "",
         error=error_line(last.error if last else None),
     )
+
+
+def most_attempts(step: Step) -> int | None:
+    """Tell how many attempts at its rollback there may be, with those from before somebody had it retried."""
+    options: Any = step.options.get("rollback") if isinstance(step.options, dict) else None
+    if not isinstance(options, dict) or not isinstance(options.get("max_attempts"), int):
+        return None
+    return int(options["max_attempts"]) + int(options.get("retried_after") or 0)
