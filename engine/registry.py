@@ -60,6 +60,7 @@ class Workflow(Generic[P, R]):
     timeout: timedelta | None
     handler_timeout: timedelta
     max_steps: int
+    max_running: int | None
     step_identity: StepIdentityRule
     on_code_change: OnCodeChange
     step_defaults: StepOptions
@@ -165,6 +166,11 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
         known = self._workflows.values()
         return {one.name: one.fingerprint for one in known if one.on_code_change == "pause"}
 
+    def limits(self) -> dict[str, int]:
+        """Return how many instances workers may hold of those workflows that have a limit, by name."""
+        known = self._workflows.values()
+        return {one.name: one.max_running for one in known if one.max_running is not None}
+
     def add(self, workflow: Workflow[Any, Any]) -> None:
         """Make a workflow known. Raises DeclarationError if another one has its name."""
         known = self._workflows.setdefault(workflow.name, workflow)
@@ -199,6 +205,7 @@ def workflow(
     timeout: timedelta | float | str | None = None,
     handler_timeout: timedelta | float | str = "5m",
     max_steps: int = 10_000,
+    max_running: int | None = None,
     step_identity: StepIdentityRule = "occurrence",
     on_code_change: OnCodeChange = "continue",
     defaults: Mapping[str, object] | None = None,
@@ -231,6 +238,7 @@ def _declare(function: object, name: str | None, options: Mapping[str, object]) 
         timeout=chosen.timeout,
         handler_timeout=chosen.handler_timeout,
         max_steps=chosen.max_steps,
+        max_running=chosen.max_running,
         step_identity=chosen.step_identity,
         on_code_change=chosen.on_code_change,
         step_defaults=chosen.defaults,

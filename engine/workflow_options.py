@@ -13,6 +13,7 @@ from engine.errors import DeclarationError, StepConfigError
 from engine.retry import StepOptions
 
 MAX_STEPS = 100_000
+MAX_RUNNING = 100_000
 
 StepIdentityRule = Literal["occurrence", "name"]
 OnCodeChange = Literal["continue", "pause"]
@@ -23,6 +24,7 @@ class WorkflowOptions:
     timeout: timedelta | None = None
     handler_timeout: timedelta = timedelta(minutes=5)
     max_steps: int = 10_000
+    max_running: int | None = None
     step_identity: StepIdentityRule = "occurrence"
     on_code_change: OnCodeChange = "continue"
     defaults: StepOptions = field(default_factory=StepOptions)
@@ -65,6 +67,12 @@ def _max_steps(value: object) -> int:
     return value
 
 
+def _max_running(value: object) -> int | None:
+    if value is not None and (type(value) is not int or not 1 <= value <= MAX_RUNNING):
+        raise ValueError(f"It must be an integer from 1 to {MAX_RUNNING:,}, or None for no limit.")
+    return value
+
+
 def _step_identity(value: object) -> StepIdentityRule:
     if value not in ("occurrence", "name"):
         raise ValueError('It must be "occurrence" or "name".')
@@ -92,6 +100,7 @@ _READERS = {
     "timeout": _timeout,
     "handler_timeout": _positive,
     "max_steps": _max_steps,
+    "max_running": _max_running,
     "step_identity": _step_identity,
     "on_code_change": _on_code_change,
     "defaults": _defaults,

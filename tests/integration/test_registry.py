@@ -82,6 +82,17 @@ def test_options_are_read() -> None:
     assert declared.step_defaults.delay == timedelta(seconds=2)
 
 
+def test_the_limits_are_those_of_the_workflows_that_have_one() -> None:
+    @workflow(max_running=5)
+    async def limited(step: WorkflowStep) -> None: ...
+
+    @workflow(max_running=None)
+    async def unlimited(step: WorkflowStep) -> None: ...
+
+    assert (limited.max_running, unlimited.max_running, tick.max_running) == (5, None, None)
+    assert (workflows.limits()["limited"], "unlimited" in workflows.limits()) == (5, False)
+
+
 def test_a_name_may_be_given_by_keyword() -> None:
     @workflow(name="by-keyword")
     async def declared(step: WorkflowStep) -> None: ...
@@ -98,6 +109,9 @@ def test_a_name_may_be_given_by_keyword() -> None:
         ({"handler_timeout": None}, "handler_timeout", "None"),
         ({"max_steps": 0}, "max_steps", "from 1"),
         ({"max_steps": "many"}, "max_steps", "integer"),
+        ({"max_running": 0}, "max_running", "from 1 to 100,000, or None"),
+        ({"max_running": 100_001}, "max_running", "from 1"),
+        ({"max_running": True}, "max_running", "integer"),
         ({"step_identity": "place"}, "step_identity", "occurrence"),
         ({"defaults": {"max_attempts": 0}}, "defaults", "max_attempts"),
         ({"defaults": {"atempts": 3}}, "defaults", "atempts"),
