@@ -118,6 +118,12 @@ class Case:
         }
 
     @cached_property
+    def given_up(self) -> set[str]:
+        """The convicted, and those whose child is."""
+        rows = self.record.instances
+        return self.convicted | {rows[name].parent for name in self.convicted if rows[name].parent}
+
+    @cached_property
     def steps(self) -> dict[tuple[str, str], StepRow]:
         return {(one.instance, one.name): one for one in self.record.steps}
 

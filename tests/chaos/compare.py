@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.chaos.case import Case, overlaps
-from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN
+from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN, flat
 from tests.chaos.record import plain
+from tests.chaos.stories import CHILD
 
 # Answers that say that this very call had an effect; of a resume none does: the instance may have gone on since.
 DONE = {
@@ -26,6 +27,9 @@ def starts(case: Case) -> Iterator[str]:
     accepted = {line.instance for line in case.evidence.by_what["accepted"]}
     present = {name for name in case.record.instances if name.startswith("i")}
     yield from (f"{name} was accepted and is not there" for name in accepted - present)
+    accepted |= {name for name, story in case.told.items() if story.kind == CHILD}
+    calls = Counter((row.parent, row.called) for row in case.record.instances.values() if row.parent)
+    yield from (f"{call} has started {times} children" for call, times in calls.items() if times > 1)
     yield from (f"{name} is there and was never accepted" for name in present - accepted)
     yield from (f"{name} was never started" for name in case.told.keys() - accepted)
     if len(case.told) < LEAST_TOLD * len(case.stories):
@@ -64,6 +68,8 @@ def actions(case: Case) -> Iterator[str]:
     trail = Counter((row.instance, row.verb) for row in case.record.audit)
     for row in case.record.audit:
         changes_nothing = row.verb in ("pause", "resume") and row.before == row.after
+        if row.verb == "terminate" and _is_child(case, row.instance):
+            continue  # with its parent, by nobody
         if row.actor not in ("client", "admin") or changes_nothing:
             yield f"the trail has {row}"
     asked = _asked(case)
@@ -72,8 +78,12 @@ def actions(case: Case) -> Iterator[str]:
         if not done <= trail[name, verb] <= len(answers):
             yield f"{name} was told to {verb}, answers {answers}, and the trail has {trail[name, verb]}"
     for name, verb in trail:
-        if verb in DONE and (name, verb) not in asked:
+        if verb in DONE and (name, verb) not in asked and not _is_child(case, name):
             yield f"nobody told {name} to {verb}"
+
+
+def _is_child(case: Case, name: str) -> bool:
+    return name in case.stories and case.stories[name].kind == CHILD
 
 
 def _asked(case: Case) -> dict[tuple[str, str], list[str]]:
@@ -94,7 +104,7 @@ def outcomes(case: Case) -> Iterator[str]:
         yield f"{len(case.convicted)} innocents were convicted: {sorted(case.convicted)[:10]}"
     for name, story in case.told.items():
         row = case.record.instances.get(name)
-        if row is None or name in case.convicted:
+        if row is None or name in case.given_up:
             continue
         if row.status != story.status:
             yield f"{name} ({story.kind}) is {row.status}, not {story.status}: {row.error}"
@@ -139,6 +149,8 @@ def keys(case: Case) -> Iterator[str]:
     by_step: dict[tuple[str, str], set[str]] = defaultdict(set)
     for line in case.evidence.by_what["start"]:
         by_step[line.instance, line.step].add(line.key)
+    for line in case.evidence.by_what["undo"]:
+        by_step[line.instance, f"the rollback of {line.step}"].add(line.key)
     yield from (f"{step} has keys {keys}" for step, keys in by_step.items() if len(keys) > 1)
     shared = Counter(key for keys in by_step.values() for key in keys)
     yield from (f"{times} steps have the key {key}" for key, times in shared.items() if times > 1)
@@ -153,7 +165,10 @@ def failures(case: Case) -> Iterator[str]:
     for row in case.record.attempts:
         story = case.stories.get(row.instance)
         if row.status == "errored":
-            failed[row.instance, row.step] += 1
+            # What an atomic body writes with may be away.
+            is_atomic = story is not None and story.steps()[row.step].kind == "atomic"
+            if not (is_atomic and overlaps(row.started, row.finished or row.started, case.outages)):
+                failed[row.instance, row.step] += 1
         elif row.status == "timed_out":
             yield f"{row} timed out"
         elif row.status == "cancelled" and not (story and story.is_steered):
@@ -168,7 +183,7 @@ def failures(case: Case) -> Iterator[str]:
 
 def losses(case: Case) -> Iterator[str]:
     """Every lost attempt was in a process that was killed or stopped, or ran while the database was away."""
-    for row in case.record.attempts:
+    for row in (*case.record.attempts, *case.record.undoing):
         if row.status != "lost":
             continue
         ended = row.finished if row.finished is not None else row.started
@@ -186,6 +201,39 @@ def sleeps(case: Case) -> Iterator[str]:
                 slept = row.finished - row.started
                 if slept < op.seconds - 0.001:
                     yield f"{story.id} {name} slept {slept:.3f} s of {op.seconds}"
+
+
+def rollbacks(case: Case) -> Iterator[str]:
+    """What failed is taken back, step by step in reverse order, each once to its end; nothing else is."""
+    undone: dict[str, dict[str, float]] = defaultdict(dict)
+    for line in case.evidence.by_what["undone"]:
+        undone[line.instance].setdefault(line.step, line.at)
+    ends = Counter((row.instance, row.step) for row in case.record.undoing if row.status == "complete")
+    yield from (f"{step} was rolled back {times} times" for step, times in ends.items() if times > 1)
+    for name, story in case.told.items():
+        row = case.record.instances.get(name)
+        if row is None or name in case.given_up or row.lost_alone >= 3:
+            continue
+        wanted = [op.name for op in reversed(flat(story.ops)) if op.kind == "undo"]
+        order = sorted(undone[name], key=undone[name].__getitem__)
+        if order != wanted:
+            yield f"{name} was rolled back as {order}, not {wanted}"
+        state = "complete" if wanted else ""
+        states = {case.steps[name, step].rollback for step in wanted if (name, step) in case.steps}
+        if row.rollback != state or states - {state} or any(not ends[name, step] for step in wanted):
+            yield f"{name} has rollback {row.rollback!r}, its steps {states}, not {state!r}"
+
+
+def sales(case: Case) -> Iterator[str]:
+    """What atomic bodies wrote is there once for each that is complete, and for nothing else."""
+    rows = Counter(case.record.sales)
+    yield from (f"{sale} is there {times} times" for sale, times in rows.items() if times > 1)
+    kinds = {(name, op.name): op.kind for name, story in case.told.items() for op in story.steps().values()}
+    complete = {
+        step for step, row in case.steps.items() if row.status == "complete" and kinds.get(step) == "atomic"
+    }
+    yield from (f"{sale} is not there" for sale in complete - rows.keys())
+    yield from (f"{sale} is there, and its step is not complete" for sale in rows.keys() - complete)
 
 
 def pauses(case: Case) -> Iterator[str]:

@@ -69,6 +69,8 @@ class Ground:
         """Start the machines; leave nothing of them, and fail if anything of them is left."""
         try:
             self.a.start(timeout=120)
+            with self.connect() as connection:
+                connection.execute("CREATE TABLE chaos_sale (instance text, step text)")
             self.proxy = self.launch("tests.chaos.proxy", str(self.proxy_port), str(self.socket))
             self.b.launch()
             nursery = self.launch("tests.process.nursery", "tests.chaos.clients", stdin=PIPE, stdout=PIPE)

@@ -41,9 +41,11 @@ GOOD = {200, 302, 409}
 
 def everything_was_tried(case: Case) -> Iterator[str]:
     """A run that accepted nothing, or hit nothing, proves nothing."""
-    for what in ("accepted", "send", "pause", "resume", "terminate", "again", "sent again"):
+    for what in ("accepted", "send", "pause", "resume", "terminate", "again", "sent again", "undone"):
         if not case.evidence.by_what[what]:
             yield f"no {what} was ever accepted"
+    if not case.record.sales or not any(row.parent for row in case.record.instances.values()):
+        yield "there was no atomic write, or no child"
     ended = Counter(row.status for row in case.record.instances.values())
     yield from (f"nothing ended as {one}" for one in ("complete", "errored", "terminated") if not ended[one])
     for kind, least in _kinds(case).items():

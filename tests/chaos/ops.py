@@ -7,7 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["work", "block", "poison", "flaky", "broken", "nasty", "sleep", "event", "together"]
+Kind = Literal[
+    "work",
+    "block",
+    "atomic",
+    "undo",
+    "poison",
+    "flaky",
+    "broken",
+    "nasty",
+    "sleep",
+    "event",
+    "child",
+    "together",
+]
 
 TIMED_OUT = "timed out"
 REFUSED = "refused"
@@ -16,7 +29,10 @@ ATTEMPTS_OF_THE_BROKEN = 2
 
 @dataclass
 class Op:
-    """One operation. `seconds`: of a body, a sleep, or the timeout of a wait; `times`: how often a body fails."""
+    """One operation. `seconds`: of a body, a sleep, or the timeout of a wait; `times`: how often a body fails.
+
+    `ops` are those of a group, or the program of a child.
+    """
 
     kind: Kind
     name: str = ""
@@ -79,6 +95,8 @@ def oracle(instance: str, op: Op, payloads: dict[str, Any]) -> Any:
             return [oracle(instance, one, payloads) for one in op.ops]
         case "sleep":
             return None
+        case "child":
+            return len(op.ops)
         case "event":
             return payloads.get(op.name, TIMED_OUT)
         case "nasty":

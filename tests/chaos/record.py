@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -18,6 +18,9 @@ class InstanceRow:
     output: str | None
     error: dict[str, Any] | None
     lost_alone: int
+    rollback: str = ""
+    parent: str = ""
+    called: str = ""  # the parent's step
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class StepRow:
     attempts: int
     started: float
     finished: float | None
+    rollback: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,16 @@ class AuditRow:
 
 INSTANCES = """
     SELECT key, id, status, output::text, error,
-        (SELECT count(*) FROM engine_attempt a WHERE a.instance_id = i.key AND a.status = 'lost' AND a.alone)
+        (SELECT count(*) FROM engine_attempt a WHERE a.instance_id = i.key AND a.status = 'lost' AND a.alone),
+        rollback, coalesce((SELECT p.id FROM engine_instance p WHERE p.key = i.parent_key), ''), coalesce((
+            SELECT s.name FROM engine_step s
+            WHERE s.instance_id = i.parent_key AND s.generation = i.parent_generation AND s.seq = i.parent_step
+        ), '')
     FROM engine_instance i
 """
 STEPS = """
     SELECT i.id, s.name, s.kind, s.status, s.attempts,
-        extract(epoch FROM s.started_at)::float8, extract(epoch FROM s.finished_at)::float8
+        extract(epoch FROM s.started_at)::float8, extract(epoch FROM s.finished_at)::float8, s.rollback
     FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
 """
 ATTEMPTS = """
@@ -81,7 +89,9 @@ ATTEMPTS = """
         extract(epoch FROM a.started_at)::float8, extract(epoch FROM a.finished_at)::float8
     FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
     JOIN engine_step s ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
+    WHERE a.phase = %s
 """
+SALES = "SELECT instance, step FROM chaos_sale"
 EVENTS = """
     SELECT i.id, e.key::text, coalesce(e.dedup_key, ''), e.payload, e.state,
         extract(epoch FROM e.received_at)::float8, s.name
@@ -102,13 +112,18 @@ class Record:
     attempts: list[AttemptRow]
     events: list[EventRow]
     audit: list[AuditRow]
+    undoing: list[AttemptRow] = field(default_factory=list)  # the attempts at rollbacks
+    sales: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # instance and step of what atomic bodies wrote
 
     @classmethod
     def read(cls, connection: psycopg.Connection, offset: float) -> Record:
         """Read everything; `offset` is what the wall clock is ahead of the monotonic one, in seconds."""
         rows = connection.execute(INSTANCES).fetchall()
         steps = connection.execute(STEPS).fetchall()
-        attempts = connection.execute(ATTEMPTS).fetchall()
+        attempts = connection.execute(ATTEMPTS, ["do"]).fetchall()
+        undoing = connection.execute(ATTEMPTS, ["rollback"]).fetchall()
         events = connection.execute(EVENTS).fetchall()
         audit = connection.execute(AUDIT).fetchall()
         return cls(
@@ -117,6 +132,8 @@ class Record:
             [AttemptRow(*_at(row, offset, 6, 7)) for row in attempts],
             [EventRow(*_at(row, offset, 5)) for row in events],
             [AuditRow(*_at(row, offset, 5)) for row in audit],
+            [AttemptRow(*_at(row, offset, 6, 7)) for row in undoing],
+            connection.execute(SALES).fetchall(),
         )
 
 

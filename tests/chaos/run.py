@@ -15,7 +15,7 @@ from tests.chaos.monkey import Monkey
 from tests.chaos.plan import DRAIN_LIMIT, Plan
 from tests.chaos.record import Record
 from tests.chaos.sockets import counts_text
-from tests.chaos.stories import stories
+from tests.chaos.stories import Story, stories
 
 ENGINE_CLIENTS = 3  # and one at the Studio of each machine
 VISITORS = 4  # at each machine, and as many pages that stay open
@@ -46,7 +46,7 @@ def run(plan: Plan, home: Path) -> Case:
     return Case(
         plan=plan,
         calibrated=calibrated,
-        stories={story.id: story for story in stories(plan.seed, plan.instances, plan.rate, plan.longest)},
+        stories=with_children(stories(plan.seed, plan.instances, plan.rate, plan.longest), record),
         evidence=Evidence(lines, deaths(monkey.faults, lines)).judged(monkey.faults),
         record=record,
         findings=findings,
@@ -56,6 +56,13 @@ def run(plan: Plan, home: Path) -> Case:
         output=ground.outputs(),
         server_log=ground.server_log,
     )
+
+
+def with_children(told: list[Story], record: Record) -> dict[str, Story]:
+    """Return the stories by instance, and those of the children that the record has."""
+    found = {story.id: story for story in told}
+    born = [row for row in record.instances.values() if row.parent in found]
+    return found | {row.id: found[row.parent].of_child(row.id, row.called) for row in born}
 
 
 def burst(ground: Ground, prefix: str, count: int) -> float | None:

@@ -13,10 +13,12 @@ Verb = Literal["send", "pause", "resume", "terminate"]
 EVENT = "go"
 NEVER = "never-sent"
 HOURS = 6 * 3600.0
+CHILD = "child"
 
 # Of a thousand steps so many kill their own process, once.
 POISON = 0.002
 TOGETHER = 0.15
+ATOMIC = 0.05
 SENT_TWICE = 0.2
 NEVER_SENT = 0.1
 STARTED_TWICE = 0.05
@@ -63,6 +65,11 @@ class Story:
     def steps(self) -> dict[str, Op]:
         return {op.name: op for op in flat(self.ops)}
 
+    def of_child(self, id: str, step: str) -> Story:
+        """Return the story of the child that this step has started."""
+        deeds = [deed for deed in self.deeds if deed.verb == "terminate"]
+        return Story(id, CHILD, self.at, self.steps()[step].ops, deeds, status=self.status)
+
 
 class Teller:
     """Tells one story; `longest` is the longest sleep, in seconds."""
@@ -87,9 +94,21 @@ class Teller:
     def body(self) -> Op:
         if self.rng.random() < POISON:
             return Op("poison", self.name("poison"))
+        if self.rng.random() < ATOMIC:
+            return Op("atomic", self.name("atomic"), round(self.rng.uniform(0, 0.3), 3))
         kinds: list[Kind] = ["work", "block"]
         kind = self.rng.choice(kinds)
         return Op(kind, self.name(kind), self._seconds())
+
+    def child(self, *last: Op) -> None:
+        """A child that does some of what its parent might have done, and these in the end."""
+        self.story.ops.append(
+            Op(
+                "child",
+                self.name("child"),
+                ops=[*(self.body() for _ in range(self.rng.randint(1, 3))), *last],
+            )
+        )
 
     def _seconds(self) -> float:
         ranges = ((0, 0.02), (0.1, 0.5), (2, 4))
@@ -148,6 +167,29 @@ def _broken(teller: Teller) -> None:
     teller.story.status = "errored"
 
 
+def _undone(teller: Teller) -> None:
+    """Everything that can be taken back is, in reverse order."""
+    for _ in range(teller.rng.randint(1, 4)):
+        teller.bodies(0, 1)
+        teller.story.ops.append(Op("undo", teller.name("undo"), round(teller.rng.uniform(0, 0.4), 3)))
+    _broken(teller)
+
+
+def _parent(teller: Teller) -> None:
+    for _ in range(teller.rng.randint(1, 2)):
+        teller.bodies(0, 2)
+        teller.child()
+    teller.bodies(0, 1)
+
+
+def _orphaned(teller: Teller) -> None:
+    """The child waits for ever, until it is terminated with its parent."""
+    teller.bodies(0, 2)
+    teller.child(Op("event", teller.name("event"), HOURS, what=NEVER))
+    teller.story.deeds.append(Deed(teller.rng.uniform(0.1, 4), "terminate"))
+    teller.story.status = "terminated"
+
+
 def _paused(teller: Teller) -> None:
     teller.bodies(4, 8)
     teller.story.ops.insert(2, Op("sleep", teller.name("sleep"), round(teller.rng.uniform(0.5, 3), 2)))
@@ -179,17 +221,23 @@ TELLERS: dict[str, Callable[[Teller], None]] = {
     "waits": _waits,
     "flaky": _flaky,
     "broken": _broken,
+    "undone": _undone,
+    "parent": _parent,
+    "orphaned": _orphaned,
     "paused": _paused,
     "terminated": _terminated,
     "nasty": _nasty,
 }
-# The shares of RELIABILITY.md, section D; the 10 % of parents with children went to steps, sleeps and waits.
+# The shares of RELIABILITY.md, section D.
 MIX = {
-    "steps": 45,
-    "sleeps": 22,
-    "waits": 18,
+    "steps": 37,
+    "sleeps": 20,
+    "waits": 16,
+    "parent": 8,
+    "orphaned": 2,
     "flaky": 5,
-    "broken": 4,
+    "broken": 2,
+    "undone": 4,
     "paused": 3,
     "terminated": 2,
     "nasty": 1,

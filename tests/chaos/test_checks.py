@@ -15,6 +15,7 @@ from tests.chaos.faults import Fault
 from tests.chaos.ops import Op
 from tests.chaos.plan import Due, Plan
 from tests.chaos.record import AttemptRow, AuditRow, EventRow, InstanceRow, Record, StepRow
+from tests.chaos.run import with_children
 from tests.chaos.stories import Deed, Story
 from tests.chaos.verdict import CHECKS, judge
 from tests.chaos.watch import Sample
@@ -38,6 +39,20 @@ def broken() -> Story:
     return Story("i2", "broken", 0, [Op("broken", "broken-1")], status="errored")
 
 
+def undone() -> Story:
+    return Story(
+        "i3",
+        "undone",
+        0,
+        [Op("undo", "undo-1"), Op("undo", "undo-2"), Op("broken", "broken-3")],
+        status="errored",
+    )
+
+
+def parent() -> Story:
+    return Story("i4", "parent", 0, [Op("child", "child-1", ops=[Op("atomic", "atomic-1")])])
+
+
 def line(
     what: str,
     at: float,
@@ -53,7 +68,7 @@ def line(
 def lines() -> list[Line]:
     """The ledger of a run in which a zombie began `work-1`, and another worker did it."""
     return [
-        *(line("accepted", 1, name) for name in ("i0", "i1", "i2")),
+        *(line("accepted", 1, name) for name in ("i0", "i1", "i2", "i3", "i4")),
         line("again", 1, step="known"),
         line("start", 2, step="work-1", attempt=1, key="k", pid=ZOMBIE),
         line("start", 3, step="work-1", attempt=2, key="k"),
@@ -64,6 +79,8 @@ def lines() -> list[Line]:
         line("resume", 6, key="queued"),
         line("terminate", 5, "i1", key="terminated"),
         *(line(what, at, "i2", "broken-1", 1, "l") for what, at in (("start", 7), ("failed", 7.1))),
+        *(line("undone", 8 + turn, "i3", f"undo-{2 - turn}", 1) for turn in range(2)),
+        *(line(what, 8, "i4-x", "atomic-1", 1, "a") for what in ("start", "end")),
         *(line("http", 10 + turn, "ab"[turn % 2], "GET /", 200, "0.1") for turn in range(20)),
         *(line(what, 9, f"{machine}-0", "complete 1") for machine in "ab" for what in ("opened", "shown")),
     ]
@@ -75,17 +92,23 @@ def record() -> Record:
             "i0": InstanceRow(1, "i0", "complete", OUTPUT, None, 0),
             "i1": InstanceRow(2, "i1", "terminated", None, None, 0),
             "i2": InstanceRow(3, "i2", "errored", None, {"type": "BrokenError"}, 0),
+            "i3": InstanceRow(4, "i3", "errored", None, {"type": "BrokenError"}, 0, "complete"),
+            "i4": InstanceRow(5, "i4", "complete", "[1]", None, 0),
+            "i4-x": InstanceRow(6, "i4-x", "complete", '["atomic-1 of i4-x"]', None, 0, "", "i4", "child-1"),
         },
         steps=[
             StepRow("i0", "work-1", "do", "complete", 2, 2, 3.1),
             StepRow("i0", "sleep-2", "sleep", "complete", 0, 3.1, 4.2),
             StepRow("i0", "event-3", "event", "complete", 0, 4.2, 4.3),
             StepRow("i2", "broken-1", "do", "errored", 1, 7, 7.1),
+            *(StepRow("i3", f"undo-{turn}", "do", "complete", 1, 7, 7.1, "complete") for turn in (1, 2)),
+            StepRow("i4-x", "atomic-1", "do", "complete", 1, 8, 8.1),
         ],
         attempts=[
             AttemptRow("i0", "work-1", 1, "lost", ZOMBIE, False, 1.9, 2.9),
             AttemptRow("i0", "work-1", 2, "complete", WORKER, False, 2.9, 3.1),
             AttemptRow("i2", "broken-1", 1, "errored", WORKER, False, 7, 7.1),
+            AttemptRow("i4-x", "atomic-1", 1, "complete", WORKER, False, 8, 8.1),
         ],
         events=[EventRow("i0", "70", "event-3", {"for": "i0"}, "consumed", 4, "event-3")],
         audit=[
@@ -93,6 +116,8 @@ def record() -> Record:
             AuditRow("i0", "resume", "client", "paused", "queued", 6),
             AuditRow("i1", "terminate", "client", "running", "terminated", 5),
         ],
+        undoing=[AttemptRow("i3", f"undo-{turn}", 1, "complete", WORKER, False, 8, 8.1) for turn in (2, 1)],
+        sales=[("i4-x", "atomic-1")],
     )
 
 
@@ -109,7 +134,7 @@ def case(lines: list[Line], record: Record) -> Case:
     return Case(
         plan=plan,
         calibrated=100,
-        stories={one.id: one for one in (story(), ended(), broken())},
+        stories=with_children([story(), ended(), broken(), undone(), parent()], record),
         evidence=Evidence(lines, {}).judged([zombie]),
         record=record,
         findings=[],
@@ -130,6 +155,7 @@ Ledger = list[Line]
 # Plants: the check that must speak, and what is changed in the ledger and the record.
 PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("everything was tried", lambda led, rec: remove(led, "pause")),
+    ("everything was tried", lambda led, rec: rec.sales.clear()),
     ("accepted starts", lambda led, rec: rec.instances.pop("i0")),
     ("accepted starts", lambda led, rec: rec.instances.update(i9=replace(rec.instances["i0"], id="i9"))),
     ("accepted starts", lambda led, rec: change(led, "again", step="created")),
@@ -152,6 +178,20 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("failures", lambda led, rec: attempt(rec, 0, status="errored")),
     ("failures", lambda led, rec: attempt(rec, 2, status="cancelled")),
     ("losses", lambda led, rec: attempt(rec, 0, pid=WORKER)),
+    ("accepted starts", lambda led, rec: rec.instances.update(x=replace(rec.instances["i4-x"], id="x"))),
+    (
+        "outcomes",
+        lambda led, rec: rec.instances.update({"i4-x": replace(rec.instances["i4-x"], output="[]")}),
+    ),
+    ("rollbacks", lambda led, rec: remove(led, "undone")),
+    ("rollbacks", lambda led, rec: change(led, "undone", at=99.0)),
+    ("rollbacks", lambda led, rec: rec.undoing.pop()),
+    ("rollbacks", lambda led, rec: rec.undoing.append(replace(rec.undoing[0], number=2))),
+    ("rollbacks", lambda led, rec: instance(rec, rollback="complete")),
+    ("losses", lambda led, rec: rec.undoing.append(replace(rec.undoing[0], number=2, status="lost"))),
+    ("atomic writes", lambda led, rec: rec.sales.clear()),
+    ("atomic writes", lambda led, rec: rec.sales.append(rec.sales[0])),
+    ("atomic writes", lambda led, rec: rec.sales.append(("i0", "atomic-9"))),
     ("sleeps", lambda led, rec: rec.steps.__setitem__(1, replace(rec.steps[1], finished=4.0))),
     ("pauses", lambda led, rec: rec.audit.__setitem__(1, replace(rec.audit[1], at=9.0))),
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 500, "0.1"))),

@@ -20,6 +20,8 @@ CHECKS: dict[str, Callable[[Case], Iterator[str]]] = {
     "idempotency keys": compare.keys,
     "failures": compare.failures,
     "losses": compare.losses,
+    "rollbacks": compare.rollbacks,
+    "atomic writes": compare.sales,
     "sleeps": compare.sleeps,
     "pauses": compare.pauses,
     "invariants": judgement.invariants,

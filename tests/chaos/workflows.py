@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from engine import EventTimeoutError, StepContext, StepError, WorkflowStep, workflow
+from django.db import connection
+
+from engine import EventTimeoutError, RollbackContext, StepContext, StepError, WorkflowStep, workflow
 from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN, REFUSED, TIMED_OUT, Op, made_by, nasty
 from tests.process import ledger
 
@@ -35,6 +37,14 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await wait(step, op)
         case "nasty":
             return await try_nasty(step, op)
+        case "child":
+            return len(await step.run_workflow(op.name, kitchen_sink, op.ops))
+        case "undo":
+            return await step.do(op.name, work, op, rollback=take_back, rollback_options={"delay": "200ms"})
+        case "atomic":  # its own database comes and goes: that is a failure of the body
+            return await step.do(
+                op.name, sell, op, atomic=True, max_attempts=50, delay="500ms", backoff="constant"
+            )
         case "broken":
             return await step.do(op.name, fail, op, max_attempts=ATTEMPTS_OF_THE_BROKEN, delay="200ms")
         case _:
@@ -67,6 +77,21 @@ def block(op: Op, ctx: StepContext) -> str:
     with noted(ctx):
         time.sleep(op.seconds)
         return made_by(ctx.instance_id, ctx.name)
+
+
+def sell(op: Op, ctx: StepContext) -> str:
+    """Write a row that is there once if the step is complete, and not at all if it is not."""
+    with noted(ctx):
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO chaos_sale VALUES (%s, %s)", [ctx.instance_id, ctx.name])
+        time.sleep(op.seconds)
+        return made_by(ctx.instance_id, ctx.name)
+
+
+async def take_back(ctx: RollbackContext) -> None:
+    note("undo", ctx)
+    await asyncio.sleep(ctx.args[0].seconds)
+    note("undone", ctx)
 
 
 async def die_once(op: Op, ctx: StepContext) -> str:
