@@ -76,6 +76,14 @@ class Migration(migrations.Migration):
                 name="engine_instance_own_retention",
             ),
         ),
+        migrations.AddIndex(
+            model_name="audit",
+            index=models.Index(
+                condition=models.Q(("verb", "delete")),
+                fields=["workflow", "instance_id"],
+                name="engine_audit_deleted",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="schedulerow",
             constraint=models.UniqueConstraint(fields=("workflow", "name"), name="engine_schedule_name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from engine.models.fields import JsonField
@@ -33,6 +34,12 @@ class Audit(models.Model):
         indexes = [
             # An instance's own trail.
             models.Index(fields=["instance_key", "key"], name="engine_audit_instance"),
+            # Who deleted what is not there any more.
+            models.Index(
+                fields=["workflow", "instance_id"],
+                condition=Q(verb="delete"),
+                name="engine_audit_deleted",
+            ),
         ]
 
     def __str__(self) -> str:
