@@ -42,6 +42,7 @@ class DelayFunctionError(NonRetryableError):
 class Running(Body):
     """A body on its way, and what this worker needs to stop it."""
 
+    fn: Callable[..., Any] = field(kw_only=True)
     transaction: atomic.Transaction | None = None
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
@@ -75,16 +76,20 @@ class Bodies:
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         """Start the body of a recorded attempt."""
         context = self._context(cycle, operation, attempt)
-        running = Running(cycle, operation, attempt, context)
+        running = Running(cycle, operation, attempt, context, fn=self._function(operation, attempt))
         self._running[_key(cycle, attempt)] = running
         if operation.options.atomic:
             running.transaction = atomic.Transaction(cycle, operation, attempt)
             self.threads.submit(lambda: self._in_thread(running))
-        elif _is_async(operation.fn):
+        elif _is_async(running.fn):
             self._start_clock(running)
-            self._run_async(running, operation.fn)
+            self._run_async(running, running.fn)
         else:
             self.threads.submit(lambda: self._in_thread(running))
+
+    def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Callable[..., Any]:
+        """Return what to call for this attempt."""
+        return operation.fn
 
     def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
         """Tell whether all that the instance has done for so long is to await async bodies, or its time."""
@@ -153,7 +158,7 @@ class Bodies:
                 self._in_transaction(running, running.transaction)
                 return
             args, kwargs = _called_with(running)
-            value = operation.fn(*args, **kwargs)
+            value = running.fn(*args, **kwargs)
             if inspect.isawaitable(value):
                 self._from_thread(self._adopt, running, value)
                 return
@@ -170,7 +175,7 @@ class Bodies:
 
         def body() -> Stored:
             args, kwargs = _called_with(running)
-            return operation.store(atomic.call(operation.record.name, operation.fn, args, kwargs))
+            return operation.store(atomic.call(operation.record.name, running.fn, args, kwargs))
 
         transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))
 
@@ -298,7 +303,7 @@ def _called_with(running: Running) -> tuple[tuple[Any, ...], dict[str, Any]]:
     operation = running.operation
     if running.attempt.phase == AttemptPhase.ROLLBACK:
         return (running.context,), {}
-    return with_context(operation.fn, operation.args, operation.kwargs, running.context)
+    return with_context(running.fn, operation.args, operation.kwargs, running.context)
 
 
 def _key(cycle: Cycle, attempt: AttemptRecord) -> Key:

@@ -138,10 +138,13 @@ class Claims(Stage):
             before = self._cycles.get(claimed.key)
             if before is not None:  # its lease ran out unnoticed, and the instance came back
                 leaving.abandon(before)
-            cycle = Cycle(self, workflows[claimed.workflow], claimed, history)
+            cycle = self._make_cycle(claimed, history)
             self._cycles[claimed.key] = cycle
             cycle.begin()
         self._changes.add(claimed.key for claimed, _ in found)
+
+    def _make_cycle(self, claimed: Claimed, history: History) -> Cycle:
+        return Cycle(self, workflows[claimed.workflow], claimed, history)
 
     async def _look_for_signals(self) -> None:
         """Ask the rows what happened to what this seat holds: taken away, signalled, paused, or held for nothing."""

@@ -45,6 +45,7 @@ class Reader:
         self._clock = clock
         self._on_reopened = on_reopened
         self._lease = lease_seconds()
+        self.ahead_seconds = AHEAD_SECONDS
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
@@ -102,7 +103,7 @@ class Reader:
                     "limit": limit,
                     "seat": self._seat,
                     "lease": self._lease,
-                    "ahead": AHEAD_SECONDS,
+                    "ahead": self.ahead_seconds,
                 },
             )
             claims = [rows.claimed(row) for row in found]
@@ -143,7 +144,7 @@ class Reader:
         """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
             [(when_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
-        return None if when_us is None else int(when_us - AHEAD_SECONDS * 1_000_000)
+        return None if when_us is None else int(when_us - self.ahead_seconds * 1_000_000)
 
     async def held(self) -> dict[int, tuple[int, str, int, str]]:
         """Return what the rows say that this seat holds: key → fence, status, signals, ends_as."""

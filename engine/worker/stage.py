@@ -32,12 +32,23 @@ class Stage:
     def __init__(self, name: str) -> None:
         self.name = name
         self._loop = asyncio.get_running_loop()
-        self._clock = DatabaseClock()
-        self._slices = Slices()
-        self._bodies = Bodies(self._loop, self.now_us)
+        self._clock = self._make_clock()
+        self._slices = self._make_slices()
+        self._bodies = self._make_bodies()
         self._cycles: dict[int, Cycle] = {}
         self._poked: set[Cycle] = set()
         self._alarms: dict[int, asyncio.TimerHandle] = {}
+
+    # What it works with; a worker for tests has other ones.
+
+    def _make_clock(self) -> DatabaseClock:
+        return DatabaseClock()
+
+    def _make_slices(self) -> Slices:
+        return Slices()
+
+    def _make_bodies(self) -> Bodies:
+        return Bodies(self._loop, self.now_us)
 
     def now_us(self) -> int:
         return self._clock.now_us()
