@@ -168,6 +168,12 @@ class MapOperation(Operation):
         return recorded
 
     def _value(self, text: str) -> list[Any] | None:
+        recorded = self._recorded
+        if (recorded["operation"], recorded["items"]) != (self.work.operation, len(self.work.items)):
+            before = f"{recorded['operation']} of {recorded['items']:,} items"
+            raise ValueError(
+                f"A {before} is recorded, and the handler calls a {self.work.operation} of {len(self.work.items):,}."
+            )
         if self.work.operation != "map":
             return None
         return [self._value_of(record) for record in self._items()]

@@ -579,6 +579,34 @@ def test_other_items_than_were_recorded_pause_the_instance_and_say_so() -> None:
     assert items_of(instance) == {0: "waiting", 1: "waiting", 2: "waiting"}
 
 
+@pytest.mark.parametrize(("operation", "items"), [("map", 4), ("for_each", 3)])
+def test_other_items_than_a_complete_map_had_pause_the_instance_and_say_so(
+    operation: str, items: int
+) -> None:
+    calls = ["map", range(3)]
+
+    @workflow
+    async def story(step: WorkflowStep) -> Any:
+        call, given = calls
+        results = await getattr(step, call)("items", given, lambda item, index: index)
+        await step.sleep("nap", "1h")
+        return results
+
+    instance = story.start()
+    with running_shift():
+        wait_for(instance, "waiting")
+        calls[:] = [operation, range(items)]
+        skip_wait(instance)
+        wait_for(instance, "paused")
+        assert instance.error["type"] == "NonDeterminismError"
+        text = f"A map of 3 items is recorded, and the handler calls a {operation} of {items}."
+        assert text in instance.error["message"]
+        calls[:] = ["map", range(3)]
+        instance.resume()
+        skip_wait(instance)
+        assert wait_for(instance).output == [0, 1, 2]
+
+
 def test_a_recorded_result_that_the_type_refuses_pauses_the_instance_and_names_the_item() -> None:
     takes = [int]
 
