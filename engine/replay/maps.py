@@ -169,7 +169,12 @@ class MapOperation(Operation):
 
     def _value(self, text: str) -> list[Any] | None:
         recorded = self._recorded
-        if (recorded["operation"], recorded["items"]) != (self.work.operation, len(self.work.items)):
+        # Where its name alone is its identity, a second call gets what the first one did.
+        is_once = self.work.options.once or self.cycle.workflow.step_identity == "name"
+        if not is_once and (recorded["operation"], recorded["items"]) != (
+            self.work.operation,
+            len(self.work.items),
+        ):
             before = f"{recorded['operation']} of {recorded['items']:,} items"
             raise ValueError(
                 f"A {before} is recorded, and the handler calls a {self.work.operation} of {len(self.work.items):,}."
