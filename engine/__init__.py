@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from engine.children import Handle as Handle
     from engine.children import InstanceResult as InstanceResult
     from engine.children import branch as branch
+    from engine.declared_schedules import Schedule as Schedule
     from engine.defined_step import DefinedStep as DefinedStep
     from engine.defined_step import define_step as define_step
     from engine.errors import AtomicStepError as AtomicStepError
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from engine.errors import RequestTimeoutError as RequestTimeoutError
     from engine.errors import RollbackNotFailedError as RollbackNotFailedError
     from engine.errors import RollbackNotFoundError as RollbackNotFoundError
+    from engine.errors import ScheduleNotDeclaredError as ScheduleNotDeclaredError
+    from engine.errors import ScheduleNotFoundError as ScheduleNotFoundError
     from engine.errors import StepConfigError as StepConfigError
     from engine.errors import StepError as StepError
     from engine.errors import StepTimeoutError as StepTimeoutError
@@ -79,6 +82,8 @@ _ERRORS = (
     "RequestTimeoutError",
     "RollbackNotFailedError",
     "RollbackNotFoundError",
+    "ScheduleNotDeclaredError",
+    "ScheduleNotFoundError",
     "StepConfigError",
     "StepError",
     "StepTimeoutError",
@@ -89,6 +94,7 @@ _ERRORS = (
 _HOMES = {
     **dict.fromkeys(_ERRORS, "engine.errors"),
     **dict.fromkeys(("Handle", "InstanceResult", "branch"), "engine.children"),
+    "Schedule": "engine.declared_schedules",
     **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
     **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.messages"),
     **dict.fromkeys(("workflow", "workflows"), "engine.registry"),

@@ -85,6 +85,31 @@ def write(
     )
 
 
+def note(
+    verb: str,
+    workflow: str,
+    cause: Cause,
+    *,
+    before: str = "",
+    after: str = "",
+    outcome: str = "done",
+    data: Any = None,
+) -> Audit:
+    """Write a row of the trail about a workflow, and no instance of it: `instance_id` is empty."""
+    return Audit.objects.create(
+        verb=verb,
+        actor=cause.actor,
+        user_key=cause.user_key,
+        workflow=workflow,
+        instance_id="",
+        before=before,
+        after=after,
+        outcome=outcome,
+        reason=cause.reason,
+        data=data,
+    )
+
+
 def _actor(by: object) -> tuple[str, str]:
     if by is None:
         return "", ""

@@ -42,6 +42,8 @@ __all__ = [
     "RequestTimeoutError",
     "RollbackNotFailedError",
     "RollbackNotFoundError",
+    "ScheduleNotDeclaredError",
+    "ScheduleNotFoundError",
     "StepConfigError",
     "StepError",
     "StepTimeoutError",
@@ -344,6 +346,28 @@ class DedupConflictError(RepriseError):
         super().__init__(
             f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
             "The first one stands; send this one under a key of its own."
+        )
+
+
+# Of a schedule, for those who steer it
+
+
+class ScheduleNotFoundError(RepriseError, LookupError):
+    def __init__(self, workflow: str, schedule: str) -> None:
+        self.workflow = workflow
+        self.schedule = schedule
+        super().__init__(f'Workflow "{workflow}" has no schedule "{schedule}".')
+
+
+class ScheduleNotDeclaredError(RepriseError):
+    """The code declares the schedule no more, so it starts nothing."""
+
+    def __init__(self, workflow: str, schedule: str) -> None:
+        self.workflow = workflow
+        self.schedule = schedule
+        super().__init__(
+            f'Workflow "{workflow}" does not declare the schedule "{schedule}" any more, so it starts nothing. '
+            "Start an instance of the workflow itself."
         )
 
 

@@ -8,13 +8,14 @@ import textwrap
 import threading
 import time
 import uuid
+from datetime import UTC, datetime
 from random import Random
 from typing import Literal, NamedTuple
 
 from engine.errors import InvalidNameError
 
 MAX_INSTANCE_ID, MAX_WORKFLOW_NAME, MAX_STEP_NAME, MAX_EVENT_TYPE = 100, 64, 256, 100
-MAX_TAG, MAX_DEDUP_KEY = 100, 255
+MAX_TAG, MAX_DEDUP_KEY, MAX_SCHEDULE_NAME = 100, 255, 100
 RESERVED_PREFIX = "reprise:"
 REQUEST_TYPE = f"{RESERVED_PREFIX}request:"
 
@@ -73,6 +74,10 @@ def check_tag(value: object) -> str:
     return _text(value, "a tag", MAX_TAG)
 
 
+def check_schedule_name(value: object) -> str:
+    return _text(value, "a schedule's name", MAX_SCHEDULE_NAME)
+
+
 def check_dedup_key(value: object) -> str:
     return _unreserved(_text(value, "an event's dedup key", MAX_DEDUP_KEY), "an event's dedup key")
 
@@ -102,6 +107,14 @@ def child_id(
     """
     steps = [step[1:] for step in path]
     return f"{instance_id[:60]}-{_digest('child', key, workflow, instance_id, generation, steps)}"
+
+
+def scheduled_id(workflow: str, schedule: str, planned: datetime) -> str:
+    """Return the id of the instance that a schedule starts for a planned moment: one, whoever starts it twice.
+
+    It shows the moment, in UTC.
+    """
+    return f"{planned.astimezone(UTC):%Y%m%dT%H%M%SZ}-{_digest('schedule', workflow, schedule)[:16]}"
 
 
 def fingerprint(source: str) -> str:

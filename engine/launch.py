@@ -24,6 +24,7 @@ from engine.identity import check_instance_id, new_instance_id
 from engine.models import Instance
 from engine.params import validate_params as validate_params
 from engine.registry import Workflow
+from engine.retention_rules import own_retention
 from engine.serialization import decode
 from engine.states import InstanceStatus
 from engine.tags import check_tags
@@ -40,6 +41,7 @@ class StartItem(TypedDict, Generic[P], total=False):
     params: P
     id: str | None
     tags: Iterable[str] | None
+    retention: Mapping[str, Any] | None
 
 
 class StartError(TypedDict):
@@ -66,6 +68,7 @@ class _New:
     id: str
     params: str
     tags: list[str]
+    retention: dict[str, float | None] | None
 
 
 def start(
@@ -74,15 +77,19 @@ def start(
     *,
     id: str | None = None,
     tags: Iterable[str] | None = None,
+    retention: Mapping[str, Any] | None = None,
     by: object = None,
     reason: str = "",
 ) -> Instance:
     """Start an instance; within a transaction it starts with its commit.
 
+    `retention` says how long this one is kept after its end, where its workflow's rule does not suit: durations by
+    final status, None for ever.
+
     Raises InstanceExistsError for an id in use, and for bad input InvalidNameError, InvalidParamsError,
     InvalidValueError or LimitError; then nothing is written.
     """
-    new = _checked(workflow, params, id, tags)
+    new = _checked(workflow, params, id, tags, retention)
     created = _insert(workflow, [new], audit.Cause.of(by, reason))
     if not created:
         raise InstanceExistsError(workflow.name, new.id)
@@ -142,18 +149,23 @@ def start_many(
 
 
 def _checked(
-    workflow: Workflow[Any, Any], params: object, id: str | None, tags: Iterable[str] | None
+    workflow: Workflow[Any, Any],
+    params: object,
+    id: str | None,
+    tags: Iterable[str] | None,
+    retention: Mapping[str, Any] | None = None,
 ) -> _New:
     chosen = new_instance_id() if id is None else check_instance_id(id)
-    return _New(chosen, validate_params(workflow, params), check_tags(tags))
+    own = own_retention(workflow.retention, retention)
+    return _New(chosen, validate_params(workflow, params), check_tags(tags), own)
 
 
 def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any]) -> _New:
-    unknown = set(item) - {"params", "id", "tags"} if isinstance(item, Mapping) else {"?"}
+    unknown = set(item) - {"params", "id", "tags", "retention"} if isinstance(item, Mapping) else {"?"}
     if unknown:
-        rule = "An item is a dict with params, id and tags, each of which may be missing."
+        rule = "An item is a dict with params, id, tags and retention, each of which may be missing."
         raise InvalidValueError("$", "invalid_item", rule, what="item")
-    return _checked(workflow, item.get("params"), item.get("id"), item.get("tags"))
+    return _checked(workflow, item.get("params"), item.get("id"), item.get("tags"), item.get("retention"))
 
 
 def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
@@ -191,6 +203,7 @@ def _execute(
         "ids": [new.id for new in batch],
         "params": [new.params for new in batch],
         "tags": [json.dumps(new.tags) for new in batch],
+        "retentions": [None if new.retention is None else json.dumps(new.retention) for new in batch],
         "max_payload": notify.MAX_PAYLOAD,
     }
     with connection.cursor() as cursor:
@@ -211,6 +224,7 @@ def _instance(
         tags=new.tags,
         started_by=cause.actor,
         code=workflow.fingerprint,
+        retention=new.retention,
         wake_at=wake_at,
         deadline_at=deadline_at,
         created_at=created_at,

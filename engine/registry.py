@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Un
 
 from asgiref.sync import sync_to_async
 
+from engine.declared_schedules import DeclaredSchedule, Schedule, declare
 from engine.errors import DeclarationError, InvalidNameError, UnknownWorkflowError
 from engine.handler import Handler
 from engine.identity import check_workflow_name
 from engine.messages import Event, ReceivedEvent, declared_events
 from engine.params import codec_of
+from engine.retention_rules import Retention
 from engine.retry import StepOptions
 from engine.serialization import Codec
 from engine.workflow_options import OnCodeChange, StepIdentityRule, WorkflowOptions
@@ -41,6 +43,7 @@ class StartOptions(Origin, total=False):
 
     id: str | None
     tags: Iterable[str] | None
+    retention: Mapping[str, timedelta | float | str | None] | None
 
 
 class TagOptions(Origin, total=False):
@@ -61,6 +64,8 @@ class Workflow(Generic[P, R]):
     handler_timeout: timedelta
     max_steps: int
     max_running: int | None
+    schedules: tuple[DeclaredSchedule, ...]
+    retention: Retention
     step_identity: StepIdentityRule
     on_code_change: OnCodeChange
     step_defaults: StepOptions
@@ -206,6 +211,8 @@ def workflow(
     handler_timeout: timedelta | float | str = "5m",
     max_steps: int = 10_000,
     max_running: int | None = None,
+    schedules: Iterable[str | Schedule] = (),
+    retention: Mapping[str, timedelta | float | str | None] | None = ...,
     step_identity: StepIdentityRule = "occurrence",
     on_code_change: OnCodeChange = "continue",
     defaults: Mapping[str, object] | None = None,
@@ -228,17 +235,21 @@ def _declare(function: object, name: str | None, options: Mapping[str, object]) 
     name = _name(handler, name)
     what = f'Workflow "{name}"'
     chosen = WorkflowOptions.of(what, options)
+    params = codec_of(handler.params, what=what, field="params")
+    schedules = declare(what, chosen.schedules, takes_params=handler.takes_params, params=params)
     declared: Workflow[Any, Any] = Workflow(
         name=name,
         description=handler.description,
         handler=handler.function,
         takes_params=handler.takes_params,
-        params=codec_of(handler.params, what=what, field="params"),
+        params=params,
         output=codec_of(handler.output, what=what, field="return type"),
         timeout=chosen.timeout,
         handler_timeout=chosen.handler_timeout,
         max_steps=chosen.max_steps,
         max_running=chosen.max_running,
+        schedules=schedules,
+        retention=chosen.retention,
         step_identity=chosen.step_identity,
         on_code_change=chosen.on_code_change,
         step_defaults=chosen.defaults,

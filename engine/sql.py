@@ -12,13 +12,14 @@ SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[])
 START = """
 WITH written AS (
     INSERT INTO engine_instance
-        (workflow, id, status, params, tags, started_by, code, wake_at, deadline_at, created_at)
+        (workflow, id, status, params, tags, started_by, code, retention, wake_at, deadline_at, created_at)
     SELECT %(workflow)s, item.id, 'queued', item.params::json,
            ARRAY(SELECT json_array_elements_text(item.tags::json)), %(started_by)s, %(code)s,
-           item.now, item.now + %(timeout)s::interval, item.now
+           item.retention::json, item.now, item.now + %(timeout)s::interval, item.now
     FROM (
         SELECT *, clock_timestamp() AS now
-        FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[]) AS given (id, params, tags)
+        FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[], %(retentions)s::text[])
+            AS given (id, params, tags, retention)
         ORDER BY id
     ) AS item
     ON CONFLICT (workflow, id) DO NOTHING

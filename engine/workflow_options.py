@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Literal, cast
 
+from engine.declared_schedules import Schedule, read_schedules
 from engine.durations import parse_duration
 from engine.errors import DeclarationError, StepConfigError
+from engine.retention_rules import DEFAULT_RETENTION, Retention
 from engine.retry import StepOptions
 
 MAX_STEPS = 100_000
@@ -25,6 +27,8 @@ class WorkflowOptions:
     handler_timeout: timedelta = timedelta(minutes=5)
     max_steps: int = 10_000
     max_running: int | None = None
+    schedules: tuple[Schedule, ...] = ()
+    retention: Retention = DEFAULT_RETENTION
     step_identity: StepIdentityRule = "occurrence"
     on_code_change: OnCodeChange = "continue"
     defaults: StepOptions = field(default_factory=StepOptions)
@@ -101,6 +105,8 @@ _READERS = {
     "handler_timeout": _positive,
     "max_steps": _max_steps,
     "max_running": _max_running,
+    "schedules": read_schedules,
+    "retention": DEFAULT_RETENTION.with_,
     "step_identity": _step_identity,
     "on_code_change": _on_code_change,
     "defaults": _defaults,
