@@ -165,6 +165,26 @@ OWED = f"""
 """  # noqa: S608
 
 
+# Who ends with an instance: those that a step of it waits for, and those that wait for theirs.
+TIED = f"""
+    WITH RECURSIVE family AS (
+        SELECT key, generation FROM engine_instance WHERE key = %(key)s
+        UNION ALL
+        SELECT child.key, child.generation
+        FROM family f
+        JOIN engine_instance child ON child.parent_key = f.key AND child.parent_generation = f.generation
+        JOIN engine_step s ON s.instance_id = f.key AND s.generation = f.generation AND s.seq = child.parent_step
+        WHERE child.is_tied AND child.status NOT IN {FINISHED} AND s.status IN ('running', 'waiting')
+    )
+    SELECT key FROM family WHERE key <> %(key)s
+"""  # noqa: S608
+
+
+def tied_to(key: int) -> list[int]:
+    """Return the keys of those that are open, and end with this instance."""
+    return [tied for (tied,) in _ask(TIED, key=key)]
+
+
 def settle(key: int) -> None:
     """Work off what this instance owes, within the caller's transaction; what somebody holds is left to the workers."""
     keys = [key]

@@ -23,6 +23,7 @@ from engine.errors import (
     RollbackNotFailedError,
 )
 from engine.models import Attempt, Instance, Step
+from engine.models.instance import InstanceQuerySet
 from engine.registry import workflows
 from engine.retry import RETRIED_AFTER
 from engine.states import (
@@ -61,10 +62,10 @@ def terminate(instance: Instance, *, rollback: bool = False, by: object = None, 
     refused.
 
     With `rollback`, what its steps did is undone first, as after an error; it is terminated when that is over, and at
-    once if there is nothing to undo. Where the rollbacks run already they go on; without `rollback` they are cut off,
-    and have failed. Raises InstanceFinishedError if it has ended already.
+    once if there is nothing to undo. So is each of those children, side by side. Where the rollbacks run already they
+    go on; without `rollback` they are cut off, and have failed. Raises InstanceFinishedError if it has ended already.
     """
-    change = _roll_back if rollback else _terminate
+    change = _roll_back_family if rollback else _terminate
     data = {"rollback": True} if rollback else None
     return _act(instance, Action.TERMINATE, change, audit.Cause.of(by, reason), data)
 
@@ -108,11 +109,14 @@ def accept_code(instance: Instance, *, by: object = None, reason: str = "") -> I
 
 def lock(instance: Instance) -> Instance:
     """Lock the instance's row until the transaction ends, and read where it stands, without its values."""
-    rows = Instance.objects.select_for_update(no_key=True)
-    row = rows.defer("params", "output", "error").filter(key=instance.key).first()
+    row = _locked().filter(key=instance.key).first()
     if row is None:
         raise InstanceNotFoundError(instance.workflow, instance.id)
     return row
+
+
+def _locked() -> InstanceQuerySet:
+    return Instance.objects.select_for_update(no_key=True).defer("params", "output", "error")
 
 
 def _act(
@@ -196,6 +200,18 @@ def cancel_open_steps(row: Instance) -> None:
 
 
 # Rollbacks
+
+
+def _roll_back_family(row: Instance) -> InstanceStatus:
+    """Roll back the instance, and before it those that would end with it as they are."""
+    children = list(_locked().filter(key__in=kin.tied_to(row.key)).open().order_by("key"))
+    for child in reversed(children):
+        cause = audit.Cause.of(None, f"Its parent {row.workflow}/{row.id} is rolled back.")
+        after = _roll_back(child)
+        audit.write(
+            Action.TERMINATE, [child], cause, before=child.status, after=after, data={"rollback": True}
+        )
+    return _roll_back(row)
 
 
 def _roll_back(row: Instance) -> InstanceStatus:

@@ -17,6 +17,7 @@ from engine import (
     InstanceTimeoutError,
     InvalidParamsError,
     LimitError,
+    RollbackContext,
     StepConfigError,
     UnknownWorkflowError,
     WorkflowStep,
@@ -26,7 +27,7 @@ from engine import (
 from engine.models import Audit, Instance, Waiter
 from engine.registry import Workflow
 from tests.records import crash, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
 from tests.travel import age
 
 
@@ -306,6 +307,58 @@ def test_the_children_of_a_parent_that_is_rolled_back_are_ended_too(by_hand: boo
         wait_for(instance)
     assert (instance.status, instance.rollback) == ("terminated" if by_hand else "errored", "complete")
     assert (child.status, undone) == ("terminated", [7])
+
+
+def test_rolling_a_parent_back_rolls_back_those_that_end_with_it() -> None:
+    undone: list[str] = []
+    release, entered = threading.Event(), threading.Event()
+
+    def undo(ctx: RollbackContext) -> None:
+        undone.append(ctx.output)
+
+    async def work(name: str) -> str:
+        if name == "busy":
+            entered.set()
+            await until(release)
+        return name
+
+    @workflow
+    async def leaf(step: WorkflowStep, name: str) -> None:
+        await step.do("charge", lambda: name, rollback=undo)
+        await step.do("work", work, name)
+        await step.listen("never")
+
+    @workflow
+    async def middle(step: WorkflowStep) -> None:
+        """Has nothing to undo itself."""
+        await step.spawn("free", leaf, "free")
+        await step.parallel("two", branch(leaf, "parked"), branch(leaf, "busy"))
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("charge", lambda: "top", rollback=undo)
+        await step.run_workflow("middle", middle)
+
+    instance = story.start()
+    with running_shift():
+        assert entered.wait(10)
+        wait_for(instance, "waiting")
+        child = one_child(instance)
+        wait_for(child, "waiting")
+        leaves = {one.params: one for one in children(child)}
+        for name in ("free", "parked"):
+            wait_for(leaves[name], "waiting")
+        instance.terminate(rollback=True)
+        for one in (instance, child, leaves["parked"], leaves["busy"]):
+            wait_for(one)
+    assert sorted(undone) == ["busy", "parked", "top"]
+    ends = {one: (leaves[one].refresh().status, leaves[one].rollback) for one in leaves}
+    rolled_back = ("terminated", "complete")
+    assert ends == {"free": ("waiting", ""), "parked": rolled_back, "busy": rolled_back}
+    assert [(one.status, one.rollback) for one in (instance, child)] == [rolled_back, ("terminated", "")]
+    assert nothing_is_owed()
+    told = Audit.objects.filter(workflow="leaf").values_list("verb", "actor", "reason")
+    assert set(told) == {("terminate", "", f"Its parent story/{instance.id} is rolled back.")}
 
 
 def test_terminating_ends_descendants_through_all_generations() -> None:
