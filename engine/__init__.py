@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engine.errors import EventTimeoutError as EventTimeoutError
     from engine.errors import InstanceExistsError as InstanceExistsError
     from engine.errors import InstanceFinishedError as InstanceFinishedError
+    from engine.errors import InstanceNeededError as InstanceNeededError
+    from engine.errors import InstanceNotFinishedError as InstanceNotFinishedError
     from engine.errors import InstanceNotFoundError as InstanceNotFoundError
     from engine.errors import InstanceTimeoutError as InstanceTimeoutError
     from engine.errors import InvalidNameError as InvalidNameError
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
     from engine.errors import RequestForbiddenError as RequestForbiddenError
     from engine.errors import RequestNotFoundError as RequestNotFoundError
     from engine.errors import RequestTimeoutError as RequestTimeoutError
+    from engine.errors import RestartError as RestartError
     from engine.errors import RollbackNotFailedError as RollbackNotFailedError
     from engine.errors import RollbackNotFoundError as RollbackNotFoundError
     from engine.errors import ScheduleNotDeclaredError as ScheduleNotDeclaredError
     from engine.errors import ScheduleNotFoundError as ScheduleNotFoundError
     from engine.errors import StepConfigError as StepConfigError
     from engine.errors import StepError as StepError
+    from engine.errors import StepNotFoundError as StepNotFoundError
     from engine.errors import StepTimeoutError as StepTimeoutError
     from engine.errors import UnknownWorkflowError as UnknownWorkflowError
     from engine.errors import WorkerLostError as WorkerLostError
@@ -65,6 +69,8 @@ _ERRORS = (
     "EventTimeoutError",
     "InstanceExistsError",
     "InstanceFinishedError",
+    "InstanceNeededError",
+    "InstanceNotFinishedError",
     "InstanceNotFoundError",
     "InstanceTimeoutError",
     "InvalidNameError",
@@ -80,12 +86,14 @@ _ERRORS = (
     "RequestForbiddenError",
     "RequestNotFoundError",
     "RequestTimeoutError",
+    "RestartError",
     "RollbackNotFailedError",
     "RollbackNotFoundError",
     "ScheduleNotDeclaredError",
     "ScheduleNotFoundError",
     "StepConfigError",
     "StepError",
+    "StepNotFoundError",
     "StepTimeoutError",
     "UnknownWorkflowError",
     "WorkerLostError",

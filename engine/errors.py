@@ -24,6 +24,8 @@ __all__ = [
     "FailWorkflow",
     "InstanceExistsError",
     "InstanceFinishedError",
+    "InstanceNeededError",
+    "InstanceNotFinishedError",
     "InstanceNotFoundError",
     "InstanceTimeoutError",
     "InvalidNameError",
@@ -40,12 +42,14 @@ __all__ = [
     "RequestForbiddenError",
     "RequestNotFoundError",
     "RequestTimeoutError",
+    "RestartError",
     "RollbackNotFailedError",
     "RollbackNotFoundError",
     "ScheduleNotDeclaredError",
     "ScheduleNotFoundError",
     "StepConfigError",
     "StepError",
+    "StepNotFoundError",
     "StepTimeoutError",
     "UnknownWorkflowError",
     "WorkerLostError",
@@ -336,6 +340,74 @@ class RollbackNotFailedError(RepriseError):
         )
 
 
+class StepNotFoundError(RepriseError, LookupError):
+    """The present generation has no such step at its top level, so it cannot be restarted from there."""
+
+    def __init__(
+        self,
+        workflow: str,
+        id: str,
+        step: tuple[object, object, object],
+        known: Sequence[tuple[str, str, int]],
+    ) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.step = step
+        self.known = list(known)
+        names = {_step_shown(*one): None for one in self.known}
+        near = difflib.get_close_matches(_step_shown(*step), names, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        listed = ", ".join([*names][:20]) or "none"
+        more = f", and {len(names) - 20:,} more" if len(names) > 20 else ""
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" has no step {_step_shown(*step)} to restart from.{hint} '
+            f"Its steps: {listed}{more}."
+        )
+
+
+class RestartError(RepriseError):
+    """What a restart would have to keep is not there any more."""
+
+    def __init__(self, workflow: str, id: str, step: str, undone: str, first_undone: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.step = step
+        self.undone = undone
+        self.first_undone = first_undone
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" cannot be restarted from step {step}: it would keep step '
+            f"{undone}, which was rolled back. Restart it from step {first_undone} or an earlier one, or from the "
+            "start."
+        )
+
+
+class InstanceNotFinishedError(RepriseError):
+    """Only what is finished can be deleted."""
+
+    def __init__(self, workflow: str, id: str, status: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}. Only a finished instance can be deleted; terminate '
+            "it first."
+        )
+
+
+class InstanceNeededError(RepriseError):
+    """Another instance waits for the outcome of this one, so it cannot be deleted yet."""
+
+    def __init__(self, workflow: str, id: str, by_workflow: str, by_id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.by_workflow = by_workflow
+        self.by_id = by_id
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" cannot be deleted while instance "{by_id}" of workflow '
+            f'"{by_workflow}" has not taken in how it ended. Try again when that has gone on, or is finished.'
+        )
+
+
 class DedupConflictError(RepriseError):
     """The dedup key was used before, for an event with another type or payload."""
 
@@ -507,6 +579,11 @@ class CompleteWorkflow(ControlFlow):
 
 def _param_line(error: ParamError) -> str:
     return f"{error['path'] or 'as a whole'}: {error['message']}"
+
+
+def _step_shown(kind: object, name: object, count: object) -> str:
+    number = "" if count == 1 else f" #{count}"
+    return cut(f'{kind} "{name}"{number}', 300)
 
 
 def _shown(value: object) -> str:

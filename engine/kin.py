@@ -40,6 +40,13 @@ ORPHANS = f"""
     FOR NO KEY UPDATE OF child SKIP LOCKED
 """  # noqa: S608 - constants of ours
 
+# One that is still to be ended.
+ORPHAN_OF = f"""
+    SELECT child.workflow, child.id FROM engine_instance child
+    WHERE child.parent_key = %(key)s AND {_is_orphan("child")}
+    LIMIT 1
+"""  # noqa: S608
+
 # Terminate them as `engine.lifecycle` does. They owe the news in their turn.
 END_ORPHANS = f"""
     WITH orphan AS MATERIALIZED (

@@ -167,6 +167,13 @@ def _shift_wake_ups(row: Instance) -> None:
 
 
 def _terminate(row: Instance) -> InstanceStatus:
+    after = end(row)
+    kin.settle(row.key)
+    return after
+
+
+def end(row: Instance) -> InstanceStatus:
+    """Write that the locked instance is terminated. What that means for others is left to the caller."""
     # The raised fence is what refuses the writes of a worker that still holds it.
     cut_off: dict[str, object] = {}
     if row.rollback == RollbackState.RUNNING:
@@ -184,7 +191,6 @@ def _terminate(row: Instance) -> InstanceStatus:
         owes=True,
     )
     cancel_open_steps(row)
-    kin.settle(row.key)
     return after
 
 

@@ -21,6 +21,7 @@ from engine.serialization import Codec
 from engine.workflow_options import OnCodeChange, StepIdentityRule, WorkflowOptions
 
 if TYPE_CHECKING:
+    from engine.deletion import DeletedMany
     from engine.launch import StartedMany, StartItem
     from engine.models import Instance
     from engine.replay.step import WorkflowStep
@@ -119,6 +120,12 @@ class Workflow(Generic[P, R]):
 
         return launch.get_or_start(self, id, params, **options)
 
+    def delete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
+        """Delete up to 100 finished instances: see `engine.deletion.delete_many`."""
+        from engine import deletion
+
+        return deletion.delete_many(self, ids, **origin)
+
     @overload
     async def astart(
         self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]
@@ -130,6 +137,9 @@ class Workflow(Generic[P, R]):
 
     async def astart_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany:
         return await sync_to_async(self.start_many)(items, **origin)
+
+    async def adelete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
+        return await sync_to_async(self.delete_many)(ids, **origin)
 
     async def aget(self, id: str) -> Instance:
         return await sync_to_async(self.get)(id)

@@ -143,7 +143,7 @@ def answer_to(step: Step) -> Event | None:
 
 def type_of(step: Step) -> str:
     """Return the type, and dedup key, of the event that answers a request."""
-    return request_type(step.generation, step.seq)
+    return request_type(step.kept_from or step.generation, step.seq)
 
 
 def is_answer(type: str) -> bool:

@@ -62,3 +62,99 @@ SELECT sent.key, sent.received_at, target.status,
     pg_notify('engine_changed', target.key::text) IS NULL
 FROM sent CROSS JOIN target
 """
+
+# How a generation that is over stands, without its values passing through Python.
+KEEP_GENERATION = """
+INSERT INTO engine_generation
+    (instance_id, number, status, output, error, rollback, unreached, code, started_at, finished_at)
+SELECT key, generation, status, output, error, rollback, unreached, code, started_at, finished_at
+FROM engine_instance WHERE key = %(key)s
+"""
+
+# The next generation: due at once, with nothing of the last one but what the instance itself is. The fence grows, so
+# that no worker of the last one can write. It owes its children the news that their steps are cancelled. It is tied no
+# more if its parent has what it waited for, and would not be told. The handler of one that keeps steps sees the start
+# that those have seen. Where its workflow is not known here, the deadline is as far away as it was at first.
+NEXT_GENERATION = """
+UPDATE engine_instance i SET
+    generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
+    output = NULL, error = NULL, rollback = '', ends_as = '', unreached = '{}', waiting_for = '', isolated = false,
+    started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
+    owner = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true, code = coalesce(%(code)s, i.code),
+    deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval
+        ELSE i.deadline_at - coalesce((
+            SELECT max(a.at) FROM engine_audit a
+            WHERE a.instance_key = i.key AND a.verb = 'restart' AND a.outcome = 'done'
+        ), i.created_at) END,
+    is_tied = i.is_tied AND EXISTS (
+        SELECT FROM engine_instance p JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation
+        WHERE p.key = i.parent_key AND p.generation = i.parent_generation AND s.seq = i.parent_step
+          AND p.status NOT IN ('complete', 'errored', 'terminated') AND s.status IN ('running', 'waiting')
+    )
+WHERE i.key = %(key)s
+"""
+
+# Steps that the next generation has already, by number. Their deliveries are numbered anew: a replay takes them one
+# after the other. Attempts are not copied: they were made once, in the generation that `kept_from` names.
+KEEP_STEPS = """
+INSERT INTO engine_step (instance_id, generation, seq, parent, kind, name, count, status, delivery, options, sensitive,
+    attempts, lost, event_types, wake_at, wake_is_fixed, output, error, rollback, kept_from, started_at, finished_at)
+SELECT instance_id, generation + 1, seq, parent, kind, name, count, status,
+    CASE WHEN delivery IS NOT NULL THEN row_number() OVER (ORDER BY delivery NULLS LAST) END, options, sensitive,
+    attempts, lost, event_types, wake_at, wake_is_fixed, output, error, '', coalesce(kept_from, generation),
+    started_at, finished_at
+FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
+"""
+
+# Nobody will take these any more. Their keys are free for another try to send them; the answers to requests keep
+# theirs, which tell who has answered.
+DROP_EVENTS = """
+UPDATE engine_event SET
+    state = 'dropped', dedup_key = CASE WHEN starts_with(type, %(answers)s) THEN dedup_key END
+WHERE instance_id = %(key)s AND state = 'buffered' AND (%(all)s OR starts_with(type, %(answers)s))
+"""
+
+# What waits have consumed that are to run again. In which generation they did: a wait may have been kept before.
+RETURN_EVENTS = """
+UPDATE engine_event e SET state = 'buffered', consumed_by = NULL, consumed_generation = NULL
+FROM engine_step s
+WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = ANY (%(seqs)s) AND s.kind = 'event'
+  AND e.instance_id = s.instance_id AND e.state = 'consumed'
+  AND e.consumed_generation = coalesce(s.kept_from, s.generation) AND e.consumed_by = s.seq
+"""
+
+# Children that end with a restart: those of open steps.
+CHILDREN_THAT_END = """
+SELECT count(*) FROM engine_instance c
+JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation AND s.seq = c.parent_step
+WHERE c.parent_key = %(key)s AND c.parent_generation = %(generation)s AND c.is_tied AND c.ends_as = ''
+  AND c.status NOT IN ('complete', 'errored', 'terminated') AND s.status IN ('running', 'waiting')
+"""
+
+# Everything of some instances, but the audit trail; the rows are locked by the caller. One that somebody still waits
+# for, without being its parent, is found missing by whoever does.
+REMOVE = """
+WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
+    attempts AS (DELETE FROM engine_attempt WHERE instance_id = ANY (%(keys)s)),
+    logs AS (DELETE FROM engine_log WHERE instance_id = ANY (%(keys)s)),
+    events AS (DELETE FROM engine_event WHERE instance_id = ANY (%(keys)s)),
+    requests AS (DELETE FROM engine_open_request WHERE instance_id = ANY (%(keys)s)),
+    waiters AS (DELETE FROM engine_waiter WHERE waiter_id = ANY (%(keys)s)),
+    generations AS (DELETE FROM engine_generation WHERE instance_id = ANY (%(keys)s))
+DELETE FROM engine_instance WHERE key = ANY (%(keys)s)
+"""
+
+# Who has not taken in yet how an instance ended: the parent whose step is open, or another one that waits for it.
+NEEDED_BY = """
+SELECT p.workflow, p.id
+FROM engine_instance i JOIN engine_instance p ON p.key = i.parent_key AND p.generation = i.parent_generation
+JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = i.parent_step
+WHERE i.key = %(key)s AND i.is_tied AND p.status NOT IN ('complete', 'errored', 'terminated')
+  AND s.status IN ('running', 'waiting')
+UNION ALL
+SELECT p.workflow, p.id
+FROM engine_waiter w JOIN engine_instance p ON p.key = w.waiter_id AND p.generation = w.generation
+JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = w.seq
+WHERE w.instance_id = %(key)s AND p.status NOT IN ('complete', 'errored', 'terminated') AND s.status = 'waiting'
+LIMIT 1
+"""

@@ -22,15 +22,17 @@ INVARIANTS = (
     Invariant(
         "I8",
         "waits-end-with-one-event",
-        "A completed wait has consumed exactly one event, and recorded it unchanged.",
+        "A completed wait has consumed exactly one event, and recorded it unchanged. A restart may have taken it "
+        "from a wait of an earlier generation, for another one.",
         """
         SELECT s.instance_id, format('step %%s, %%s events', s.seq, count(e.key))
         FROM engine_step s LEFT JOIN engine_event e
             ON e.instance_id = s.instance_id AND e.state = 'consumed'
-            AND e.consumed_generation = s.generation AND e.consumed_by = s.seq
+            AND e.consumed_generation = coalesce(s.kept_from, s.generation) AND e.consumed_by = s.seq
+        LEFT JOIN engine_instance i ON i.key = s.instance_id
         WHERE s.kind IN ('event', 'request') AND s.status = 'complete'
-        GROUP BY s.instance_id, s.generation, s.seq
-        HAVING count(e.key) <> 1
+        GROUP BY s.instance_id, s.generation, s.seq, i.generation
+        HAVING count(e.key) > 1 OR count(e.key) = 0 AND s.generation IS NOT DISTINCT FROM i.generation
             OR bool_or(s.output ->> 'type' <> e.type OR (s.output -> 'payload')::text <> e.payload::text)
         """,
     ),
@@ -77,9 +79,10 @@ INVARIANTS = (
         SELECT s.instance_id, format('step %%s, event %%s', s.seq, e.key)
         FROM engine_step s JOIN engine_event e
             ON e.instance_id = s.instance_id AND e.type = ANY (s.event_types)
+        JOIN engine_instance i ON i.key = s.instance_id AND i.generation = s.generation
         LEFT JOIN engine_step taker ON taker.instance_id = e.instance_id
             AND taker.generation = e.consumed_generation AND taker.seq = e.consumed_by
-        WHERE s.kind IN ('event', 'request') AND s.status = 'errored'
+        WHERE s.kind IN ('event', 'request') AND s.status = 'errored' AND s.kept_from IS NULL
           AND e.received_at < s.started_at
             + ((s.error -> 'details' ->> 'timeout')::double precision - %(grace)s) * interval '1 second'
           AND (e.state = 'buffered' OR taker.generation = s.generation AND taker.delivery > s.delivery)

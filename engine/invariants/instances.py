@@ -77,13 +77,15 @@ INVARIANTS = (
     Invariant(
         "I12",
         "nothing-without-its-instance",
-        "Steps, attempts, events and log lines belong to an instance that exists.",
+        "Steps, attempts, events, log lines, requests and generations belong to an instance that exists.",
         """
         SELECT key, string_agg(DISTINCT found, ', ') FROM (
             SELECT instance_id, 'steps' FROM engine_step
             UNION ALL SELECT instance_id, 'attempts' FROM engine_attempt
             UNION ALL SELECT instance_id, 'events' FROM engine_event
             UNION ALL SELECT instance_id, 'log lines' FROM engine_log
+            UNION ALL SELECT instance_id, 'open requests' FROM engine_open_request
+            UNION ALL SELECT instance_id, 'generations' FROM engine_generation
         ) AS part (key, found)
         WHERE NOT EXISTS (SELECT FROM engine_instance i WHERE i.key = part.key)
         GROUP BY key

@@ -53,13 +53,13 @@ INVARIANTS = (
     Invariant(
         "I4",
         "attempts-without-gaps",
-        "The attempts at a step are numbered from 1 to the number that the step says.",
+        "The attempts at a step are numbered from 1 to the number that it says, in the generation in which it ran.",
         """
         SELECT s.instance_id, format('step %%s says %%s, has %%s', s.seq, s.attempts, count(a.number))
         FROM engine_step s LEFT JOIN engine_attempt a
             ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
             AND a.phase = 'do'
-        WHERE s.kind = 'do'
+        WHERE s.kind = 'do' AND s.kept_from IS NULL
         GROUP BY s.instance_id, s.generation, s.seq
         HAVING count(a.number) <> s.attempts OR coalesce(max(a.number), 0) <> s.attempts
             OR coalesce(min(a.number), 1) <> 1
@@ -74,7 +74,7 @@ INVARIANTS = (
         FROM engine_step s LEFT JOIN engine_attempt a
             ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
             AND a.phase = 'do' AND a.status = 'lost'
-        WHERE s.kind = 'do'
+        WHERE s.kind = 'do' AND s.kept_from IS NULL
         GROUP BY s.instance_id, s.generation, s.seq
         HAVING count(a.number) <> s.lost
         """,
@@ -105,7 +105,7 @@ INVARIANTS = (
         FROM engine_step s LEFT JOIN engine_attempt a
             ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
             AND a.phase = 'do' AND a.number = s.attempts
-        WHERE s.kind = 'do' AND (
+        WHERE s.kind = 'do' AND s.kept_from IS NULL AND (
             (s.status = 'complete') <> (a.status IS NOT DISTINCT FROM 'complete')
             OR s.status = 'errored' AND coalesce(a.status, '') NOT IN ('errored', 'timed_out', 'lost')
         )

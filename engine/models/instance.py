@@ -206,6 +206,25 @@ class Instance(models.Model):
 
         return lifecycle.accept_code(self, by=by, reason=reason)
 
+    def restart(
+        self,
+        from_step: str | None = None,
+        count: int = 1,
+        kind: str = "do",
+        *,
+        by: Any = None,
+        reason: str = "",
+    ) -> Instance:
+        from engine import restart
+
+        return restart.restart(self, from_step, count, kind, by=by, reason=reason)
+
+    def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
+        """Delete it with all that it has recorded: see `engine.deletion.delete`."""
+        from engine import deletion
+
+        deletion.delete(self, by=by, reason=reason)
+
     def send_event(
         self,
         type: Any,
@@ -238,6 +257,20 @@ class Instance(models.Model):
 
     async def aaccept_code(self, *, by: Any = None, reason: str = "") -> Instance:
         return await sync_to_async(self.accept_code)(by=by, reason=reason)
+
+    async def arestart(
+        self,
+        from_step: str | None = None,
+        count: int = 1,
+        kind: str = "do",
+        *,
+        by: Any = None,
+        reason: str = "",
+    ) -> Instance:
+        return await sync_to_async(self.restart)(from_step, count, kind, by=by, reason=reason)
+
+    async def adelete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
+        await sync_to_async(self.delete)(by=by, reason=reason)
 
     async def asend_event(
         self,

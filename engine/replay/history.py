@@ -40,6 +40,7 @@ class StepRecord:
     started_us: int = 0
     finished_us: int | None = None
     rollback: str = ""
+    kept_from: int | None = None  # the generation in which it ran, where a restart has kept it
 
     is_recorded: bool = True
     is_nested: bool = False  # called by a body: it begins also while a pause is asked for
@@ -117,6 +118,8 @@ class History:
     running: dict[int, AttemptRecord] = field(default_factory=dict)
     # Attempts at the rollback that is under way, by its step.
     undoing: dict[int, list[AttemptRecord]] = field(default_factory=dict)
+    # The first generation that any of these steps ran in, where a restart has kept some.
+    first_generation: int | None = None
     last_seq: int = 0
     last_delivery: int = 0
     log_lines: int = 0
@@ -128,6 +131,8 @@ class History:
         self.steps[record.identity] = record
         if record.parent != TOP:
             self.inner.setdefault(record.parent, {})[record.identity] = record
+        if record.kept_from is not None:
+            self.first_generation = min(self.first_generation or record.kept_from, record.kept_from)
         self.last_seq = max(self.last_seq, record.seq)
         self.last_delivery = max(self.last_delivery, record.delivery or 0)
 

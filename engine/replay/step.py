@@ -98,7 +98,9 @@ class WorkflowStep(ChildCalls, Collections):
 
     @property
     def _origin(self) -> tuple[str, str, int]:
-        return self._facts.workflow, self._facts.id, self._facts.generation
+        # The steps that a restart has kept were called with the values of the generation in which they ran.
+        generation = self._cycle.history.first_generation or self._facts.generation
+        return self._facts.workflow, self._facts.id, generation
 
     def _say(self, level: str, message: str, fields: dict[str, Any]) -> None:
         if self._cycle.loop.is_driven_here:

@@ -16,6 +16,7 @@ from engine.states import AttemptStatus, RollbackState, StepKind, StepStatus
 
 Row = tuple[Any, ...]
 LARGE = 4096  # characters of an output that is not worth quoting, and parsing, within the JSON of its row
+ROLLBACK = 19  # its place in a row of a step
 UNSETTLED = (StepStatus.RUNNING, StepStatus.WAITING)
 
 
@@ -43,7 +44,7 @@ def event(row: Row) -> EventRecord:
 def any_unsettled(steps: Iterable[Row]) -> bool:
     """Tell whether a body, or a rollback, may be unfinished: only then there are attempts to be counted."""
     running = RollbackState.RUNNING
-    return any(row[3] == StepKind.DO and (row[6] in UNSETTLED or row[-1] == running) for row in steps)
+    return any(row[3] == StepKind.DO and (row[6] in UNSETTLED or row[ROLLBACK] == running) for row in steps)
 
 
 def histories(

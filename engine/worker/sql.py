@@ -177,7 +177,7 @@ NEXT_DUE = f"""
 HISTORY_STEPS = f"""
     SELECT s.instance_id, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery, s.options::text,
         s.sensitive, s.attempts, s.lost, s.event_types, {_us("s.wake_at")}, s.wake_is_fixed, s.output::text,
-        s.error::text, {_us("s.started_at")}, {_us("s.finished_at")}, s.rollback
+        s.error::text, {_us("s.started_at")}, {_us("s.finished_at")}, s.rollback, s.kept_from
     FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
     JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
     ORDER BY s.instance_id, s.seq
