@@ -16,6 +16,7 @@ from engine.errors import ENGINE_PAUSES
 from engine.models import Instance
 from engine.registry import workflows as registry
 from engine.requests import open_requests
+from engine.search import id_like, workflow_names
 from engine.standing.gathering import database_now, without_values
 from engine.standing.servers import Servers, alive, servers_of
 from studio import inbox
@@ -24,7 +25,6 @@ from studio.shown import PARKED, shown, stored
 
 PAGE = 50
 COUNT_CAP = 10_001
-SEARCH_WINDOW = 100_000
 
 
 class TooSlowError(Exception):
@@ -46,17 +46,6 @@ def patience(seconds: int) -> Iterator[None]:
 
 
 # --- workflows --------------------------------------------------------------------------------------------------------
-
-# The names in use, each found by one step down the index (workflow, …): DISTINCT would read every row.
-_RECORDED = """
-WITH RECURSIVE name AS (
-    (SELECT workflow FROM engine_instance ORDER BY workflow LIMIT 1)
-    UNION ALL
-    SELECT (SELECT workflow FROM engine_instance WHERE workflow > name.workflow ORDER BY workflow LIMIT 1)
-      FROM name WHERE name.workflow IS NOT NULL
-)
-SELECT workflow FROM name WHERE workflow IS NOT NULL
-"""
 
 # Each count stops at the cap: a page never counts a million rows to say "many". Only what waits is told apart further,
 # so that all other counts, the large ones among them, are read from the index alone.
@@ -111,14 +100,6 @@ class Overview:
     def summary(self) -> str:
         """The first paragraph of the description, on one line."""
         return " ".join(self.description.split("\n\n")[0].split())
-
-
-def workflow_names() -> list[str]:
-    """Give the names of the workflows in the code and of those that only the record still knows."""
-    with connection.cursor() as cursor:
-        cursor.execute(_RECORDED)
-        recorded = {row[0] for row in cursor.fetchall()}
-    return sorted(recorded | set(registry))
 
 
 def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -203,13 +184,7 @@ def matching(wanted: Filter) -> QuerySet[Instance]:
         rows = rows.filter(key__in=asking)
     elif wanted.status in PARKED:
         rows = rows.exclude(key__in=asking)
-    return rows.filter(_id_like(wanted.q)) if wanted.q else rows
-
-
-def _id_like(q: str) -> Q:
-    # The exact id is found through its unique index, however old; a beginning only among the newest.
-    newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
-    return Q(workflow__in=workflow_names(), id=q) | Q(key__gt=newest - SEARCH_WINDOW, id__startswith=q)
+    return rows.filter(id_like(wanted.q)) if wanted.q else rows
 
 
 def page_of(wanted: Filter, *, before: int | None = None, after: int | None = None) -> Page:

@@ -12,6 +12,7 @@ from typing import Any
 from django.http import QueryDict
 from django.template.loader import render_to_string
 
+from engine import search
 from engine.models import Instance
 from studio import dossier, inbox, queries, rows
 from studio.converters import WorkflowName
@@ -227,7 +228,7 @@ def above_list(wanted: Filter, newer: int) -> dict[str, Piece]:
 
 def strip_counts(wanted: Filter) -> dict[str, int]:
     """Count by status over the workflow of the filter, or over all."""
-    names = [wanted.workflow] if wanted.workflow else queries.workflow_names()
+    names = [wanted.workflow] if wanted.workflow else search.workflow_names()
     total: dict[str, int] = {}
     for counts in queries.counts_by_status(names).values():
         for status, n in counts.items():

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import mark_safe
 
+from engine import search
 from studio import queries, rows
 from studio.filters import Filter, cursor
 from studio.topics import above_list
@@ -21,7 +22,7 @@ PATIENCE_S = 3
 def instances(request: HttpRequest) -> HttpResponse:
     wanted = Filter.of(request.GET)
     before, after = cursor(request.GET.get("before", "")), cursor(request.GET.get("after", ""))
-    names = queries.workflow_names()
+    names = search.workflow_names()
     frame: dict[str, Any] = {"wanted": wanted, "names": names, "without_q": wanted.query(q="")}
     try:
         with queries.patience(PATIENCE_S):
@@ -45,7 +46,7 @@ def instances(request: HttpRequest) -> HttpResponse:
         removable=[
             (label, value, wanted.query(**{label: ""})) for label, value in _filled(wanted).items() if value
         ],
-        window=queries.SEARCH_WINDOW if wanted.q else 0,
+        window=search.SEARCH_WINDOW if wanted.q else 0,
         **frame,
     )
 

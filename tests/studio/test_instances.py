@@ -12,6 +12,7 @@ from django.utils import timezone
 from psycopg.errors import QueryCanceled
 from pytest_django import DjangoAssertNumQueries
 
+from engine import search
 from engine.models import Instance
 from engine.standing.gathering import without_values
 from studio import queries
@@ -90,7 +91,7 @@ def test_filters_work_together(operator: Client) -> None:
 
 
 def test_a_whole_id_is_found_however_old(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "SEARCH_WINDOW", 2)
+    monkeypatch.setattr(search, "SEARCH_WINDOW", 2)
     factories.instance(id="order-old")
     many(3)
     assert listed(operator, "?q=order-old") == ["order-old"]

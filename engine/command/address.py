@@ -1,0 +1,117 @@
+"""Which instance, and who acts: what most subcommands take."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import dataclass
+from typing import TypedDict
+
+from django.apps import apps
+
+from engine import search
+from engine.command.subcommand import Options
+from engine.errors import InstanceNotFoundError, UnknownWorkflowError
+from engine.models import Instance
+from engine.registry import workflows
+
+MOST = 1_000
+
+
+class Origin(TypedDict):
+    by: object
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An instance as the lists print it."""
+
+    workflow: str
+    id: str
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        workflow, _, name = text.partition("/")
+        if not (workflow and name):
+            raise ArgumentTypeError(f'"{text}" names no instance. Write WORKFLOW/ID, as the lists do.')
+        return cls(workflow, name)
+
+
+def take_instance(parser: ArgumentParser) -> None:
+    parser.add_argument("instance", type=Address.of, metavar="WORKFLOW/ID")
+
+
+def take_limit(parser: ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--limit", type=_limit, default=50, metavar="N", help=f"{what} at most (50; up to {MOST:,})"
+    )
+
+
+def take_origin(parser: ArgumentParser, *, needs_reason: bool = False) -> None:
+    """Take who acts and why, for the audit trail; what destroys something needs a reason, as in the Studio."""
+    parser.add_argument(
+        "--by",
+        metavar="NAME",
+        help="who acts: an account, or any name (cli: and the name of the system's user)",
+    )
+    if needs_reason:
+        parser.add_argument("--reason", required=True, type=_said, help="why, for the audit trail; needed")
+    else:
+        parser.add_argument("--reason", default="", help="why, for the audit trail")
+
+
+def find(address: Address) -> Instance:
+    """Read it. Raises UnknownWorkflowError, with near names, or InstanceNotFoundError."""
+    found = Instance.objects.filter(workflow=address.workflow, id=address.id).first()
+    if found is None:
+        check_workflow(address.workflow)
+        raise InstanceNotFoundError(address.workflow, address.id)
+    return found
+
+
+def check_workflow(name: str) -> None:
+    """Refuse a name that neither the code nor any record knows."""
+    if name not in workflows:
+        known = search.workflow_names()
+        if name not in known:
+            raise UnknownWorkflowError(name, known)
+
+
+def origin(options: Options) -> Origin:
+    """Tell who acts and why. An account is held to what it may; any other name is that of a program, and trusted."""
+    name = options["by"]
+    by = f"cli:{_system_user()}" if name is None else _account(name) or name
+    return {"by": by, "reason": options["reason"]}
+
+
+def _account(name: str) -> object:
+    if not apps.is_installed("django.contrib.auth"):
+        return None
+    from django.contrib.auth import get_user_model
+
+    users = get_user_model()
+    return users._default_manager.filter(**{users.USERNAME_FIELD: name.replace("\0", "")}).first()
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in many containers
+        return "unknown"
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("Say why: this needs a reason.")
+    return text
+
+
+def _limit(text: str) -> int:
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = 0
+    if not 1 <= limit <= MOST:
+        raise ArgumentTypeError(f'"{text}" is no number from 1 to {MOST:,}.')
+    return limit

@@ -1,0 +1,37 @@
+"""`workflow answer`: answer a request that waits for people."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from engine import requests
+from engine.command import shapes, values
+from engine.command.address import find, origin, take_instance, take_origin
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    parser.add_argument("request", metavar="REQUEST", help="its name, or the number of its step")
+    values.take_value(parser, "answer", "the answer")
+    parser.add_argument("--comment", default="", help="what the workflow is told besides")
+    take_origin(parser)
+
+
+def _answer(desk: Desk, options: Options) -> None:
+    instance = find(options["instance"])
+    name = options["request"]
+    request = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name
+    event = requests.answer(
+        instance,
+        request,
+        values.value(options, "answer"),
+        comment=options["comment"],
+        **origin(options),
+    )
+    shape = {"instance": shapes.instance(instance.refresh()), "event": shapes.event(event, full=False)}
+    desk.answer(shape, lambda: [f"Request {name} of {instance} is answered."])
+
+
+ANSWER = Subcommand("answer", "answer a request", _arguments, _answer)

@@ -1,0 +1,175 @@
+"""`workflow list`: instances, newest first, or the workflows."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from engine import search
+from engine.command import lines, shapes
+from engine.command.address import check_workflow, take_limit
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+from engine.errors import RepriseError
+from engine.models import Instance
+from engine.registry import Workflow, workflows
+from engine.standing import why
+from engine.standing.facts import Situation
+from engine.standing.gathering import database_now, situations, without_values
+from engine.standing.servers import servers_of
+from engine.states import FINAL, InstanceStatus
+from engine.tags import check_tags
+
+GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
+COUNTED = 10_000  # instances of a workflow and status
+COUNTED_AS = "10,000+"
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", choices=["instances", "workflows"], default="instances")
+    parser.add_argument("--workflow", metavar="NAME", help="those of one workflow")
+    parser.add_argument(
+        "--status",
+        action="append",
+        choices=[*GROUPS, *InstanceStatus],
+        help="those in this status, or in all that are open or finished; may be given several times",
+    )
+    parser.add_argument("--tag", help="those with this tag")
+    parser.add_argument("--q", metavar="TEXT", help="those whose id is this, or begins so")
+    take_limit(parser, "instances")
+    parser.add_argument(
+        "--before", type=int, metavar="KEY", help='older ones: the "older" of the page before'
+    )
+
+
+def _list(desk: Desk, options: Options) -> None:
+    if options["what"] == "workflows":
+        _list_workflows(desk)
+    else:
+        _list_instances(desk, options)
+
+
+LIST = Subcommand("list", "list instances, newest first, or the workflows", _arguments, _list)
+
+
+# Instances
+
+
+def _list_instances(desk: Desk, options: Options) -> None:
+    limit = options["limit"]
+    rows = list(_matching(options).order_by("-key")[: limit + 1])
+    older = rows[limit - 1].key if len(rows) > limit else None
+    rows = rows[:limit]
+    standing = situations(rows)
+    shape = {"instances": [_shape(row, standing[row.key]) for row in rows], "older": older}
+    desk.answer(shape, lambda: _instance_lines(desk, rows, standing, older))
+
+
+def _matching(options: Options) -> QuerySet[Instance]:
+    rows = without_values().defer(None).defer("params", "output", "error")
+    if options["workflow"] is not None:
+        check_workflow(options["workflow"])
+        rows = rows.filter(workflow=options["workflow"])
+    if options["status"]:
+        chosen = [status for one in options["status"] for status in GROUPS.get(one, [one])]
+        rows = rows.filter(status__in=chosen)
+    if options["tag"] is not None:
+        rows = rows.filter(tags__contains=check_tags([options["tag"]]))
+    if options["q"] is not None:
+        rows = rows.filter(search.id_like(options["q"].replace("\0", "")))
+    return rows if options["before"] is None else rows.filter(key__lt=options["before"])
+
+
+def _shape(row: Instance, facts: Situation) -> shapes.Shape:
+    return shapes.instance(row) | {"why": why.as_text(why.in_short(facts), facts.now)}
+
+
+def _instance_lines(
+    desk: Desk, rows: Sequence[Instance], standing: dict[int, Situation], older: int | None
+) -> Iterator[str]:
+    if not rows:
+        yield "No instance is like that."
+        return
+    cells = [(row.status, lines.ago(row.created_at, standing[row.key].now), str(row)) for row in rows]
+    for row, (status, created, name) in zip(rows, lines.columns(cells), strict=True):
+        head = lines.GAP.join((status, created, name))
+        said = _said(standing[row.key])
+        painted = head.replace(status, desk.paint(row.status, status), 1)
+        beside = desk.width - len(head) - len(lines.GAP)
+        if said and len(said) <= beside:
+            yield f"{painted}{lines.GAP}{said}"
+            continue
+        yield painted
+        if said:
+            indent = " " * (len(status) + len(lines.GAP))
+            yield indent + lines.cut(said, desk.width - len(indent))
+    if older is not None:
+        yield f"There are more: --before {older}"
+
+
+def _said(facts: Situation) -> str:
+    return lines.plain(why.as_text(why.in_short(facts), facts.now))
+
+
+# Workflows
+
+
+def _list_workflows(desk: Desk) -> None:
+    names = search.workflow_names()
+    servers = servers_of(names)
+    counts = {name: _counts(name) for name in names}
+    shape = {
+        "workflows": [
+            _workflow_shape(name, counts[name]) | {"workers": servers[name].count} for name in names
+        ],
+        "counted_up_to": COUNTED,
+    }
+    desk.answer(shape, lambda: _workflow_lines(desk, names, counts))
+
+
+def _counts(name: str) -> dict[str, int]:
+    """Count up to a limit: nobody waits for a million rows to read "many"."""
+    rows = Instance.objects.filter(workflow=name)
+    return {str(status): rows.filter(status=status)[:COUNTED].count() for status in InstanceStatus}
+
+
+def _workflow_shape(name: str, counts: dict[str, int]) -> shapes.Shape:
+    declared: Workflow[Any, Any] | None = workflows.get(name)
+    return {
+        "name": name,
+        "is_declared": declared is not None,
+        "description": declared.description if declared else "",
+        "params_schema": _schema(declared) if declared else None,
+        "counts": counts,
+    }
+
+
+def _schema(declared: Workflow[Any, Any]) -> object:
+    try:
+        return declared.params_schema()
+    except RepriseError:  # a type without a schema
+        return None
+
+
+def _workflow_lines(desk: Desk, names: Sequence[str], counts: dict[str, dict[str, int]]) -> Iterator[str]:
+    if not names:
+        yield "There is no workflow. One is found in the workflows.py of an installed app."
+        return
+    open_ones = [sum(counts[name][status] for status in GROUPS["open"]) for name in names]
+    cells = [("WORKFLOW", "OPEN", *(status.upper() for status in sorted(FINAL)), "")]
+    for name, number in zip(names, open_ones, strict=True):
+        finished = [_number(counts[name][status]) for status in sorted(FINAL)]
+        cells.append((name, _number(number), *finished, "" if name in workflows else "not in the code"))
+    for cell in lines.columns(cells):
+        yield lines.GAP.join(cell).rstrip()
+    now = database_now()
+    newest = Instance.objects.order_by("-key").only("created_at").first()
+    if newest is not None:
+        yield f"The last start was {lines.ago(newest.created_at, now)}."
+
+
+def _number(count: int) -> str:
+    return COUNTED_AS if count >= COUNTED else f"{count:,}"

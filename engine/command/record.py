@@ -1,0 +1,88 @@
+"""All that `workflow show` tells of an instance, read with a fixed number of queries and up to a limit of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.command import shapes
+from engine.command.events import newest
+from engine.models import Attempt, Audit, Event, Generation, Instance, Step
+from engine.standing import why
+from engine.standing.facts import Situation
+from engine.standing.gathering import situation_of
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One instance. Of steps, events, children and deeds it has the newest."""
+
+    instance: Instance
+    facts: Situation
+    steps: list[Step]
+    steps_total: int
+    attempts: dict[int, list[Attempt]]
+    events: list[Event]
+    events_total: int
+    children: list[Instance]
+    children_total: int
+    parent: Instance | None
+    generations: list[Generation]
+    audit: list[Audit]
+
+    @property
+    def why(self) -> str:
+        return why.as_text(why.explain(self.facts), self.facts.now)
+
+
+def read(instance: Instance, limit: int, *, full: bool) -> Record:
+    steps = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
+    shown = list((steps if full else steps.defer("output")).order_by("-seq")[:limit])[::-1]
+    children = Instance.objects.filter(parent_key=instance.key, parent_generation=instance.generation)
+    relatives = Instance.objects.only("key", "workflow", "id", "status")
+    return Record(
+        instance=instance,
+        facts=situation_of(instance),
+        steps=shown,
+        steps_total=steps.count(),
+        attempts=_attempts(instance, shown),
+        events=newest(instance, limit, full=full),
+        events_total=Event.objects.filter(instance_id=instance.key).count(),
+        children=list(children.only("key", "workflow", "id", "status").order_by("-key")[:limit]),
+        children_total=children.count(),
+        parent=relatives.filter(key=instance.parent_key).first() if instance.parent_key else None,
+        generations=list(Generation.objects.filter(instance_id=instance.key).order_by("-number")[:limit]),
+        audit=list(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:limit]),
+    )
+
+
+def _attempts(instance: Instance, steps: Sequence[Step]) -> dict[int, list[Attempt]]:
+    found: dict[int, list[Attempt]] = {}
+    rows = Attempt.objects.filter(instance_id=instance.key, generation=instance.generation)
+    rows = rows.filter(step_seq__in=[step.seq for step in steps if step.attempts])
+    for attempt in rows.order_by("step_seq", "phase", "number"):
+        found.setdefault(attempt.step_seq, []).append(attempt)
+    return found
+
+
+def shape(record: Record, *, full: bool) -> shapes.Shape:
+    instance, parent = record.instance, record.parent
+    about = shapes.instance(instance) | {
+        "why": record.why,
+        "params": instance.params,
+        "output": instance.output,
+        "error": shapes.error(instance.error, full=full),
+        "unreached": instance.unreached,
+        "parent": shapes.relative(parent) if parent else None,
+    }
+    return {
+        "instance": about,
+        "steps": [shapes.step(step, record.attempts.get(step.seq, []), full=full) for step in record.steps],
+        "steps_total": record.steps_total,
+        "events": [shapes.event(event, full=full) for event in record.events],
+        "events_total": record.events_total,
+        "children": [shapes.relative(child) for child in record.children],
+        "children_total": record.children_total,
+        "generations": [shapes.generation(one) for one in record.generations],
+        "audit": [shapes.deed(deed) for deed in record.audit],
+    }

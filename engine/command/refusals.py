@@ -1,0 +1,35 @@
+"""How a subcommand says that it was refused: a sentence for people, or the same as JSON for programs."""
+
+from __future__ import annotations
+
+from engine.command.desk import as_json
+from engine.command.shapes import Shape
+from engine.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
+from engine.serialization import InvalidJSON
+
+
+def text(error: Exception, *, is_json: bool) -> str:
+    return as_json({"error": shape(error)}) if is_json else sentence(error)
+
+
+def sentence(error: Exception) -> str:
+    """Say it, each wrong field on a line of its own."""
+    if not isinstance(error, InvalidParamsError):
+        return str(error)
+    wrong = (f"  {one['path'] or 'as a whole'}: {one['message']}" for one in error.errors)
+    return "\n".join((f"The declared type refuses the {error.what}:", *wrong))
+
+
+def shape(error: Exception) -> Shape:
+    found: Shape = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, InvalidParamsError):
+        found["errors"] = error.errors
+    if isinstance(error, InvalidValueError):
+        found |= {"path": error.path, "code": error.code}
+    if isinstance(error, InvalidJSON):
+        found |= {"line": error.line, "column": error.column}
+    if isinstance(error, LimitError):
+        found |= {"value": error.value, "limit": error.limit}
+    if isinstance(error, UnknownWorkflowError):
+        found["known"] = error.known
+    return found

@@ -1,0 +1,184 @@
+"""`workflow show`: where an instance stands and why, with its steps, attempts, events, children and audit trail."""
+
+from __future__ import annotations
+
+import textwrap
+from argparse import ArgumentParser
+from collections.abc import Iterator
+
+from engine.command import lines, record
+from engine.command.address import find, take_instance, take_limit
+from engine.command.desk import Desk
+from engine.command.events import event_lines
+from engine.command.record import Record
+from engine.command.subcommand import Options, Subcommand
+from engine.models import Attempt, Step
+from engine.standing.errors import error_line
+
+INDENT = "  "
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    parser.add_argument(
+        "--full", action="store_true", help="with the outputs of steps, payloads of events and tracebacks"
+    )
+    take_limit(parser, "steps, and events, children and deeds,")
+
+
+def _show(desk: Desk, options: Options) -> None:
+    full = options["full"]
+    found = record.read(find(options["instance"]), options["limit"], full=full)
+    desk.answer(record.shape(found, full=full), lambda: _lines(desk, found, full=full))
+
+
+SHOW = Subcommand("show", "show one instance", _arguments, _show)
+
+
+def _lines(desk: Desk, found: Record, *, full: bool) -> Iterator[str]:
+    yield from _head(desk, found)
+    if full and found.instance.error:
+        yield ""
+        yield from _trace(found.instance.error)
+    if found.steps:
+        yield ""
+        yield f"STEPS{_of(len(found.steps), found.steps_total)}"
+        yield from _steps(desk, found, full=full)
+    if found.events:
+        yield ""
+        yield f"EVENTS{_of(len(found.events), found.events_total)}"
+        yield from event_lines(desk, found.events, full=full)
+    if found.children:
+        yield ""
+        yield f"CHILDREN{_of(len(found.children), found.children_total)}"
+        yield from _children(desk, found)
+    yield from _generations(desk, found)
+    yield from _audit(desk, found)
+
+
+def _of(shown: int, total: int) -> str:
+    return "" if shown == total else f" (the newest {shown:,} of {total:,}; --limit shows more)"
+
+
+def _head(desk: Desk, found: Record) -> Iterator[str]:
+    instance, now = found.instance, found.facts.now
+    yield f"{instance}  {desk.paint(instance.status)}"
+    yield from textwrap.wrap(lines.plain(found.why), desk.width)
+    yield ""
+    by = f" by {lines.plain(instance.started_by)}" if instance.started_by else ""
+    facts = {"created": f"{lines.moment(instance.created_at)} ({lines.ago(instance.created_at, now)}){by}"}
+    if instance.finished_at:
+        span = lines.took(instance.started_at or instance.created_at, instance.finished_at)
+        ended = lines.ago(instance.finished_at, now)
+        facts["finished"] = f"{lines.moment(instance.finished_at)} ({ended}, after {span})"
+    if instance.generation > 1:
+        facts["generation"] = str(instance.generation)
+    if instance.rollback:
+        facts["rollback"] = instance.rollback
+    if instance.tags:
+        facts["tags"] = lines.plain(", ".join(instance.tags))
+    if found.parent:
+        facts["parent"] = str(found.parent)
+    if instance.params is not None:
+        facts["params"] = lines.value(instance.params, desk.width)
+    if instance.status == "complete":
+        facts["output"] = lines.value(instance.output, desk.width)
+    if instance.unreached:
+        facts["unreached"] = (
+            f"steps {', '.join(map(str, instance.unreached))}, which the code did not call again"
+        )
+    for name, text in facts.items():
+        yield lines.cut(f"{name:<12}{text}", desk.width)
+
+
+def _trace(error: object) -> Iterator[str]:
+    if isinstance(error, dict):
+        for line in str(error.get("traceback") or "").splitlines():
+            yield INDENT + lines.shown(line)
+
+
+def _steps(desk: Desk, found: Record, *, full: bool) -> Iterator[str]:
+    now, depths = found.facts.now, _depths(found.steps)
+    maps = {step.seq for step in found.steps if step.kind == "map"}
+    cells = [("#", "STATUS", "KIND", "TRIES", "STARTED", "TOOK", "STEP")]
+    for step in found.steps:
+        name = f"{step.name}[{step.count - 1}]" if step.parent in maps else str(step)
+        tries = str(step.attempts) if step.kind == "do" else "-"
+        times = lines.ago(step.started_at, now), lines.took(step.started_at, step.finished_at)
+        named = INDENT * depths[step.seq] + lines.plain(name)
+        cells.append((str(step.seq), step.status, step.kind, tries, *times, named))
+    written = lines.columns(cells)
+    yield lines.GAP.join(next(written))
+    for step, cell in zip(found.steps, written, strict=True):
+        line = lines.cut(lines.GAP.join(cell), desk.width)
+        yield line.replace(cell[1], desk.paint(step.status, cell[1]), 1)
+        yield from _beneath(desk, step, found.attempts.get(step.seq, []), full=full)
+
+
+def _depths(steps: list[Step]) -> dict[int, int]:
+    """Tell how deep each step lies; one whose parent is not shown stands at the top."""
+    depths: dict[int, int] = {}
+    for step in steps:
+        depths[step.seq] = depths.get(step.parent, -1) + 1
+    return depths
+
+
+def _beneath(desk: Desk, step: Step, attempts: list[Attempt], *, full: bool) -> Iterator[str]:
+    """Tell what a step's line has no room for: attempts that failed, what was kept, undone or returned."""
+    indent = INDENT * 3
+    if step.kept_from is not None:
+        yield f"{indent}kept from generation {step.kept_from}"
+    for attempt in attempts:
+        if attempt.error is None and attempt.status in ("complete", "running"):
+            continue
+        what = "rollback" if attempt.phase == "rollback" else "attempt"
+        after = lines.took(attempt.started_at, attempt.finished_at)
+        said = f"{what} {attempt.number} {attempt.status} after {after}"
+        yield lines.cut(
+            lines.plain(f"{said}: {error_line(attempt.error)}".rstrip(": ")), desk.width - 6
+        ).join((indent, ""))
+        if full:
+            yield from (indent + line for line in _trace(attempt.error))
+    if step.error is not None and not attempts:
+        yield indent + lines.cut(lines.plain(error_line(step.error)), desk.width - len(indent))
+    if step.rollback:
+        yield f"{indent}rollback {step.rollback}"
+    if full and step.status == "complete":
+        shown = "(a sensitive value)" if step.sensitive else lines.value(step.output, desk.width - 14)
+        yield f"{indent}output  {shown}"
+
+
+def _children(desk: Desk, found: Record) -> Iterator[str]:
+    cells = [(child.status, str(child)) for child in found.children]
+    for child, (status, name) in zip(found.children, lines.columns(cells), strict=True):
+        yield f"{desk.paint(child.status, status)}{lines.GAP}{name}"
+
+
+def _generations(desk: Desk, found: Record) -> Iterator[str]:
+    if not found.generations:
+        return
+    yield ""
+    yield "EARLIER GENERATIONS"
+    for one in found.generations:
+        said = f"{one.number}  {desk.paint(one.status)}  {lines.moment(one.finished_at)}"
+        why = error_line(one.error)
+        yield f"{said}  {lines.cut(lines.plain(why), max(desk.width - len(said) - 2, 0))}".rstrip()
+
+
+def _audit(desk: Desk, found: Record) -> Iterator[str]:
+    if not found.audit:
+        return
+    yield ""
+    yield "AUDIT"
+    now = found.facts.now
+    cells = [
+        (
+            lines.ago(deed.at, now),
+            lines.plain(deed.actor) or "the engine",
+            deed.verb if deed.outcome == "done" else f"{deed.verb} ({deed.outcome})",
+            lines.plain(deed.reason),
+        )
+        for deed in found.audit
+    ]
+    for cell in lines.columns(cells):
+        yield lines.cut(lines.GAP.join(cell).rstrip(), desk.width)

@@ -1,0 +1,30 @@
+"""`workflow start`: begin an instance, its params checked as everywhere."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from engine import launch
+from engine.command import shapes, values
+from engine.command.address import origin, take_origin
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+from engine.registry import workflows
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("workflow", metavar="WORKFLOW")
+    values.take_value(parser, "params", "the params")
+    parser.add_argument("--id", help="its id; made up if left out")
+    parser.add_argument("--tag", action="append", help="a tag; may be given several times")
+    take_origin(parser)
+
+
+def _start(desk: Desk, options: Options) -> None:
+    workflow = workflows[options["workflow"]]
+    params = values.value(options, "params")
+    instance = launch.start(workflow, params, id=options["id"], tags=options["tag"], **origin(options))
+    desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
+
+
+START = Subcommand("start", "start an instance", _arguments, _start)

@@ -1,0 +1,93 @@
+"""`workflow pause`, `resume`, `terminate`, `retry-rollback` and `accept-code`: one call of the engine each."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+
+from engine import lifecycle
+from engine.command import shapes
+from engine.command.address import find, origin, take_instance, take_origin
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+from engine.errors import InstanceFinishedError
+from engine.models import Instance
+
+Act = Callable[[Instance, Options], Instance]
+
+
+def _pause(instance: Instance, options: Options) -> Instance:
+    return lifecycle.pause(_unfinished(instance, "pausing it"), **origin(options))
+
+
+def _resume(instance: Instance, options: Options) -> Instance:
+    return lifecycle.resume(_unfinished(instance, "resuming it"), **origin(options))
+
+
+def _terminate(instance: Instance, options: Options) -> Instance:
+    return lifecycle.terminate(instance, rollback=options["rollback"], **origin(options))
+
+
+def _retry_rollback(instance: Instance, options: Options) -> Instance:
+    return lifecycle.retry_rollback(instance, **origin(options))
+
+
+def _accept_code(instance: Instance, options: Options) -> Instance:
+    return lifecycle.accept_code(instance, **origin(options))
+
+
+def _unfinished(instance: Instance, action: str) -> Instance:
+    """Refuse what the engine passes over in silence: a person who asks for it is mistaken about the instance."""
+    if instance.is_finished:
+        raise InstanceFinishedError(instance.workflow, instance.id, instance.status, action)
+    return instance
+
+
+def _steer(act: Act) -> Callable[[Desk, Options], None]:
+    def run(desk: Desk, options: Options) -> None:
+        instance = find(options["instance"])
+        before = instance.status, instance.signals, instance.code
+        instance = act(instance, options)
+        has_changed = (instance.status, instance.signals, instance.code) != before
+        shape = {"instance": shapes.instance(instance), "has_changed": has_changed}
+        desk.answer(shape, lambda: [_sentence(instance, has_changed=has_changed)])
+
+    return run
+
+
+def _sentence(instance: Instance, *, has_changed: bool) -> str:
+    status = instance.status.replace("_", " ")
+    if not has_changed:
+        return f"{instance} is {status} already. Nothing has changed."
+    if instance.rollback == "running":
+        return f"{instance} is {status}: its steps are undone first, then it is {instance.ends_as}."
+    return f"{instance} is {status}."
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    take_origin(parser)
+
+
+def _arguments_of_terminate(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    parser.add_argument("--rollback", action="store_true", help="undo first what its steps did")
+    take_origin(parser, needs_reason=True)
+
+
+PAUSE = Subcommand(
+    "pause", "stop driving an instance; bodies that run are finished first", _arguments, _steer(_pause)
+)
+RESUME = Subcommand("resume", "go on after a pause", _arguments, _steer(_resume))
+TERMINATE = Subcommand(
+    "terminate",
+    "end an instance now, and the children that it waits for",
+    _arguments_of_terminate,
+    _steer(_terminate),
+)
+RETRY_ROLLBACK = Subcommand(
+    "retry-rollback", "go on with a rollback that failed", _arguments, _steer(_retry_rollback)
+)
+ACCEPT_CODE = Subcommand(
+    "accept-code", "let an instance go on under the code as it is now", _arguments, _steer(_accept_code)
+)

@@ -1,0 +1,26 @@
+"""All subcommands, in the order in which `--help` names them. Those in a group have a word of their own before."""
+
+from __future__ import annotations
+
+from engine.command.answer import ANSWER
+from engine.command.events import EVENTS
+from engine.command.list import LIST
+from engine.command.show import SHOW
+from engine.command.start import START
+from engine.command.steering import ACCEPT_CODE, PAUSE, RESUME, RETRY_ROLLBACK, TERMINATE
+from engine.command.subcommand import Subcommand
+
+SUBCOMMANDS: tuple[Subcommand, ...] = (
+    LIST,
+    START,
+    SHOW,
+    PAUSE,
+    RESUME,
+    TERMINATE,
+    RETRY_ROLLBACK,
+    ACCEPT_CODE,
+    ANSWER,
+)
+GROUPS: dict[str, tuple[str, tuple[Subcommand, ...]]] = {
+    "events": ("list or send the events of an instance", EVENTS),
+}

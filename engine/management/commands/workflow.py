@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
+
+from engine.command import refusals
+from engine.command.desk import Desk
+from engine.command.subcommand import Subcommand
+from engine.command.subcommands import GROUPS, SUBCOMMANDS
+from engine.errors import RepriseError
+
+REFUSED = 1  # what argparse does not take ends with 2
+
+
+class Command(BaseCommand):
+    help = (
+        "Start, look at and steer instances of workflows, as the Studio does: with the same checks, and with a row in "
+        f"the audit trail. Exits with 0 when it is done, with {REFUSED} and the reason on the standard error when it "
+        "is refused, and with 2 when it is called wrongly."
+    )
+    # An operator steers what runs now; what is wrong with the code of a workflow, `check` and `lintworkflows` tell.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        words = _words(parser)
+        for subcommand in SUBCOMMANDS:
+            _add(words, subcommand)
+        for name, (what, subcommands) in GROUPS.items():
+            inner = _words(words.add_parser(name, help=what, description=f"{what.capitalize()}."))
+            for subcommand in subcommands:
+                _add(inner, subcommand)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        desk = Desk(self.stdout, self.style, is_json=options["json"])
+        subcommand: Subcommand = options["subcommand"]
+        try:
+            subcommand.run(desk, options)
+        except (RepriseError, OperationalError) as error:
+            self._refuse(refusals.text(error, is_json=desk.is_json))
+
+    def _refuse(self, text: str) -> None:
+        if not getattr(self, "_called_from_command_line", False):
+            raise CommandError(text, returncode=REFUSED)
+        # As it is: Django writes the name of its own class before what a CommandError says, which is no JSON.
+        self.stderr.write(text)
+        sys.exit(REFUSED)
+
+
+def _words(parser: ArgumentParser) -> Any:
+    return parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+
+
+def _add(words: Any, subcommand: Subcommand) -> None:
+    parser = words.add_parser(
+        subcommand.name, help=subcommand.help, description=f"{subcommand.help.capitalize()}."
+    )
+    subcommand.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.set_defaults(subcommand=subcommand)

@@ -1,0 +1,451 @@
+"""`manage.py workflow …`: the engine's checks and its audit trail, readable answers, stable JSON, exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from django.utils import timezone
+
+from engine import workflows
+from engine.management.commands.workflow import Command
+from engine.models import Audit, Event, Instance, Step
+from tests.studio import factories
+
+PROJECT = Path(__file__).parents[2]
+ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("workflow", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def answer(*arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json"))
+
+
+def refused(*arguments: str) -> str:
+    """Return what is said, as it is on the standard error."""
+    command, err = Command(), io.StringIO()
+    command._called_from_command_line = True  # type: ignore[attr-defined]
+    with pytest.raises(SystemExit) as caught:
+        call_command(command, *arguments, stderr=err)
+    assert caught.value.code == 1
+    return err.getvalue()
+
+
+def misused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        Command().run_from_argv(["manage.py", "workflow", *arguments])
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+# Starting
+
+
+def test_start_takes_params_from_an_argument_a_file_and_the_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "order.json"
+    file.write_text(ORDER)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(ORDER))
+    run("start", "process-order", ORDER, "--id", "a", "--tag", "x", "--tag", "y")
+    run("start", "process-order", "--file", str(file), "--id", "b")
+    assert run("start", "process-order", "-", "--id", "c") == "Started process-order/c.\n"
+    started = list(Instance.objects.order_by("id"))
+    assert [(row.id, row.params["customer"]) for row in started] == [("a", "Ada"), ("b", "Ada"), ("c", "Ada")]
+    assert started[0].tags == ["x", "y"]
+
+
+def test_a_start_is_audited_with_the_name_of_the_systems_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    run("start", "tick", "--id", "a", "--reason", "month's end")
+    run("start", "tick", "--id", "b", "--by", "cron")
+    trail = Audit.objects.order_by("key").values_list("verb", "actor", "reason", "user_key")
+    assert list(trail) == [("start", "cli:ada", "month's end", ""), ("start", "cron", "", "")]
+
+
+def test_by_names_an_account_where_there_is_one() -> None:
+    zoe = User.objects.create_user("zoe")
+    run("start", "tick", "--by", "zoe")
+    assert Audit.objects.values_list("actor", "user_key").get() == ("zoe", str(zoe.pk))
+
+
+def test_wrong_params_are_named_with_their_paths_and_nothing_starts() -> None:
+    wrong = '{"customer": "Ada", "items": [{"sku": "", "quantity": 0}]}'
+    said = refused("start", "process-order", wrong)
+    assert said.splitlines() == [
+        "The declared type refuses the params:",
+        "  items/0/sku: String should have at least 1 character",
+        "  items/0/quantity: Input should be greater than 0",
+    ]
+    error = json.loads(refused("start", "process-order", wrong, "--json"))["error"]
+    assert error["type"] == "InvalidParamsError"
+    assert [one["path"] for one in error["errors"]] == ["items/0/sku", "items/0/quantity"]
+    assert not Instance.objects.exists()
+    assert not Audit.objects.exists()
+
+
+def test_what_is_no_json_is_named_with_line_and_column() -> None:
+    error = json.loads(refused("start", "process-order", '{\n  "customer": Ada}', "--json"))["error"]
+    assert (error["type"], error["line"], error["column"]) == ("InvalidJSON", 2, 15)
+
+
+def test_an_unknown_workflow_is_refused_with_the_nearest_name() -> None:
+    assert 'Did you mean "process-order"?' in refused("start", "proces-order", ORDER)
+    assert 'Did you mean "process-order"?' in refused("show", "proces-order/a")
+    assert 'Did you mean "process-order"?' in refused("list", "--workflow", "proces-order")
+
+
+def test_an_id_in_use_is_refused() -> None:
+    run("start", "tick", "--id", "a")
+    assert 'already has an instance "a"' in refused("start", "tick", "--id", "a")
+    assert Instance.objects.count() == 1
+
+
+# Listing
+
+
+def test_instances_are_listed_newest_first_page_by_page() -> None:
+    for number in range(5):
+        factories.instance("complete", id=f"a-{number}")
+    first = answer("list", "--limit", "2")
+    assert [row["id"] for row in first["instances"]] == ["a-4", "a-3"]
+    last = answer("list", "--limit", "3", "--before", str(first["older"]))
+    assert [row["id"] for row in last["instances"]] == ["a-2", "a-1", "a-0"]
+    assert last["older"] is None
+
+
+def test_a_list_is_filtered() -> None:
+    factories.instance("errored", id="a-1", tags=["red", "blue"])
+    factories.instance("paused", id="a-2", tags=["red"])
+    factories.instance("complete", id="b-1", workflow="imports")
+    wanted = {
+        ("--status", "errored", "--status", "paused"): ["a-2", "a-1"],
+        ("--status", "open"): ["a-2"],
+        ("--status", "finished"): ["b-1", "a-1"],
+        ("--tag", "blue"): ["a-1"],
+        ("--q", "a"): ["a-2", "a-1"],
+        ("--workflow", "imports"): ["b-1"],
+        ("--workflow", "imports", "--tag", "red"): [],
+    }
+    found = {flags: [row["id"] for row in answer("list", *flags)["instances"]] for flags in wanted}
+    assert found == wanted
+
+
+def test_a_list_is_aligned_says_why_and_fits_80_columns() -> None:
+    factories.retrying()
+    factories.instance("paused", id="0193f2c4-7c1e-7000-8000-000000000000", workflow="a-rather-long-name")
+    first, second, third, fourth, *_ = run("list").splitlines()
+    assert first == "paused   2 m ago  a-rather-long-name/0193f2c4-7c1e-7000-8000-000000000000"
+    assert second == "         paused"
+    assert third.startswith("waiting  2 m ago  orders/order-")
+    assert fourth.startswith("         attempt 4 of 5 in 1 m 3")
+    assert max(len(line) for line in run("list").splitlines()) <= 80
+
+
+def test_a_list_reads_no_values_and_asks_a_fixed_number_of_questions(
+    django_assert_max_num_queries: Any,
+) -> None:
+    for _ in range(20):
+        factories.retrying()
+    with django_assert_max_num_queries(10) as asked:
+        run("list")
+    assert not any('"params"' in query["sql"] for query in asked.captured_queries)
+
+
+def test_workflows_are_listed_with_their_counts() -> None:
+    factories.instance("queued", workflow="tick")
+    factories.instance("complete", workflow="tick")
+    factories.instance("complete", workflow="gone")
+    found = {one["name"]: one for one in answer("list", "workflows")["workflows"]}
+    assert set(found) == {*workflows, "gone"}
+    assert {status: n for status, n in found["tick"]["counts"].items() if n} == {"queued": 1, "complete": 1}
+    assert [found[name]["is_declared"] for name in ("tick", "gone")] == [True, False]
+    (line,) = (line for line in run("list", "workflows").splitlines() if line.startswith("gone"))
+    assert line.split() == ["gone", "0", "1", "0", "0", "not", "in", "the", "code"]
+
+
+def test_an_empty_list_says_so() -> None:
+    assert run("list") == "No instance is like that.\n"
+    assert answer("list") == {"instances": [], "older": None}
+
+
+# Showing
+
+
+def test_show_says_why_and_what_happened() -> None:
+    found = factories.retrying()
+    factories.event(found, "order-approved")
+    factories.deed(found, "pause", reason="for lunch")
+    factories.instance("complete", id="child", parent_key=found.key, parent_generation=1, parent_step=2)
+    said = run("show", str(found))
+    assert "Step 2 “charge_card” failed 3 times" in said
+    assert "attempt 3 errored after 800 ms: TimeoutError: no answer" in said
+    for head in ("STEPS", "EVENTS", "CHILDREN", "AUDIT"):
+        assert f"\n{head}\n" in said
+    assert "orders/child" in said
+    assert "order-approved" in said
+    assert "for lunch" in said
+    assert max(len(line) for line in said.splitlines()) <= 80
+
+
+def test_show_as_json_has_these_keys() -> None:
+    found = factories.retrying()
+    factories.event(found)
+    factories.deed(found, "pause")
+    shown = answer("show", str(found))
+    assert set(shown) == {
+        *("instance", "steps", "steps_total", "events", "events_total", "children", "children_total"),
+        *("generations", "audit"),
+    }
+    assert shown["instance"]["why"].startswith("Step 2 “charge_card” failed 3 times")
+    reserve, charge = shown["steps"]
+    assert (charge["status"], len(charge["attempts"])) == ("waiting", 3)
+    assert charge["attempts"][0]["error"] == {
+        "type": "TimeoutError",
+        "message": "no answer from the card service after 5 s",
+    }
+    assert "output" not in reserve
+    assert "payload" not in shown["events"][0]
+    page = (PROJECT / "docs" / "command-line.md").read_text()
+    missing = [key for key in _keys(answer("show", str(found), "--full")) if f"`{key}`" not in page]
+    assert missing == []
+
+
+def _keys(shape: Any) -> set[str]:
+    """Give the keys of a shape, but for those within values that are the users' own."""
+    if isinstance(shape, list):
+        return {key for one in shape for key in _keys(one)}
+    if not isinstance(shape, dict):
+        return set()
+    own = ("params", "output", "payload", "error", "data")
+    return {*shape} | {key for name, one in shape.items() if name not in own for key in _keys(one)}
+
+
+def test_full_adds_outputs_and_tracebacks_but_nothing_sensitive() -> None:
+    found = factories.retrying()
+    Step.objects.filter(instance_id=found.key, seq=1).update(sensitive=True)
+    factories.event(found, payload="s3cr3t-not")
+    shown = answer("show", str(found), "--full")
+    assert "Traceback" in shown["steps"][1]["attempts"][0]["error"]["traceback"]
+    assert shown["steps"][0]["output"] is None
+    assert shown["events"][0]["payload"] == "s3cr3t-not"
+    said = run("show", str(found), "--full")
+    assert "(a sensitive value)" in said
+    assert "h_81" not in said
+    assert "provider.py" in said
+
+
+def test_what_a_step_says_cannot_move_the_cursor() -> None:
+    error = {"type": "Oh", "message": "\x1b[2J\x1b]0;owned\x07 and\nmore"}
+    found = factories.instance("errored", error=error)
+    for said in (run("show", str(found)), run("list")):
+        assert "·[2J·]0;owned· and more" in said
+        assert "\x1b" not in said
+
+
+def test_show_is_bounded() -> None:
+    found = factories.instance("running")
+    for number in range(5):
+        factories.step(found, f"step-{number}")
+    shown = answer("show", str(found), "--limit", "2")
+    assert ([step["name"] for step in shown["steps"]], shown["steps_total"]) == (["step-3", "step-4"], 5)
+    assert "STEPS (the newest 2 of 5; --limit shows more)" in run("show", str(found), "--limit", "2")
+
+
+def test_nested_steps_and_items_lie_beneath_theirs() -> None:
+    found = factories.instance("running")
+    factories.step(found, "letters", "running", kind="map")
+    factories.step(found, "letters", parent=1)
+    factories.step(found, "outer", "running")
+    factories.step(found, "inner", parent=3)
+    said = run("show", str(found))
+    rows = [line for line in said.splitlines() if line[:1].isdigit()]
+    assert [row.split()[-1] for row in rows] == ["letters", "letters[0]", "outer", "inner"]
+    at = [row.index(row.split()[-1]) for row in rows]
+    assert (at[1] - at[0], at[2] - at[0], at[3] - at[0]) == (2, 0, 2)
+
+
+def test_a_missing_instance_is_refused() -> None:
+    for words in (["show"], ["pause"], ["events", "list"], ["terminate", "--reason", "x"]):
+        assert refused(*words, "tick/none") == (
+            'Workflow "tick" has no instance "none". Ids are unique per workflow.\n'
+        )
+
+
+# Steering
+
+
+def test_pause_and_resume_leave_rows_in_the_trail() -> None:
+    instance = workflows["tick"].start(id="a")
+    assert run("pause", "tick/a", "--by", "oli", "--reason", "wait") == "tick/a is paused.\n"
+    assert run("pause", "tick/a", "--by", "oli") == "tick/a is paused already. Nothing has changed.\n"
+    assert answer("resume", "tick/a", "--by", "oli")["instance"]["status"] == "queued"
+    assert answer("resume", "tick/a", "--by", "oli")["has_changed"] is False
+    assert instance.refresh().status == "queued"
+    trail = Audit.objects.order_by("key").values_list("verb", "actor", "reason", "before", "after")
+    assert list(trail) == [
+        ("pause", "oli", "wait", "queued", "paused"),
+        ("resume", "oli", "", "paused", "queued"),
+    ]
+
+
+def test_terminate_ends_it_and_a_finished_one_is_refused() -> None:
+    workflows["tick"].start(id="a")
+    assert run("terminate", "tick/a", "--reason", "wrong month") == "tick/a is terminated.\n"
+    finished = {
+        "pause": "pausing it is not possible any more",
+        "resume": "resuming it is not possible any more",
+        "accept-code": "accepting other code is not possible any more",
+    }
+    for word, why in finished.items():
+        assert why in refused(word, "tick/a")
+    assert "terminating it is not possible" in refused("terminate", "tick/a", "--reason", "again")
+    assert "sending an event is not possible" in refused("events", "send", "tick/a", "x")
+    assert [row.verb for row in Audit.objects.all()] == ["terminate"]
+
+
+def test_terminate_with_rollback_says_what_comes_first() -> None:
+    found = factories.instance("waiting", wake_at=timezone.now() + timedelta(hours=1))
+    step = factories.step(found, "charge", options={"rollback": {"max_attempts": 3}})
+    factories.attempt(step)
+    said = run("terminate", str(found), "--rollback", "--reason", "undo it")
+    assert said == f"{found} is queued: its steps are undone first, then it is terminated.\n"
+    assert Audit.objects.get().data == {"rollback": True}
+
+
+def test_a_rollback_is_retried_only_where_one_failed() -> None:
+    found = factories.instance("errored")
+    assert "Only a rollback that failed can be retried" in refused("retry-rollback", str(found))
+    Instance.objects.filter(key=found.key).update(rollback="failed")
+    assert "then it is errored" in run("retry-rollback", str(found))
+
+
+def test_other_code_is_accepted() -> None:
+    found = workflows["tick"].start(id="a")
+    Instance.objects.filter(key=found.key).update(code="other")
+    assert answer("accept-code", "tick/a")["has_changed"] is True
+    assert found.refresh().code == workflows["tick"].fingerprint
+
+
+# Events and answers
+
+
+def test_an_event_is_sent_once_under_its_key() -> None:
+    workflows["listen-for"].start(["go"], id="a")
+    for _ in range(2):
+        said = run("events", "send", "listen-for/a", "go", '{"n": 1}', "--dedup-key", "k", "--by", "oli")
+        assert said == "Event go was sent to listen-for/a.\n"
+    assert Event.objects.values_list("type", "payload", "sent_by").get() == ("go", {"n": 1}, "oli")
+    assert "under the dedup key" in refused("events", "send", "listen-for/a", "go", "2", "--dedup-key", "k")
+    (event,) = answer("events", "list", "listen-for/a", "--full")["events"]
+    assert (event["type"], event["payload"], event["state"]) == ("go", {"n": 1}, "buffered")
+    assert answer("events", "list", "listen-for/a", "--state", "consumed")["events"] == []
+    assert "buffered  oli  go" in run("events", "list", "listen-for/a")
+
+
+def test_a_declared_event_is_checked() -> None:
+    workflows["process-order"].start(json.loads(ORDER), id="a")
+    said = refused("events", "send", "process-order/a", "order-approved", '{"approved": "perhaps"}')
+    assert said.splitlines()[0] == "The declared type refuses the payload:"
+    assert "  approved: " in said
+    assert not Event.objects.exists()
+
+
+def test_a_request_is_answered_by_whom_it_was_put_to() -> None:
+    found = factories.instance("waiting")
+    factories.request(found, assignees=("ana",))
+    User.objects.create_user("bo")
+    User.objects.create_user("ana")
+    given = '{"refund": true, "amount": 5}'
+    assert "is not for bo to answer" in refused("answer", str(found), "decide", given, "--by", "bo")
+    wrong = json.loads(refused("answer", str(found), "decide", '{"amount": -1}', "--by", "ana", "--json"))
+    assert sorted(one["path"] for one in wrong["error"]["errors"]) == ["amount", "refund"]
+    said = run("answer", str(found), "1", given, "--by", "ana", "--comment", "fine")
+    assert said == f"Request 1 of {found} is answered.\n"
+    assert "was answered by ana" in refused("answer", str(found), "decide", given, "--by", "cron")
+    assert [(row.verb, row.actor) for row in Audit.objects.all()] == [("answer", "ana")]
+
+
+def test_an_unknown_request_names_those_that_wait() -> None:
+    found = factories.instance("waiting")
+    factories.request(found)
+    assert 'Waiting for an answer: "decide"' in refused("answer", str(found), "decde", "1")
+
+
+# Calling it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required: SUBCOMMAND"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["show", "tick"], '"tick" names no instance. Write WORKFLOW/ID'),
+        (["terminate", "tick/a"], "required: --reason"),
+        (["terminate", "tick/a", "--reason", " "], "Say why: this needs a reason."),
+        (["list", "--status", "done"], "invalid choice: 'done'"),
+        (["list", "--limit", "1001"], '"1001" is no number from 1 to 1,000'),
+        (["start", "tick", "{}", "--file", "x"], '"x" is no file'),
+        (["start", "tick", "{}", "--file", __file__], "not allowed with"),
+        (["events"], "required: SUBCOMMAND"),
+    ],
+)
+def test_a_wrong_call_ends_with_two(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert said in misused(capsys, *arguments)
+
+
+def test_a_program_that_calls_it_gets_an_exception() -> None:
+    with pytest.raises(CommandError, match='has no instance "none"') as caught:
+        run("show", "tick/none")
+    assert caught.value.returncode == 1
+
+
+def test_colour_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    factories.instance("errored")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    call_command("workflow", "--force-color", "list", stdout=screen)
+    assert "\x1b[" in screen.getvalue()
+    assert "\x1b" not in run("--force-color", "list")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_manage_py_writes_json_on_the_standard_error_and_ends_with_one() -> None:
+    at = connection.get_connection_params()
+    url = f"postgresql://{at['user']}:{at.get('password') or ''}@/{at['dbname']}?host={at['host']}"
+    if "port" in at:
+        url += f"&port={at['port']}"
+    workflows["tick"].start(id="a")
+    done = subprocess.run(
+        [sys.executable, "manage.py", "workflow", "terminate", "tick/b", "--reason", "x", "--json"],
+        cwd=PROJECT,
+        env=os.environ | {"DATABASE_URL": url, "REPRISE_APPS": "tests.sample"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert json.loads(done.stderr)["error"]["type"] == "InstanceNotFoundError"
