@@ -7,6 +7,7 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any
@@ -87,12 +88,20 @@ def annotation_of(function: FunctionType, name: str, *, what: str = "") -> Any:
         return Any
     one = SimpleNamespace(__annotations__={name: function.__annotations__[name]})
     try:
-        names = inspect.getclosurevars(function).nonlocals
-        return typing.get_type_hints(one, function.__globals__, dict(names), include_extras=True)[name]
+        return typing.get_type_hints(one, function.__globals__, _closure(function), include_extras=True)[name]
     except Exception as problem:  # evaluating an annotation runs the user's code
         field = "return type" if name == "return" else f"argument `{name}`"
         rule = f"Its type cannot be resolved: {problem}. Define or import it above, also at run time."
         raise DeclarationError(what or _what(function), field, rule) from problem
+
+
+def _closure(function: FunctionType) -> dict[str, Any]:
+    """Return what it sees of the function around it. Its own name is among that, and has no value yet."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
 
 
 def _source(function: FunctionType) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -220,6 +221,18 @@ def test_types_for_type_checkers_only_do_no_harm_to_step() -> None:
         namespace,
     )
     assert namespace["declared"].params.annotation is Params
+
+
+def test_a_handler_within_a_function_may_name_itself() -> None:
+    @dataclass
+    class Depth:
+        left: int
+
+    @workflow
+    async def family(step: WorkflowStep, depth: Depth) -> None:
+        await step.run_workflow("next", family, Depth(depth.left - 1))
+
+    assert family.params.decode('{"left": 3}') == Depth(3)
 
 
 def test_the_fingerprint_follows_the_handler_and_not_its_options() -> None:
