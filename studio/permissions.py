@@ -43,6 +43,9 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "payload": (Role.VIEWER, None),
     "within": (Role.VIEWER, None),
     "approvals": (Role.VIEWER, None),
+    "audit": (Role.VIEWER, None),
+    "audit-csv": (Role.VIEWER, None),
+    "audit-json": (Role.VIEWER, None),
     # The view asks for more: a request names who may answer, and without names an operator may.
     "answer": (None, Role.VIEWER),
     "pause": (None, Role.OPERATOR),

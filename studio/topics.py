@@ -11,10 +11,11 @@ from typing import Any
 
 from django.http import QueryDict
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from engine import search
 from engine.models import Instance
-from studio import dossier, inbox, queries, rows
+from studio import dossier, inbox, queries, rows, trail
 from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
@@ -61,12 +62,13 @@ class Drawing:
 
 
 EVERYTHING = Filter()
+WHOLE_TRAIL = trail.Wanted()
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
     """`home`, `workflows`, `workflow:<name>`, `list` with its filter and rows, `approvals` with its box and the request
-    that is shown, or `instance:<key>`."""
+    that is shown, `audit` with its filter, or `instance:<key>`."""
 
     kind: str
     name: str = ""
@@ -77,6 +79,7 @@ class Topic:
     upto: int | None = None
     box: str = ""
     ref: str = ""
+    trail: trail.Wanted = WHOLE_TRAIL
 
     @classmethod
     def of(cls, query: str | QueryDict) -> Topic:
@@ -92,6 +95,9 @@ class Topic:
         if text == "approvals":
             box = given.get("box", "")
             return cls("approvals", box=box if box in inbox.BOXES else "mine", ref=given.get("r", "")[:50])
+        if text == "audit":
+            top = cursor(given.get("top", "")) or 0
+            return cls("audit", trail=trail.Wanted.of(given), top=top)
         if text == "list":
             shown = tuple(keys(given.get("keys", ""), 100))
             return cls("list", wanted=Filter.of(given), shown=shown, top=cursor(given.get("top", "")) or 0)
@@ -114,6 +120,7 @@ def draw(topic: Topic, user: Any) -> Drawing:
         "workflow": _workflow,
         "list": _list,
         "approvals": _approvals,
+        "audit": _audit,
         "instance": _instance,
     }[topic.kind](topic, user)
 
@@ -219,11 +226,16 @@ def above_list(wanted: Filter, newer: int) -> dict[str, Piece]:
         for name in LOOKS
         if counts.get(name) or name == wanted.status
     ]
-    context = {"wanted": wanted, "strip": strip, "all_query": wanted.query(status=""), "newer": newer}
+    context = {"strip": strip, "wanted": wanted, "all_query": wanted.query(status="")}
     return {
         "strip": Piece(render_to_string("partials/strip.html", context)),
-        "more": Piece(render_to_string("partials/more.html", context)),
+        "more": more_piece(newer, reverse("instances") + wanted.query()),
     }
+
+
+def more_piece(newer: int, address: str) -> Piece:
+    """Draw how much came since the page was made, and where it is shown."""
+    return Piece(render_to_string("partials/more.html", {"newer": newer, "address": address}))
 
 
 def strip_counts(wanted: Filter) -> dict[str, int]:
@@ -241,6 +253,11 @@ def _row_pieces(instances: list[Instance]) -> dict[str, Piece]:
         f"i-{row.instance.key}": Piece(render_to_string("partials/row.html", {"row": row}))
         for row in rows.rows_of(instances)
     }
+
+
+def _audit(topic: Topic, user: Any) -> Drawing:
+    newer = trail.count_newer(topic.trail, topic.top)
+    return Drawing({"more": more_piece(newer, reverse("audit") + topic.trail.query())})
 
 
 def _approvals(topic: Topic, user: Any) -> Drawing:

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 from studio import converters
 from studio.views import (
     actions,
+    audit,
     fragments,
     home,
     inner,
@@ -30,6 +31,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("workflows/<workflow:name>/start/", start.start, name="start"),
     path("approvals/", requests.approvals, name="approvals"),
     path("instances/", instances.instances, name="instances"),
+    path("audit/", audit.audit, name="audit"),
+    path("audit/export.csv", audit.export, {"form": "csv"}, name="audit-csv"),
+    path("audit/export.json", audit.export, {"form": "json"}, name="audit-json"),
     path(_INSTANCE, instance.instance, name="instance"),
     path(f"{_INSTANCE}pause/", actions.pause, name="pause"),
     path(f"{_INSTANCE}resume/", actions.resume, name="resume"),

@@ -162,7 +162,7 @@ def sprite_of(name: str) -> str:
     return f"{static('vendor/lucide.svg')}#{name}"
 
 
-_DEEDS = {
+DEEDS = {
     "start": "started it",
     "pause": "paused it",
     "resume": "resumed it",
@@ -170,20 +170,38 @@ _DEEDS = {
     "send_event": "sent an event",
     "accept_code": "accepted its new code",
     "retry_rollback": "retried its rollback",
+    "restart": "restarted it",
+    "delete": "deleted it",
+    "answer": "answered",
+    "schedule-pause": "paused the schedule",
+    "schedule-resume": "resumed the schedule",
+    "schedule-run": "ran the schedule",
+    "retention": "deleted what was kept long enough",
 }
 
 
 @register.filter
 def deed(entry: Audit) -> str:
     """Say what somebody did, or was not allowed to do."""
-    verb = entry.verb.replace("_", " ")
+    verb = verb_name(entry.verb)
     if entry.outcome == "denied":
         return f"was refused: {verb}"
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == ANSWER:
         return f"answered {data.get('request', '')}"
     kind = data.get("type")
-    return f"sent event {kind}" if kind else _DEEDS.get(entry.verb, verb)
+    return f"sent event {kind}" if kind else DEEDS.get(entry.verb, verb)
+
+
+@register.filter
+def verb_name(verb: str) -> str:
+    """Write a verb of the trail, or a status, as people do."""
+    return verb.replace("_", " ").replace("-", " ")
+
+
+@register.filter
+def thousands(n: int) -> str:
+    return f"{n:,}".replace(",", " ")
 
 
 @register.filter

@@ -1,0 +1,76 @@
+"""The audit trail, as a page and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+
+from studio import queries, topics, trail, trail_files
+from studio.filters import cursor
+from studio.templatetags.studio_tags import DEEDS
+from studio.views.methods import takes
+from studio.views.pages import page
+
+PATIENCE_S = 3
+
+
+@takes("GET")
+def audit(request: HttpRequest) -> HttpResponse:
+    wanted, before = trail.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
+    frame: dict[str, Any] = {
+        "wanted": wanted,
+        "verbs": sorted(DEEDS),
+        "names": queries.workflow_names(),
+        "before": before,
+    }
+    try:
+        with queries.patience(PATIENCE_S):
+            found = trail.page_of(wanted, before=before)
+    except queries.TooSlowError:
+        return page(request, "pages/audit.html", is_too_slow=True, **frame)
+    topic = {"topic": "audit", **wanted.filled, "top": str(found.top)}
+    return page(
+        request,
+        "pages/audit.html",
+        topics.Drawing({"more": topics.more_piece(0, "")}),
+        topic=urlencode(topic) if before is None else "",
+        found=found,
+        older_query=wanted.query(before=str(found.older or "")),
+        removable=[(name, value, wanted.query(**{name: ""})) for name, value in wanted.filled.items()],
+        window=trail.WINDOW,
+        exported=trail.EXPORTED,
+        **frame,
+    )
+
+
+@takes("GET")
+def export(request: HttpRequest, form: str) -> HttpResponseBase:
+    """Send all that matches as a file, while it is read: it is never in memory as a whole."""
+    kind, write = trail_files.FORMS[form]
+    parts = write(trail.export(trail.Wanted.of(request.GET)))
+    return StreamingHttpResponse(
+        # A plain iterator would be read to its end before the first byte is sent.
+        _one_by_one(parts) if isinstance(request, ASGIRequest) else parts,
+        content_type=kind,
+        headers={
+            "Content-Disposition": f'attachment; filename="audit-{timezone.now():%Y-%m-%d}.{form}"',
+            "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+        },
+    )
+
+
+async def _one_by_one(parts: Iterator[str]) -> AsyncIterator[str]:
+    while (part := await sync_to_async(_next)(parts)) is not None:
+        yield part
+
+
+def _next(parts: Iterator[str]) -> str | None:
+    # StopIteration cannot be raised into a coroutine.
+    return next(parts, None)
