@@ -1,6 +1,5 @@
 """The README's workflow, run as it is printed."""
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ import psycopg
 import pytest
 
 from tests.live import PROJECT, LiveStack
+from tests.shots.shop import write_shop
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -19,29 +19,14 @@ print(ship_order.start(Order(number="A-1", cents=990)).pk)
 STEPS = "SELECT name, status FROM engine_step ORDER BY seq"
 
 
-def _write_shop(directory: Path) -> None:
-    found = re.search(
-        r"## A workflow\n.*?```python\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL
-    )
-    assert found is not None
-    shop = directory / "shop"
-    shop.mkdir()
-    (shop / "__init__.py").write_text("")
-    (shop / "payments.py").write_text(
-        "def charge(number: str, cents: int) -> str:\n    return f'{number}/{cents}'\n"
-    )
-    (shop / "stock.py").write_text("def ship(number: str, box: str) -> None:\n    pass\n")
-    (shop / "workflows.py").write_text(found[1])
-
-
 def test_the_readmes_workflow_charges_and_sleeps(
     make_stack: Callable[..., LiveStack], tmp_path: Path
 ) -> None:
-    _write_shop(tmp_path)
+    write_shop(tmp_path)
     stack = make_stack(REPRISE_APPS="shop", PYTHONPATH=f"{PROJECT}:{tmp_path}").start()
     stack.django(START)
 
-    expected = [("charge", "complete"), ("cool-down", "waiting")]
+    expected = [("reserve", "complete"), ("charge", "complete"), ("cool-down", "waiting")]
     with psycopg.connect(stack.dsn(), autocommit=True) as connection:
         deadline = time.monotonic() + 20
         while (steps := connection.execute(STEPS).fetchall()) != expected:

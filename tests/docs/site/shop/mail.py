@@ -1,0 +1,5 @@
+from shop import calls
+
+
+def send(to: str, text: str) -> None:
+    calls.append(("mail", to, text))
