@@ -107,11 +107,14 @@ def _said(text: str) -> str:
     return text
 
 
+def natural(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
+        raise ArgumentTypeError(f'"{text}" is no number from 1 on.')
+    return int(text)
+
+
 def _limit(text: str) -> int:
-    try:
-        limit = int(text)
-    except ValueError:
-        limit = 0
-    if not 1 <= limit <= MOST:
-        raise ArgumentTypeError(f'"{text}" is no number from 1 to {MOST:,}.')
+    limit = natural(text)
+    if limit > MOST:
+        raise ArgumentTypeError(f'"{text}" is more than {MOST:,}.')
     return limit

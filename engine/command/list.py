@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,8 +41,14 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--q", metavar="TEXT", help="those whose id is this, or begins so")
     take_limit(parser, "instances")
     parser.add_argument(
-        "--before", type=int, metavar="KEY", help='older ones: the "older" of the page before'
+        "--before", type=_key, metavar="KEY", help='older ones: the "older" of the page before'
     )
+
+
+def _key(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ArgumentTypeError(f'"{text}" is no key. Give the "older" of the page before.')
+    return int(text)
 
 
 def _list(desk: Desk, options: Options) -> None:

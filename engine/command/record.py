@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.command import shapes
 from engine.command.events import newest
+from engine.errors import RepriseError
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
 from engine.standing import why
 from engine.standing.facts import Situation
@@ -33,6 +34,27 @@ class Record:
     @property
     def why(self) -> str:
         return why.as_text(why.explain(self.facts), self.facts.now)
+
+
+class GenerationNotFoundError(RepriseError, LookupError):
+    def __init__(self, instance: Instance, number: int) -> None:
+        self.number = number
+        super().__init__(f"{instance} has no generation {number}. The present one is {instance.generation}.")
+
+
+def as_it_was(instance: Instance, number: int | None) -> Instance:
+    """Give the instance the standing of an earlier generation. Raises GenerationNotFoundError."""
+    if number is None or number == instance.generation:
+        return instance
+    found = Generation.objects.filter(instance_id=instance.key, number=number).first()
+    if found is None:
+        raise GenerationNotFoundError(instance, number)
+    kept = ("status", "output", "error", "rollback", "unreached", "started_at", "finished_at")
+    for name in kept:
+        setattr(instance, name, getattr(found, name))
+    instance.generation = number
+    instance.waiting_for, instance.wake_at, instance.paused_at = "", None, None
+    return instance
 
 
 def read(instance: Instance, limit: int, *, full: bool) -> Record:

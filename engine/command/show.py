@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 
 from engine.command import lines, record
-from engine.command.address import find, take_instance, take_limit
+from engine.command.address import find, natural, take_instance, take_limit
 from engine.command.desk import Desk
 from engine.command.events import event_lines
 from engine.command.record import Record
@@ -23,12 +23,16 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="with the outputs of steps, payloads of events and tracebacks"
     )
+    parser.add_argument(
+        "--generation", type=natural, metavar="N", help="an earlier one, as it stood when it ended"
+    )
     take_limit(parser, "steps, and events, children and deeds,")
 
 
 def _show(desk: Desk, options: Options) -> None:
     full = options["full"]
-    found = record.read(find(options["instance"]), options["limit"], full=full)
+    instance = record.as_it_was(find(options["instance"]), options["generation"])
+    found = record.read(instance, options["limit"], full=full)
     desk.answer(record.shape(found, full=full), lambda: _lines(desk, found, full=full))
 
 
@@ -71,7 +75,7 @@ def _head(desk: Desk, found: Record) -> Iterator[str]:
         span = lines.took(instance.started_at or instance.created_at, instance.finished_at)
         ended = lines.ago(instance.finished_at, now)
         facts["finished"] = f"{lines.moment(instance.finished_at)} ({ended}, after {span})"
-    if instance.generation > 1:
+    if instance.generation > 1 or found.generations:
         facts["generation"] = str(instance.generation)
     if instance.rollback:
         facts["rollback"] = instance.rollback
@@ -158,7 +162,7 @@ def _generations(desk: Desk, found: Record) -> Iterator[str]:
     if not found.generations:
         return
     yield ""
-    yield "EARLIER GENERATIONS"
+    yield "EARLIER GENERATIONS (--generation shows one)"
     for one in found.generations:
         said = f"{one.number}  {desk.paint(one.status)}  {lines.moment(one.finished_at)}"
         why = error_line(one.error)

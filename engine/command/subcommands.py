@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from engine.command.answer import ANSWER
+from engine.command.delete import DELETE
 from engine.command.events import EVENTS
 from engine.command.list import LIST
+from engine.command.restart import RESTART
+from engine.command.schedules import SCHEDULES
 from engine.command.show import SHOW
 from engine.command.start import START
 from engine.command.steering import ACCEPT_CODE, PAUSE, RESUME, RETRY_ROLLBACK, TERMINATE
@@ -17,10 +20,13 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     PAUSE,
     RESUME,
     TERMINATE,
+    RESTART,
+    DELETE,
     RETRY_ROLLBACK,
     ACCEPT_CODE,
     ANSWER,
 )
 GROUPS: dict[str, tuple[str, tuple[Subcommand, ...]]] = {
     "events": ("list or send the events of an instance", EVENTS),
+    "schedules": ("list or steer what starts by itself", SCHEDULES),
 }

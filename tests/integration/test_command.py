@@ -20,10 +20,11 @@ from django.utils import timezone
 
 from engine import workflows
 from engine.management.commands.workflow import Command
-from engine.models import Audit, Event, Instance, Step
+from engine.models import Audit, Event, Instance, ScheduleRow, Step
 from tests.studio import factories
 
 PROJECT = Path(__file__).parents[2]
+PAGE = (PROJECT / "docs" / "command-line.md").read_text()
 ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +36,20 @@ def run(*arguments: str) -> str:
 
 
 def answer(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json"))
+    """Return the JSON that is printed. Every key of it must be in the guide."""
+    shape = json.loads(run(*arguments, "--json"))
+    assert [key for key in _keys(shape) if f"`{key}`" not in PAGE] == []
+    return shape
+
+
+def _keys(shape: Any) -> set[str]:
+    """Give the keys of a shape, but for those within values that are the users' own."""
+    if isinstance(shape, list):
+        return {key for one in shape for key in _keys(one)}
+    if not isinstance(shape, dict):
+        return set()
+    own = ("params", "params_schema", "output", "payload", "data", "counts")
+    return {*shape} | {key for name, one in shape.items() if name not in own for key in _keys(one)}
 
 
 def refused(*arguments: str) -> str:
@@ -223,19 +237,6 @@ def test_show_as_json_has_these_keys() -> None:
     }
     assert "output" not in reserve
     assert "payload" not in shown["events"][0]
-    page = (PROJECT / "docs" / "command-line.md").read_text()
-    missing = [key for key in _keys(answer("show", str(found), "--full")) if f"`{key}`" not in page]
-    assert missing == []
-
-
-def _keys(shape: Any) -> set[str]:
-    """Give the keys of a shape, but for those within values that are the users' own."""
-    if isinstance(shape, list):
-        return {key for one in shape for key in _keys(one)}
-    if not isinstance(shape, dict):
-        return set()
-    own = ("params", "output", "payload", "error", "data")
-    return {*shape} | {key for name, one in shape.items() if name not in own for key in _keys(one)}
 
 
 def test_full_adds_outputs_and_tracebacks_but_nothing_sensitive() -> None:
@@ -344,6 +345,100 @@ def test_other_code_is_accepted() -> None:
     assert found.refresh().code == workflows["tick"].fingerprint
 
 
+# Restarting and deleting
+
+
+def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
+    found = factories.instance("errored", id="a")
+    for name in ("reserve", "charge", "ship"):
+        factories.attempt(factories.step(found, name))
+    where = ("restart", "orders/a", "--from-step", "charge", "--reason", "paid by now")
+    said = run(*where, "--preview")
+    assert said.startswith("orders/a would begin generation 2.\n\nKEPT\n1  complete  do ")
+    assert 'RUNS AGAIN, with its side effects\n2  complete  do "charge"\n3  complete  do "ship"\n' in said
+    assert said.endswith("0 children would be terminated.\nNothing was done.\n")
+    plan = answer(*where, "--preview")
+    assert [[one["name"] for one in plan[part]] for part in ("keeps", "runs_again")] == [
+        ["reserve"],
+        ["charge", "ship"],
+    ]
+    assert found.refresh().generation == 1
+    assert run(*where, "--by", "oli") == "orders/a is queued: generation 2 begins.\n"
+    assert [step["kept_from"] for step in answer("show", "orders/a")["steps"]] == [1]
+    assert "kept from generation 1" in run("show", "orders/a")
+    assert Audit.objects.values_list("verb", "actor", "reason").get() == ("restart", "oli", "paid by now")
+
+
+def test_an_earlier_generation_is_shown_as_it_stood() -> None:
+    found = factories.instance("errored", id="a")
+    factories.attempt(factories.step(found, "reserve"))
+    run("restart", "orders/a", "--reason", "again")
+    earlier = answer("show", "orders/a", "--generation", "1")
+    assert earlier["instance"]["status"] == "errored"
+    assert earlier["instance"]["why"].startswith("Failed at step")
+    assert [step["name"] for step in earlier["steps"]] == ["reserve"]
+    assert answer("show", "orders/a")["steps"] == []
+    assert "EARLIER GENERATIONS" in run("show", "orders/a")
+    assert "has no generation 3. The present one is 2." in refused("show", "orders/a", "--generation", "3")
+
+
+def test_a_restart_from_an_unknown_step_changes_nothing() -> None:
+    found = factories.instance("complete", id="a")
+    factories.attempt(factories.step(found, "reserve"))
+    said = refused("restart", "orders/a", "--from-step", "reserv", "--reason", "x")
+    assert 'Did you mean do "reserve"?' in said
+    assert found.refresh().generation == 1
+
+
+def test_delete_takes_the_finished_and_leaves_the_trail() -> None:
+    factories.instance("complete", id="a")
+    factories.instance("paused", id="b")
+    assert run("delete", "orders/a", "--reason", "gdpr") == "orders/a is deleted. Its audit trail stays.\n"
+    assert "Only a finished instance can be deleted" in refused("delete", "orders/b", "--reason", "x")
+    assert [row.id for row in Instance.objects.all()] == ["b"]
+    assert Audit.objects.values_list("verb", "instance_id", "reason").get() == ("delete", "a", "gdpr")
+
+
+# Schedules
+
+
+def schedule(**given: Any) -> ScheduleRow:
+    fields = {
+        "workflow": "tick",
+        "name": "mornings",
+        "expression": "0 9 * * 1-5",
+        "timezone": "Europe/Berlin",
+    }
+    soon = timezone.now() + timedelta(hours=3, minutes=1)
+    return ScheduleRow.objects.create(**({**fields, "next_at": soon} | given))
+
+
+def test_schedules_are_listed_with_when_they_fire() -> None:
+    row = schedule()
+    schedule(name="old", is_declared=False, next_at=None, last_error="It takes other params by now.")
+    first, second = answer("schedules", "list", "--workflow", "tick")["schedules"]
+    assert (first["name"], len(first["upcoming"]), second["upcoming"]) == ("mornings", 5, [])
+    assert first["upcoming"][0] == row.next_at.isoformat()  # type: ignore[union-attr]
+    head, mornings, old, error = run("schedules", "list").splitlines()
+    assert head.split() == ["NEXT", "LAST", "WORKFLOW", "SCHEDULE"]
+    assert mornings == "in 3 h           -     tick      mornings (0 9 * * 1-5 Europe/Berlin)"
+    assert old.startswith("not in the code  -     tick      old")
+    assert error == "    the last time: It takes other params by now."
+
+
+def test_schedules_are_paused_resumed_and_run() -> None:
+    schedule()
+    assert (
+        run("schedules", "pause", "tick", "mornings", "--by", "oli") == "Schedule tick: mornings is paused.\n"
+    )
+    assert run("schedules", "list").splitlines()[1].startswith("paused")
+    assert answer("schedules", "resume", "tick", "mornings")["schedule"]["paused_at"] is None
+    started = answer("schedules", "run", "tick", "mornings", "--by", "oli")["instance"]
+    assert started["started_by"] == "schedule mornings"
+    assert 'has no schedule "evenings"' in refused("schedules", "run", "tick", "evenings")
+    assert "oli" in Audit.objects.values_list("actor", flat=True)
+
+
 # Events and answers
 
 
@@ -401,7 +496,10 @@ def test_an_unknown_request_names_those_that_wait() -> None:
         (["terminate", "tick/a"], "required: --reason"),
         (["terminate", "tick/a", "--reason", " "], "Say why: this needs a reason."),
         (["list", "--status", "done"], "invalid choice: 'done'"),
-        (["list", "--limit", "1001"], '"1001" is no number from 1 to 1,000'),
+        (["list", "--limit", "1001"], '"1001" is more than 1,000'),
+        (["list", "--before", "x"], '"x" is no key'),
+        (["restart", "tick/a", "--reason", "x", "--count", "0"], '"0" is no number from 1 on'),
+        (["delete", "tick/a"], "required: --reason"),
         (["start", "tick", "{}", "--file", "x"], '"x" is no file'),
         (["start", "tick", "{}", "--file", __file__], "not allowed with"),
         (["events"], "required: SUBCOMMAND"),

@@ -1,0 +1,25 @@
+"""`workflow delete`: remove a finished instance with all that it recorded; the audit trail stays."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from engine import deletion
+from engine.command.address import find, origin, take_instance, take_origin
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    take_origin(parser, needs_reason=True)
+
+
+def _delete(desk: Desk, options: Options) -> None:
+    instance = find(options["instance"])
+    deletion.delete(instance, **origin(options))
+    shape = {"deleted": {"workflow": instance.workflow, "id": instance.id}}
+    desk.answer(shape, lambda: [f"{instance} is deleted. Its audit trail stays."])
+
+
+DELETE = Subcommand("delete", "delete a finished instance; its audit trail stays", _arguments, _delete)

@@ -1,0 +1,81 @@
+"""`workflow restart`: begin a new generation, from the start or from a step; `--preview` says first what that does."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine import restart
+from engine.command import lines, shapes
+from engine.command.address import find, natural, origin, take_instance, take_origin
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+from engine.models import Instance
+from engine.restart import PlannedStep, RestartPlan
+from engine.states import StepKind
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    parser.add_argument("--from-step", metavar="NAME", help="keep what started before this step")
+    parser.add_argument("--count", type=natural, default=1, metavar="N", help="which step of that name (1)")
+    parser.add_argument("--kind", default="do", choices=[*map(str, StepKind)], help="what kind of step (do)")
+    parser.add_argument("--preview", action="store_true", help="say what it would do, and do nothing")
+    take_origin(parser, needs_reason=True)
+
+
+def _restart(desk: Desk, options: Options) -> None:
+    instance = find(options["instance"])
+    where = (options["from_step"], options["count"], options["kind"])
+    if options["preview"]:
+        plan = restart.preview(instance, *where)
+        desk.answer(_shape(plan), lambda: _plan_lines(desk, instance, plan))
+        return
+    instance = restart.restart(instance, *where, **origin(options))
+    said = f"{instance} is {instance.status}: generation {instance.generation} begins."
+    desk.answer({"instance": shapes.instance(instance)}, lambda: [said])
+
+
+RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _restart)
+
+
+def _shape(plan: RestartPlan) -> shapes.Shape:
+    return {
+        "generation": plan.generation,
+        "keeps": [_step(one) for one in plan.keeps],
+        "runs_again": [_step(one) for one in plan.runs_again],
+        "returned_events": plan.returned_events,
+        "dropped_events": plan.dropped_events,
+        "ended_children": plan.ended_children,
+        "refused": plan.refused or None,
+    }
+
+
+def _step(one: PlannedStep) -> dict[str, Any]:
+    return {"seq": one.seq, "kind": one.kind, "name": one.name, "count": one.count, "status": one.status}
+
+
+def _plan_lines(desk: Desk, instance: Instance, plan: RestartPlan) -> Iterator[str]:
+    if plan.refused:
+        yield plan.refused
+        return
+    yield f"{instance} would begin generation {plan.generation}."
+    yield from _steps(desk, "KEPT", plan.keeps)
+    yield from _steps(desk, "RUNS AGAIN, with its side effects", plan.runs_again)
+    yield ""
+    yield f"{lines.count(plan.returned_events, 'event')} would go back to the buffer."
+    yield f"{lines.count(plan.dropped_events, 'event')} would be dropped."
+    yield f"{lines.count(plan.ended_children, 'child', 'children')} would be terminated."
+    yield "Nothing was done."
+
+
+def _steps(desk: Desk, head: str, steps: Sequence[PlannedStep]) -> Iterator[str]:
+    if steps:
+        yield ""
+        yield head
+    cells = [(str(one.seq), one.status, lines.plain(one)) for one in steps]
+    for one, (seq, status, name) in zip(steps, lines.columns(cells), strict=True):
+        beginning = f"{seq}{lines.GAP}{status}{lines.GAP}"
+        painted = beginning.replace(status, desk.paint(one.status, status), 1)
+        yield painted + lines.cut(name, desk.width - len(beginning))

@@ -1,0 +1,117 @@
+"""`workflow schedules list`, `pause`, `resume` and `run`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from engine import schedules
+from engine.command import lines, shapes
+from engine.command.address import check_workflow, origin, take_origin
+from engine.command.desk import Desk
+from engine.command.subcommand import Options, Subcommand
+from engine.errors import ScheduleNotFoundError
+from engine.models import Instance, ScheduleRow
+
+UPCOMING = 5
+
+
+def _arguments_of_list(parser: ArgumentParser) -> None:
+    parser.add_argument("--workflow", metavar="NAME", help="those of one workflow")
+
+
+def _list(desk: Desk, options: Options) -> None:
+    rows = ScheduleRow.objects.order_by("workflow", "name")
+    if options["workflow"] is not None:
+        check_workflow(options["workflow"])
+        rows = rows.filter(workflow=options["workflow"])
+    found = list(rows)
+    last = Instance.objects.only("key", "workflow", "id", "status").in_bulk(
+        [row.last_instance_key for row in found if row.last_instance_key is not None]
+    )
+    now = schedules.clock()
+    shape = {"schedules": [_shape(row, last.get(row.last_instance_key or 0), now) for row in found]}
+    desk.answer(shape, lambda: _lines(desk, found, now))
+
+
+def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None = None) -> shapes.Shape:
+    return {
+        "workflow": row.workflow,
+        "name": row.name,
+        "expression": row.expression,
+        "timezone": row.timezone,
+        "params": row.params,
+        "is_declared": row.is_declared,
+        "paused_at": row.paused_at,
+        "paused_by": row.paused_by,
+        "upcoming": schedules.upcoming(row, UPCOMING, now=now),
+        "last_planned_at": row.last_planned_at,
+        "last_instance": shapes.relative(last) if last else None,
+        "last_missed": row.last_missed,
+        "last_error": row.last_error or None,
+    }
+
+
+def _lines(desk: Desk, rows: Sequence[ScheduleRow], now: datetime) -> Iterator[str]:
+    if not rows:
+        yield "There is no schedule. A cluster writes down those that the code declares when it starts."
+        return
+    cells = [("NEXT", "LAST", "WORKFLOW", "SCHEDULE")]
+    cells += [
+        (_next(row, now), lines.ago(row.last_planned_at, now), row.workflow, _named(row)) for row in rows
+    ]
+    for row, cell in zip((None, *rows), lines.columns(cells), strict=True):
+        yield lines.cut(lines.GAP.join(cell), desk.width)
+        if row is not None and row.last_error:
+            yield lines.cut(f"    the last time: {lines.plain(row.last_error)}", desk.width)
+
+
+def _next(row: ScheduleRow, now: datetime) -> str:
+    if row.paused_at is not None:
+        return "paused"
+    return "not in the code" if not row.is_declared else lines.ago(row.next_at, now)
+
+
+def _named(row: ScheduleRow) -> str:
+    planned = f"{row.expression} {row.timezone}"
+    return planned if row.name == row.expression else f"{lines.plain(row.name)} ({planned})"
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("workflow", metavar="WORKFLOW")
+    parser.add_argument("schedule", metavar="SCHEDULE", help="its name, in quotes where it has blanks")
+    take_origin(parser)
+
+
+def _find(options: Options) -> ScheduleRow:
+    workflow, name = options["workflow"], options["schedule"].replace("\0", "")
+    check_workflow(workflow)
+    row = ScheduleRow.objects.filter(workflow=workflow, name=name).first()
+    if row is None:
+        raise ScheduleNotFoundError(workflow, name)
+    return row
+
+
+def _pause(desk: Desk, options: Options) -> None:
+    row = schedules.pause(_find(options), **origin(options))
+    desk.answer({"schedule": _shape(row)}, lambda: [f"Schedule {row} is paused."])
+
+
+def _resume(desk: Desk, options: Options) -> None:
+    row = schedules.resume(_find(options), **origin(options))
+    said = f"Schedule {row} goes on" + (f" at {lines.moment(row.next_at)}." if row.next_at else ".")
+    desk.answer({"schedule": _shape(row)}, lambda: [said])
+
+
+def _run(desk: Desk, options: Options) -> None:
+    instance = schedules.run_now(_find(options), **origin(options))
+    desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
+
+
+SCHEDULES = (
+    Subcommand("list", "list the schedules and when they fire", _arguments_of_list, _list),
+    Subcommand("pause", "let a schedule start nothing until it is resumed", _arguments, _pause),
+    Subcommand("resume", "go on with the next planned time", _arguments, _resume),
+    Subcommand("run", "start an instance now, with the schedule's params", _arguments, _run),
+)
