@@ -6,7 +6,7 @@ queries are here all the same, for a database that was restored, repaired by han
 
 from __future__ import annotations
 
-from engine.invariants import audit, ends, events, instances, kin, rollbacks, steps
+from engine.invariants import audit, ends, events, generations, instances, kin, rollbacks, steps
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
 
 __all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offender", "look"]
@@ -18,6 +18,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *instances.INVARIANTS,
     *events.INVARIANTS,
     *kin.INVARIANTS,
+    *generations.INVARIANTS,
     *audit.INVARIANTS,
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from engine.models import Instance, Log, Step
+from engine.models import Audit, Generation, Instance, Log, OpenRequest, Step, Waiter
 from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
 
 LATER = NOW + timedelta(minutes=1)
@@ -400,6 +400,16 @@ def _orphaned_log() -> None:
     Log.objects.create(instance_id=4711, generation=1, level="info", message="", at=NOW)
 
 
+@plants("nothing-without-its-instance")
+def _orphaned_request() -> None:
+    OpenRequest.objects.create(instance_id=4711, generation=1, seq=1, opened_at=NOW)
+
+
+@plants("nothing-without-its-instance")
+def _orphaned_generation() -> None:
+    generation_of(Instance(key=4711))
+
+
 @plants("owner-and-lease-together")
 def _running_without_owner() -> None:
     running(owner=None)
@@ -561,3 +571,113 @@ def _parked_on_a_child_that_has_ended() -> None:
 @plants("debts-are-paid")
 def _end_that_nobody_knows_of() -> None:
     row_of(owes=True, **DONE)
+
+
+# Generations
+
+
+def restarted(**values: Any) -> Instance:
+    """An instance in its second generation."""
+    instance = running(**{"generation": 2, "fence": 2, **values})
+    generation_of(instance)
+    Audit.objects.create(
+        verb="restart", workflow=instance.workflow, instance_id=instance.id, instance_key=instance.key
+    )
+    return instance
+
+
+def generation_of(instance: Instance, number: int = 1, **values: Any) -> Generation:
+    given = {"status": "terminated", "started_at": NOW, "finished_at": LATER, **values}
+    return Generation.objects.create(instance=instance, number=number, **given)
+
+
+def kept(instance: Instance, seq: int = 1, **values: Any) -> None:
+    """A step of the first generation, and its copy in the second one with what differs."""
+    step_of(instance, seq, **ENDED)
+    attempt_of(instance, seq, status="complete", finished_at=NOW)
+    step_of(instance, seq, **{**ENDED, "generation": 2, "kept_from": 1, **values})
+
+
+@plants("generations-are-kept")
+def _generation_forgotten() -> None:
+    restarted(generation=3)
+
+
+@plants("generations-are-kept")
+def _generation_kept_twice() -> None:
+    generation_of(restarted())
+
+
+@plants("generations-are-kept")
+def _generation_kept_without_an_end() -> None:
+    instance = running(generation=2)
+    generation_of(instance, status="running", finished_at=None)
+
+
+@plants("an-earlier-generation-is-over")
+def _step_after_the_end_of_its_generation() -> None:
+    step_of(restarted(), **{**ENDED, "finished_at": LATER + timedelta(minutes=1)})
+
+
+@plants("an-earlier-generation-is-over")
+def _attempt_after_the_end_of_its_generation() -> None:
+    late = LATER + timedelta(minutes=1)
+    attempt_of(restarted(), started_at=late, finished_at=late, status="errored")
+
+
+@plants("an-earlier-generation-is-over")
+def _rolled_back_in_an_earlier_generation() -> None:
+    step_of(restarted(), **{**ENDED, "rollback": "running"})
+
+
+@plants("an-earlier-generation-is-over")
+def _waiting_in_an_earlier_generation() -> None:
+    instance = restarted()
+    Waiter.objects.create(waiter=instance, generation=1, seq=1, instance=row_of(id="other"))
+
+
+@plants("an-earlier-generation-is-over")
+def _asked_in_an_earlier_generation() -> None:
+    OpenRequest.objects.create(instance=restarted(), generation=1, seq=1, opened_at=NOW)
+
+
+@plants("finished-has-nothing-open")
+def _open_in_an_earlier_generation() -> None:
+    step_of(restarted())
+
+
+@plants("kept-steps-are-as-they-were")
+def _kept_with_another_output() -> None:
+    kept(restarted(), output=2)
+
+
+@plants("kept-steps-are-as-they-were")
+def _kept_from_a_generation_without_it() -> None:
+    step_of(restarted(), **{**ENDED, "generation": 2, "kept_from": 1})
+
+
+@plants("what-is-kept-comes-first")
+def _kept_after_what_runs_again() -> None:
+    instance = restarted()
+    kept(instance, 2)
+    step_of(instance, 1, **{**ENDED, "generation": 2, "delivery": 2})
+
+
+@plants("what-is-kept-comes-first")
+def _kept_with_a_later_turn() -> None:
+    instance = restarted()
+    kept(instance, 1, delivery=2)
+    step_of(instance, 2, **{**ENDED, "generation": 2})
+
+
+@plants("waits-end-with-one-event")
+def _kept_wait_without_its_event() -> None:
+    instance = restarted()
+    wait = {"kind": "event", "event_types": ["e"], **ENDED, "output": {"type": "e", "payload": {}}}
+    step_of(instance, **wait)
+    step_of(instance, **{**wait, "generation": 2, "kept_from": 1})
+
+
+@plants("restarted-by-somebody")
+def _restarted_by_nobody() -> None:
+    generation_of(running(generation=2))

@@ -1,0 +1,92 @@
+"""What holds for instances that were restarted: earlier generations stand, and the present one knows what it keeps."""
+
+from __future__ import annotations
+
+from engine.invariants.invariant import Invariant
+
+INVARIANTS = (
+    Invariant(
+        "I13",
+        "generations-are-kept",
+        "Every generation before the present one is kept, once, with its end.",
+        """
+        SELECT i.key, format('generation %%s, kept %%s', i.generation, count(g.key))
+        FROM engine_instance i LEFT JOIN engine_generation g ON g.instance_id = i.key
+        GROUP BY i.key HAVING count(DISTINCT g.number) <> i.generation - 1 OR count(g.key) <> i.generation - 1
+            OR min(g.number) < 1 OR max(g.number) >= i.generation
+            OR bool_or(g.key IS NOT NULL AND (
+                g.finished_at IS NULL OR g.status NOT IN ('complete', 'errored', 'terminated')
+            ))
+        """,
+    ),
+    Invariant(
+        "I13",
+        "an-earlier-generation-is-over",
+        "Nothing of a generation starts or ends after its end, and nothing of it waits or is rolled back any more.",
+        """
+        SELECT g.instance_id, format('step %%s of generation %%s', s.seq, s.generation)
+        FROM engine_generation g JOIN engine_step s ON s.instance_id = g.instance_id AND s.generation = g.number
+        WHERE greatest(s.started_at, s.finished_at) > g.finished_at + %(skew)s * interval '1 second'
+           OR s.rollback = 'running'
+        UNION ALL
+        SELECT g.instance_id, format('step %%s attempt %%s of generation %%s', a.step_seq, a.number, a.generation)
+        FROM engine_generation g JOIN engine_attempt a ON a.instance_id = g.instance_id AND a.generation = g.number
+        WHERE greatest(a.started_at, a.finished_at) > g.finished_at + %(skew)s * interval '1 second'
+        UNION ALL
+        SELECT i.key, format('step %%s of generation %%s waits', w.seq, w.generation)
+        FROM engine_instance i JOIN engine_waiter w ON w.waiter_id = i.key AND w.generation <> i.generation
+        UNION ALL
+        SELECT i.key, format('request %%s of generation %%s is open', r.seq, r.generation)
+        FROM engine_instance i JOIN engine_open_request r ON r.instance_id = i.key AND r.generation <> i.generation
+        """,
+    ),
+    Invariant(
+        "I13",
+        "kept-steps-are-as-they-were",
+        "A step that a restart has kept says what it says in the generation in which it ran.",
+        """
+        SELECT s.instance_id, format('step %%s of generation %%s, from %%s', s.seq, s.generation, s.kept_from)
+        FROM engine_step s LEFT JOIN engine_step ran
+            ON ran.instance_id = s.instance_id AND ran.generation = s.kept_from AND ran.seq = s.seq
+        WHERE s.kept_from IS NOT NULL AND (
+            ran.seq IS NULL OR ran.kept_from IS NOT NULL OR s.kept_from >= s.generation
+            OR (s.parent, s.kind, s.name, s.count, s.status, s.output::text, s.error::text, s.attempts, s.finished_at)
+            IS DISTINCT FROM (ran.parent, ran.kind, ran.name, ran.count, ran.status, ran.output::text,
+                ran.error::text, ran.attempts, ran.finished_at)
+        )
+        """,
+    ),
+    # The outcome of an atomic step may have been kept before its turn.
+    Invariant(
+        "I13",
+        "what-is-kept-comes-first",
+        "What a restart has kept started, and was delivered, before all that runs again.",
+        """
+        SELECT instance_id, format('generation %%s, step %%s', generation, max(seq) FILTER (WHERE is_kept))
+        FROM (
+            SELECT instance_id, generation, seq, kept_from IS NOT NULL AS is_kept,
+                CASE WHEN options ->> 'atomic' IS DISTINCT FROM 'true' THEN delivery END AS turn
+            FROM engine_step
+        ) AS step
+        GROUP BY instance_id, generation
+        HAVING max(seq) FILTER (WHERE is_kept) > min(seq) FILTER (WHERE NOT is_kept)
+            OR max(turn) FILTER (WHERE is_kept) > min(turn) FILTER (WHERE NOT is_kept)
+        """,
+    ),
+    Invariant(
+        "I16",
+        "restarted-by-somebody",
+        "Every restart has a row in the audit trail.",
+        """
+        SELECT i.key, format('generation %%s, %%s rows', i.generation, (
+            SELECT count(*) FROM engine_audit a
+            WHERE a.instance_key = i.key AND a.verb = 'restart' AND a.outcome = 'done'
+        ))
+        FROM engine_instance i
+        WHERE i.generation > 1 AND i.generation - 1 <> (
+            SELECT count(*) FROM engine_audit a
+            WHERE a.instance_key = i.key AND a.verb = 'restart' AND a.outcome = 'done'
+        )
+        """,
+    ),
+)
