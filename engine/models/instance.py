@@ -31,7 +31,8 @@ class Instance(models.Model):
     """One run of a workflow: its input, where it stands, and who may write for it.
 
     `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by
-    a worker → the end of its lease; paused and finished → NULL. Whatever is due is claimed.
+    a worker → the end of its lease; paused and finished → NULL. Whatever is due is claimed, where its workflow has a
+    place for it; until then it stays due, as queued.
     """
 
     key = models.BigAutoField(primary_key=True)

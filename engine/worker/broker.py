@@ -73,6 +73,7 @@ class Broker(ORM):  # type: ignore[misc]
             retry=Conf.RETRY,
             slots=slots(),
             workflows=lambda: workflows,
+            limits=workflows.limits,
             codes=workflows.codes_that_pause,
             make_shift=_shift_package,
             is_sound=_is_sound,

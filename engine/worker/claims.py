@@ -15,6 +15,7 @@ from engine.replay.host import Claimed, Phase
 from engine.states import InstanceStatus
 from engine.worker.changes import Changes
 from engine.worker.kin import Debts
+from engine.worker.limits import Limits
 from engine.worker.stage import Stage
 
 log = logging.getLogger("engine.shift")
@@ -51,7 +52,8 @@ class Claims(Stage):
         self.has_worked = False
         self._slots = slots
         self._isolates = isolates
-        self._workflows = sorted(workflows)
+        self._limits = Limits(workflows.limits())
+        self._unlimited = sorted(name for name in workflows if name not in self._limits)
         self._codes = workflows.codes_that_pause()
         self._isolating: Cycle | None = None
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
@@ -62,6 +64,8 @@ class Claims(Stage):
         self._wants_isolated = False
         self._has_backlog = False
         self._is_front = False
+        self._limited_first = False
+        self._has_freed = False  # a place of a workflow that has a limit
 
     async def _wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
@@ -71,7 +75,7 @@ class Claims(Stage):
         elif self._free_slots() > 0 and self._isolating is None and self._isolates is not Isolates.ONLY:
             if await self._is_woken_within(min(seconds, QUIET_SECONDS)):
                 return  # whoever just claimed has better to do than to ask
-            due_us = await self._reader.next_due(self._workflows)
+            due_us = await self._reader.next_due(self._unlimited, self._limits)
             if due_us is not None:
                 due_in = self._clock.seconds_until(due_us)
                 mine_in = due_in or HELD_UP_SECONDS if self._is_front else due_in + HANG_BACK_SECONDS
@@ -88,7 +92,7 @@ class Claims(Stage):
     async def _step_forward(self) -> None:
         """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
         if not self._is_front and self._isolates is not Isolates.ONLY:
-            self._is_front = await self._reader.take_front(self._workflows)
+            self._is_front = await self._reader.take_front(sorted(workflows))
 
     async def _sweep(self) -> None:
         """The net under every notification: reap, look for signals, look for isolated instances and for old code."""
@@ -100,18 +104,23 @@ class Claims(Stage):
         if reaped:
             self._changes.add(reaped)
             await self._reader.notify_alone()
+            self._has_freed = bool(self._limits)
             self._woken.set()
         if await self._reader.has_debts():
             self._debts.pay()
         if self._codes and self._isolates is not Isolates.ONLY:
             self._changes.add(await self._reader.go_back(self._codes))
+        if self._limits:
+            self._changes.add(await self._reader.hold_back(self._limits))
 
     async def _claim(self) -> int:
+        if self._has_freed:
+            await self._hand_on()
         free = self._free_slots()
         if free <= 0 or self._isolating is not None:
             return 0
         if self._wants_isolated and not self._cycles:
-            found = await self._reader.claim(self._workflows, 1, isolated=True)
+            found = await self._take_due(1, isolated=True)
             self._wants_isolated = bool(found)
             if found:
                 self._take(found)
@@ -119,10 +128,30 @@ class Claims(Stage):
                 return 1
         if self._isolates is Isolates.ONLY:
             return 0
-        found = await self._reader.claim(self._workflows, free, isolated=False)
+        found = await self._take_due(free)
         self._has_backlog = len(found) == free
         self._take(found)
         return len(found)
+
+    async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
+        """Claim of both kinds of workflows; which is asked first changes, so that none takes all slots for ever."""
+        if not self._limits:
+            return await self._reader.claim(self._unlimited, limit, isolated=isolated)
+        self._limited_first = not self._limited_first
+        found: list[tuple[Claimed, History]] = []
+        for is_limited in (self._limited_first, not self._limited_first):
+            rest = limit - len(found)
+            if rest and is_limited:
+                found += await self._reader.claim_limited(self._limits, rest, isolated=isolated)
+            elif rest and self._unlimited:
+                found += await self._reader.claim(self._unlimited, rest, isolated=isolated)
+        return found
+
+    async def _hand_on(self) -> None:
+        """Tell the others of a place that has become free here, unless this shift looks for itself."""
+        self._has_freed = False
+        if self._free_slots() <= 0 or self._isolating is not None or self._isolates is Isolates.ONLY:
+            await self._reader.notify_wake()
 
     def _free_slots(self) -> int:
         """Count the slots: an instance that only awaits async bodies costs memory, no time, and takes none."""
@@ -177,6 +206,7 @@ class Claims(Stage):
             log.warning("let go of %s, which no cycle drives", sorted(found))
             self._signalled = len(found) < len(strays)  # somebody holds the others
             self._changes.add(found)
+            self._has_freed = bool(self._limits)
             self._woken.set()
 
     # As a host of cycles
@@ -188,6 +218,9 @@ class Claims(Stage):
             self._wants_isolated = True
             self._woken.set()
         elif self._has_backlog or not self._cycles:
+            self._woken.set()
+        if cycle.claimed.workflow in self._limits:
+            self._has_freed = True
             self._woken.set()
 
     def give_up(self, cycle: Cycle, reason: str) -> None:

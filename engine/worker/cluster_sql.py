@@ -1,16 +1,11 @@
 """The statements of the broker. They run on its own connection, next to LISTEN, and none takes long."""
 
+from engine.worker.limits_sql import PLACES
 from engine.worker.sql import LIVE_SEATS
 
-# What a cluster needs to know to decide whether a shift is missing, in one round trip: how many rows are due
-# (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait, and how many
-# instances wait to run alone. A probe
-# of the index for each workflow: `min(wake_at) WHERE workflow = ANY(…)` would read every parked row. A row
-# that a dead worker holds is as good as due: the first shift takes it back. So is an end that others do not know of.
-LOOK = f"""
-WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() - %(patience)s * interval '1 second' AS late
-), first AS (
+# What is due first of each workflow. A probe of the index for each: `min(wake_at) WHERE workflow = ANY(…)` would read
+# every parked row.
+FIRST = """
     SELECT row.wake_at
     FROM unnest(%(workflows)s::text[]) AS known (workflow)
     CROSS JOIN LATERAL (
@@ -18,29 +13,64 @@ WITH clock AS MATERIALIZED (
         WHERE workflow = known.workflow AND wake_at IS NOT NULL AND owner IS NULL AND NOT isolated
         ORDER BY wake_at LIMIT %(places)s + 1
     ) AS row
-), orphan AS (
-    SELECT FROM engine_instance AS held
-    WHERE held.owner IS NOT NULL AND held.workflow = ANY(%(workflows)s::text[])
-      AND held.owner <> ALL (ARRAY({LIVE_SEATS}))
-    LIMIT 1
-), debt AS (
-    SELECT FROM engine_instance WHERE owes LIMIT 1
+"""
+ISOLATED = """
+    SELECT count(*) FROM (
+        SELECT FROM engine_instance
+        WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[]) AND wake_at <= clock_timestamp()
+        LIMIT %(isolated)s
+    ) AS waiting
+"""
+
+# The same of workflows that have a limit: no more than there are free places.
+FIRST_LIMITED = f"""
+    SELECT row.wake_at FROM ({PLACES}) AS places CROSS JOIN LATERAL (
+        SELECT wake_at FROM engine_instance
+        WHERE workflow = places.name AND wake_at IS NOT NULL AND owner IS NULL AND NOT isolated
+        ORDER BY wake_at LIMIT greatest(least(places.free, %(places)s + 1), 0)
+    ) AS row
+"""
+ISOLATED_LIMITED = f"""
+    SELECT count(*) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
+        SELECT FROM engine_instance
+        WHERE isolated AND owner IS NULL AND workflow = places.name AND wake_at <= clock_timestamp()
+        LIMIT greatest(least(places.alone, %(isolated)s), 0)
+    ) AS waiting
+"""
+
+
+# What a cluster needs to know to decide whether a shift is missing, in one round trip: how many rows are due
+# (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait, and how many
+# instances wait to run alone. A row that a dead worker holds is as good as due: the first shift takes it back. So is an
+# end that others do not know of.
+def _look(first: str, isolated: str, served: str) -> str:
+    return f"""
+    WITH clock AS MATERIALIZED (
+        SELECT clock_timestamp() - %(patience)s * interval '1 second' AS late
+    ), first AS ({first}), orphan AS (
+        SELECT FROM engine_instance AS held
+        WHERE held.owner IS NOT NULL AND held.owner <> ALL (ARRAY({LIVE_SEATS}))
+          AND held.workflow = ANY({served})
+        LIMIT 1
+    ), debt AS (
+        SELECT FROM engine_instance WHERE owes LIMIT 1
+    )
+    SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan)
+               + (SELECT count(*) FROM debt),
+           extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
+           EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp()),
+           {isolated}
+    FROM clock LEFT JOIN first ON true
+    GROUP BY late
+    """
+
+
+LOOK = _look(FIRST, f"({ISOLATED})", "%(workflows)s::text[]")
+LOOK_WITH_LIMITS = _look(
+    f"{FIRST} UNION ALL {FIRST_LIMITED}",
+    f"({ISOLATED}) + ({ISOLATED_LIMITED})",
+    "%(workflows)s::text[] || %(limited)s::text[]",
 )
-SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan)
-           + (SELECT count(*) FROM debt),
-       extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
-       EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp()),
-       (
-           SELECT count(*) FROM (
-               SELECT FROM engine_instance
-               WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[])
-                 AND wake_at <= clock_timestamp()
-               LIMIT %(isolated)s
-           ) AS waiting
-       )
-FROM clock LEFT JOIN first ON true
-GROUP BY late
-"""  # noqa: S608 - a constant of ours
 
 # Takes the oldest tasks of this queue that no other cluster has, until `retry` passes without their end. In
 # the order of the primary key, the only index there is: under a backlog it stops at the first rows.

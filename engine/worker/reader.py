@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
 import psycopg
 
@@ -15,9 +16,10 @@ from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
 from engine.replay.kin import KinOperation, Relative
-from engine.worker import rows, sql
+from engine.worker import limits_sql, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
+from engine.worker.limits import Limits
 from engine.worker.line import Line
 from engine.worker.seat import taken_here
 
@@ -28,6 +30,8 @@ GO_BACK_AT_ONCE = 1000  # instances
 AHEAD_SECONDS = 0.2  # that an instance is claimed before it is due, and replayed meanwhile
 
 Query = dict[str, object] | tuple[object, ...] | None
+Claims = list[tuple[Claimed, History]]
+R = TypeVar("R")
 
 log = logging.getLogger("engine.reader")
 
@@ -49,10 +53,15 @@ class Reader:
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
+        async def ask() -> list[rows.Row]:
+            return await (await self._line.execute(statement, parameters)).fetchall()
+
+        return await self._surely(ask)
+
+    async def _surely(self, ask: Callable[[], Awaitable[R]]) -> R:
         while True:
             try:
-                cursor = await self._line.execute(statement, parameters)
-                return await cursor.fetchall()
+                return await ask()
             except psycopg.Error as error:
                 if not self._line.is_lost(error):
                     raise
@@ -89,26 +98,36 @@ class Reader:
         async with self._lock:
             return [key for (key,) in await self._fetch(sql.GO_BACK, values)]
 
-    async def claim(
-        self, workflows: list[str], limit: int, *, isolated: bool
-    ) -> list[tuple[Claimed, History]]:
+    async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances, with what is recorded of them."""
+        values = self._claim_values(limit) | {"workflows": workflows, "ahead": self.ahead_seconds}
+        statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
+        return await self._with_histories(lambda: self._fetch(statement, values))
+
+    async def claim_limited(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
+        """Claim up to `limit` due instances of workflows that have a limit."""
+        values = self._claim_values(limit)
+
+        async def ask() -> list[rows.Row]:
+            return await limits.claim(self._line, isolated=isolated, **values)
+
+        return await self._with_histories(lambda: self._surely(ask))
+
+    def _claim_values(self, limit: int) -> dict[str, object]:
+        return {"limit": limit, "seat": self._seat, "lease": self._lease}
+
+    async def _with_histories(self, claim: Callable[[], Awaitable[list[rows.Row]]]) -> Claims:
         async with self._lock:
             # Before the claim: what had no signals then is not asked for the events that came after it.
             as_of_us = self._clock.due_us()
-            found = await self._fetch(
-                sql.CLAIM_ISOLATED if isolated else sql.CLAIM,
-                {
-                    "workflows": workflows,
-                    "limit": limit,
-                    "seat": self._seat,
-                    "lease": self._lease,
-                    "ahead": self.ahead_seconds,
-                },
-            )
-            claims = [rows.claimed(row) for row in found]
+            claims = [rows.claimed(row) for row in await claim()]
             histories = await self._histories(claims, as_of_us)
         return [(one, histories[one.key]) for one in claims]
+
+    async def hold_back(self, limits: Limits) -> list[int]:
+        """Have what is due and finds no place say so; return the keys."""
+        async with self._lock:
+            return await self._surely(lambda: limits.hold_back(self._line))
 
     async def _histories(self, claims: list[Claimed], as_of_us: int) -> dict[int, History]:
         old = [one for one in claims if one.fence > 1]
@@ -140,11 +159,13 @@ class Reader:
         )
         return rows.pages(keys, found, as_of_us, limit=PAGE_EVENTS, limit_bytes=PAGE_BYTES)
 
-    async def next_due(self, workflows: list[str]) -> int | None:
+    async def next_due(self, workflows: list[str], limits: Limits) -> int | None:
         """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
-            [(when_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
-        return None if when_us is None else int(when_us - self.ahead_seconds * 1_000_000)
+            [(next_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
+            limited = await self._fetch(limits_sql.NEXT_DUE, limits.parameters()) if limits else [(None,)]
+        ahead_us = None if next_us is None else int(next_us - self.ahead_seconds * 1_000_000)
+        return min((one for one in (ahead_us, limited[0][0]) if one is not None), default=None)
 
     async def held(self) -> dict[int, tuple[int, str, int, str]]:
         """Return what the rows say that this seat holds: key → fence, status, signals, ends_as."""
@@ -182,6 +203,10 @@ class Reader:
         async with self._lock:
             [(has_some,)] = await self._fetch(kin.OWED)
         return bool(has_some)
+
+    async def notify_wake(self) -> None:
+        async with self._lock:
+            await self._fetch(sql.NOTIFY_WAKE)
 
     async def notify_alone(self) -> None:
         async with self._lock:

@@ -184,6 +184,8 @@ class Shift(Claims):
         for cycle in list(self._cycles.values()):
             leaving.freeze(cycle, InstanceStatus.QUEUED)
         await self._until_empty(GRACE_SECONDS if self._is_urgent() else DRAIN_SECONDS)
+        if self._has_freed:
+            await self._reader.notify_wake()
         if not self._cycles or not self._is_urgent():
             return not self._cycles
         for cycle in list(self._cycles.values()):

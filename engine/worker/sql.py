@@ -90,10 +90,27 @@ REAP = f"""
 """
 
 
+# Take what is due for this seat, and return what a cycle begins with.
+TAKE = f"""
+    UPDATE engine_instance i SET
+        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
+        wake_at = clock_timestamp() + %(lease)s * interval '1 second',
+        started_at = coalesce(i.started_at, clock_timestamp())
+    FROM due WHERE i.key = due.key
+    RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.params::text,
+        {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
+        {_us("due.wake_at")}, coalesce((
+            SELECT max(l.position) FROM engine_log l
+            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
+        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END, i.depth
+"""
+
+
 # Claim the oldest due instances of the workflows that this worker knows. One index range a workflow, so that the
 # index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
 # end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
 # What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
+# (Workflows with a limit are claimed by limits_sql.)
 def _claim(which: str) -> str:
     return f"""
     WITH due AS (
@@ -107,18 +124,8 @@ def _claim(which: str) -> str:
         ) d
         ORDER BY d.wake_at LIMIT %(limit)s
     )
-    UPDATE engine_instance i SET
-        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
-        wake_at = clock_timestamp() + %(lease)s * interval '1 second',
-        started_at = coalesce(i.started_at, clock_timestamp())
-    FROM due WHERE i.key = due.key
-    RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.params::text,
-        {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
-        {_us("due.wake_at")}, coalesce((
-            SELECT max(l.position) FROM engine_log l
-            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
-        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END, i.depth
-"""
+    {TAKE}
+    """
 
 
 CLAIM = _claim("NOT i.isolated")
@@ -430,6 +437,7 @@ RECORDED = f"""
     JOIN engine_instance i ON i.key = c.key AND i.fence = c.fence AND i.owner = %(seat)s
 """
 
+NOTIFY_WAKE = "SELECT pg_notify('engine_wake', '')"
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
 
 # Says to the clusters that instances were taken back which must run alone, maybe: only a ward takes those.

@@ -50,6 +50,7 @@ class Supply:
     retry: float
     slots: int
     workflows: Callable[[], Iterable[str]]
+    limits: Callable[[], Mapping[str, int]]  # of the workflows that have one
     codes: Callable[[], Mapping[str, str]]  # of the workflows that pause when theirs changes
     make_shift: Callable[[int], str]
     is_sound: Callable[[str], bool]
@@ -118,6 +119,7 @@ class Supply:
     def _look(self, now: float) -> list[Package]:
         look = self.watch.look(
             workflows=list(self.workflows()),
+            limits=self.limits(),
             places=self.places.count,
             patience=self.roster.patience,
         )

@@ -128,14 +128,19 @@ class Watch:
             hints = self._read(self._connection)
         return hints
 
-    def look(self, *, workflows: Sequence[str], places: int, patience: float) -> Look:
+    def look(
+        self, *, workflows: Sequence[str], limits: Mapping[str, int], places: int, patience: float
+    ) -> Look:
+        """Ask what is due. Of workflows that have a limit, and are full, nothing is."""
         values = {
-            "workflows": list(workflows),
+            "workflows": [name for name in workflows if name not in limits],
+            "limited": [*limits],
+            "limits": [*limits.values()],
             "places": places,
             "patience": patience,
             "isolated": COUNT_ISOLATED,
         }
-        rows = self._ask(sql.LOOK, values)
+        rows = self._ask(sql.LOOK_WITH_LIMITS if limits else sql.LOOK, values)
         if self._pause:
             logger.info("The broker has its database back.")
             self._pause = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
@@ -98,8 +100,8 @@ def due(id: str, *, workflow: str = "here", seconds: float = 0) -> None:
         )
 
 
-def hold(id: str, *, seat: int) -> None:
-    due(id)
+def hold(id: str, *, seat: int, workflow: str = "here") -> None:
+    due(id, workflow=workflow)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE engine_instance SET status = 'running', owner = %s, "
@@ -255,13 +257,42 @@ def test_an_end_that_others_do_not_know_of_brings_a_shift(pusher: Pusher) -> Non
     assert pusher.shifts() == [0]
 
 
-def test_the_look_touches_few_rows_of_many(pusher: Pusher) -> None:
+def test_what_finds_no_place_in_a_full_workflow_brings_no_shift(pusher: Pusher) -> None:
+    """Only as much as there are places free, and a process for one that must run alone only if it has a place."""
+    pusher.supply.limits = lambda: {"there": 2}
+    with session() as seat:
+        seat.execute(TAKE_SEAT, [77])
+        for name in ("one", "two"):
+            hold(name, workflow="there", seat=77)
+        due("three", workflow="there")
+        looked = functools.partial(
+            pusher.supply.watch.look, workflows=WORKFLOWS, limits={"there": 2}, places=2, patience=0
+        )
+        assert pusher.shifts(within=0.3) == []
+        assert (looked().due, looked().next_in, looked().isolated) == (0, None, 0)
+        Instance.objects.filter(id="three").update(isolated=True)
+        assert (looked().due, looked().isolated) == (0, 0)
+        Instance.objects.filter(id="one").update(status="paused", owner=None, wake_at=None, paused_at=Now())
+        assert (looked().due, looked().isolated) == (0, 1)
+        Instance.objects.filter(id="three").update(isolated=False)
+        due("four", workflow="there")
+        assert looked().due == 1
+        notify.wake()
+        assert pusher.shifts() == [0]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 20_001])
+def test_the_look_touches_few_rows_of_many(pusher: Pusher, limit: int | None) -> None:
+    is_due = limit == 1  # then all of them wait for the place that one has
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at) "
-            "SELECT 'here', 'i' || n, 'waiting', 'sleep', 'null', clock_timestamp() + n * interval '1 hour' "
-            "FROM generate_series(1, 20000) AS n"
+            "SELECT 'here', 'i' || n, 'waiting', 'sleep', 'null', clock_timestamp() + n * interval '1 hour' * %s "
+            "FROM generate_series(1, 20000) AS n",
+            [-1 if is_due else 1],
         )
+        if is_due:
+            hold("holder", seat=77)
         cursor.execute("ANALYZE engine_instance")
         values = {
             "workflows": list(WORKFLOWS),
@@ -269,8 +300,13 @@ def test_the_look_touches_few_rows_of_many(pusher: Pusher) -> None:
             "patience": 0,
             "isolated": 100,
             "key": "reprise",
+            "limited": ["here"],
+            "limits": [limit],
         }
-        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql.LOOK}", values)
+        statement = sql.LOOK if limit is None else sql.LOOK_WITH_LIMITS
+        if limit is not None:
+            values["workflows"] = ["there"]
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values)
         ((report,),) = cursor.fetchall()
     plan = report[0]["Plan"]
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
