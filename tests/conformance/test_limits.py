@@ -76,6 +76,7 @@ def limited(bodies: Bodies, limit: int = 1) -> Any:
     @workflow("limited", max_running=limit)
     async def story(step: WorkflowStep, id: str) -> str:
         await step.do("work", bodies.run, id)
+        await step.do("rest", _nothing)  # a pause that comes during the work finds something to hold back
         return id
 
     return story
