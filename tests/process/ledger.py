@@ -66,7 +66,7 @@ class Ledger:
         self._read_on()
         return self._lines[count:]
 
-    def wait_for(self, seconds: float = 10, **wanted: Any) -> Line:
+    def wait_for(self, seconds: float = 60, **wanted: Any) -> Line:
         """Wait for such a line and return it."""
         ends_at = time.monotonic() + seconds
         looked_at = 0

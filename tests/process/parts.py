@@ -15,7 +15,7 @@ from django.db import Error, connection, connections, transaction
 
 from engine.errors import InstanceFinishedError
 from engine.models import Instance
-from engine.worker import heart, shift
+from engine.worker import claims, heart, shift
 from tests.process import ledger
 from tests.process.program.workflows import program
 
@@ -31,9 +31,11 @@ def worker(
     lease: float,
     stall: float = heart.STALL_SECONDS,
     grace: float = shift.GRACE_SECONDS,
+    sweep: float = claims.SWEEP_SECONDS,
 ) -> None:
     """A shift in a process of its own, until SIGTERM."""
     settings.REPRISE_LEASE = lease
+    claims.SWEEP_SECONDS = sweep
     heart.STALL_SECONDS = stall
     shift.GRACE_SECONDS = grace
     asked: list[int] = []
@@ -60,12 +62,13 @@ def sender(*, seed: int, count: int, params: list[dict[str, Any]], type: str, la
         ledger.write("sent", instance=instance.id)
 
 
-def holder(*, instance: str, type: str, seconds: float) -> None:
-    """Send an event in a transaction that is held open."""
+def holder(*, instance: str, type: str) -> None:
+    """Send an event in a transaction that is held open until SIGUSR1."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     with transaction.atomic():
         Instance.objects.get(workflow=program.name, id=instance).send_event(type, "held")
         ledger.write("held", instance=instance)
-        time.sleep(seconds)
+        signal.sigwait({signal.SIGUSR1})
     ledger.write("released", instance=instance)
 
 
