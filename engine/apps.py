@@ -10,6 +10,7 @@ class EngineConfig(AppConfig):
 
     def ready(self) -> None:
         from engine import checks  # noqa: F401 - registers itself
+        from engine.lints import checks as lints  # noqa: F401 - so do these
 
         # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
         autodiscover_modules("workflows")

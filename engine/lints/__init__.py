@@ -1,0 +1,109 @@
+"""Lints: mistakes in workflows that their source gives away (CONTRACT.md, section 8).
+
+Only the source is read; nothing of it is executed. A comment at the end of a line silences a lint there:
+`# reprise: allow W106 because the call may happen twice`. Django's SILENCED_SYSTEM_CHECKS silences one everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from django.conf import settings
+
+from engine.lints import project, unstarted
+from engine.lints.code import Code, Facts
+from engine.lints.finding import Finding, Found, Severity
+from engine.lints.rules import RULES
+from engine.lints.source import Source, first_line
+from engine.registry import Workflow, workflows
+
+__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code"]
+
+
+def findings(workflow: Workflow[Any, Any]) -> list[Finding]:
+    """Return what there is to say about a workflow, in the order of its source. Read once per process."""
+    silenced = frozenset(settings.SILENCED_SYSTEM_CHECKS)
+    return [one for one in _findings(workflow, frozenset(workflows)) if one.id not in silenced]
+
+
+def findings_of_code(workflow: Workflow[Any, Any]) -> list[Finding]:
+    """Return the errors and warnings of a workflow alone, which is quick: no other file is read."""
+    known = frozenset(workflows)
+    silenced = {*settings.SILENCED_SYSTEM_CHECKS}
+    found = _findings_of_code(workflow, known)
+    return [one for one in found if one.id not in silenced and one.severity != Severity.INFO]
+
+
+def all_findings(chosen: Collection[Workflow[Any, Any]] | None = None) -> list[Finding]:
+    """Return the findings of all workflows, or of these. One that several share stands under the first of them.
+
+    Of all workflows, it also names the lookups of unknown ones elsewhere in the project.
+    """
+    every: list[Finding] = []
+    for workflow in workflows.values() if chosen is None else chosen:
+        every += findings(workflow)
+    if chosen is None:
+        silenced = settings.SILENCED_SYSTEM_CHECKS
+        every += [one for one in project.unknown_lookups(frozenset(workflows)) if one.id not in silenced]
+    places = {(one.id, one.file, one.line, one.column): one for one in reversed(every)}
+    return sorted(places.values(), key=_by_place)
+
+
+@functools.lru_cache(maxsize=1000)
+def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Finding, ...]:
+    source, handler = _read(workflow)
+    if source is None or handler is None:
+        return ()
+    found = unstarted.find(workflow.name, source.file, handler, project.uses(source.file))
+    mine = reported(found, source, workflow.name)
+    return tuple(sorted([*_findings_of_code(workflow, known), *mine], key=_by_place))
+
+
+@functools.lru_cache(maxsize=1000)
+def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Finding, ...]:
+    source, handler = _read(workflow)
+    if source is None or handler is None:
+        return ()
+    facts = Facts(
+        workflow=workflow.name,
+        known=known,
+        has_deadline=workflow.timeout is not None,
+        is_named_once=workflow.step_identity == "name",
+    )
+    code = Code(source, handler, facts)
+    found = reported((found for rule in RULES for found in rule(code)), source, workflow.name)
+    return tuple(sorted(found, key=_by_place))
+
+
+def _read(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
+    """Return a workflow's source; None for one that was typed into a shell, say."""
+    file, line = workflow.source
+    source = Source.of(file)
+    return source, None if source is None else source.handler(workflow.handler.__name__, line)
+
+
+def _by_place(one: Finding) -> tuple[str, int, int, str]:
+    return one.file, one.line, one.column, one.id
+
+
+def reported(found: Iterable[Found], source: Source, workflow: str) -> Iterator[Finding]:
+    """Make findings of what no comment allows."""
+    for one in found:
+        if source.allows(one.id, one.node):
+            continue
+        hint = one.hint
+        if source.has_vain_comment(one.node):
+            hint += f" (A comment that allows it must read: # reprise: allow {one.id} because …)"
+        yield Finding(
+            id=f"engine.{one.id}",
+            severity=Severity.of(one.id),
+            workflow=workflow,
+            file=source.file,
+            line=first_line(one.node),
+            column=getattr(one.node, "col_offset", 0) + 1,
+            message=one.message,
+            hint=hint,
+        )

@@ -1,0 +1,90 @@
+"""The source files of workflows, parsed once."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import tokenize
+from pathlib import Path
+
+from engine.lints.names import Names
+
+ALLOWED = re.compile(r"#\s*reprise:\s*allow\s+([EWI]\d{3}(?:\s*,\s*[EWI]\d{3})*)\s+because\s+\S")
+AsyncFunction = ast.AsyncFunctionDef
+
+
+class Source:
+    """A module's source: its tree, its names, and what its comments allow."""
+
+    def __init__(self, text: str, file: str) -> None:
+        """Raises SyntaxError and ValueError for what is no Python."""
+        self.file = file
+        self.names = Names(ast.parse(text, file))
+        self._lines = text.splitlines() if "reprise:" in text else []
+
+    @property
+    def tree(self) -> ast.Module:
+        return self.names.tree
+
+    @functools.cached_property
+    def steps(self) -> list[ast.arg]:
+        """The arguments that say they are a WorkflowStep."""
+        annotated = ((one, one.annotation) for one in ast.walk(self.tree) if isinstance(one, ast.arg))
+        return [arg for arg, said in annotated if said is not None and _is_step(said)]
+
+    @classmethod
+    def of(cls, file: str) -> Source | None:
+        """Read a file; None if there is none, as for what is typed into a shell, or if it is no Python."""
+        try:
+            stat = Path(file).stat()
+            return _read(file, stat.st_mtime_ns, stat.st_size)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return None
+
+    def handler(self, name: str, line: int) -> AsyncFunction | None:
+        """Find the `async def` of that name which begins on that line, with its decorators."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, AsyncFunction) and node.name == name and first_line(node) == line:
+                return node
+        return None
+
+    def allows(self, id: str, node: ast.AST) -> bool:
+        """Tell whether a comment at the end of one of the node's lines allows it."""
+        return any(id in _ids(line) for line in self._lines_of(node))
+
+    def has_vain_comment(self, node: ast.AST) -> bool:
+        """Tell whether there is a comment that was meant to allow something, and is not written as it must be."""
+        return any(
+            re.search(r"#\s*reprise:", line) and not ALLOWED.search(line) for line in self._lines_of(node)
+        )
+
+    def _lines_of(self, node: ast.AST) -> list[str]:
+        if not self._lines:
+            return []
+        first, last = first_line(node), getattr(node, "end_lineno", None) or first_line(node)
+        if isinstance(node, ast.FunctionDef | AsyncFunction):
+            last = node.body[0].lineno - 1  # of the head
+        # A comment may stand at the end of a line that goes on after the node.
+        return self._lines[first - 1 : last]
+
+
+def first_line(node: ast.AST) -> int:
+    lines: list[int] = [one.lineno for one in getattr(node, "decorator_list", [])]
+    return min([*lines, getattr(node, "lineno", 1)])
+
+
+def _is_step(annotation: ast.expr) -> bool:
+    said = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+    return str(said).rpartition(".")[2] == "WorkflowStep"
+
+
+def _ids(line: str) -> list[str]:
+    found = ALLOWED.search(line)
+    return re.split(r"\s*,\s*", found[1]) if found else []
+
+
+@functools.lru_cache(maxsize=500)
+def _read(file: str, changed_ns: int, size: int) -> Source:
+    with tokenize.open(file) as stream:
+        return Source(stream.read(), file)

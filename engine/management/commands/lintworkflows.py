@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import difflib
+import json
+from argparse import ArgumentParser
+from collections import Counter
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import BaseCommand, CommandError
+
+from engine.lints import Finding, Severity, all_findings
+from engine.registry import Workflow, workflows
+
+FAILED, UNKNOWN = 1, 2
+LEVELS = [severity.upper() for severity in Severity]
+
+
+class Command(BaseCommand):
+    help = (
+        "Look for mistakes in the source of workflows; nothing of it is executed. "
+        f"Exits with {FAILED} if there is a finding of --fail-level or worse. To allow one, end its line with: "
+        "# reprise: allow W106 because …"
+    )
+    requires_system_checks = []  # the lints are among them
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("names", nargs="*", help="workflows, or labels of apps; without any, all of them")
+        parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+        parser.add_argument("--fail-level", choices=LEVELS, default="ERROR", help="what fails (ERROR)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        chosen = [one for name in options["names"] for one in named(name)] if options["names"] else None
+        found = all_findings(chosen)
+        if options["json"]:
+            self.stdout.write(json.dumps([one.plain() for one in found], indent=2, ensure_ascii=False))
+        else:
+            for one in found:
+                self._show(one)
+            self.stdout.write(_summary(found, len(workflows if chosen is None else chosen)))
+        worst = min((one.severity.rank for one in found), default=len(Severity))
+        if worst <= LEVELS.index(options["fail_level"]):
+            raise SystemExit(FAILED)
+
+    def _show(self, one: Finding) -> None:
+        style = {
+            Severity.ERROR: self.style.ERROR,
+            Severity.WARNING: self.style.WARNING,
+            Severity.INFO: self.style.NOTICE,
+        }[one.severity]
+        of = f"{one.workflow}: " if one.workflow else ""
+        self.stdout.write(f"{one.place}: {style(f'{one.severity} {one.id}')} {of}{one.message}")
+        self.stdout.write(f"    {one.hint}")
+
+
+def named(name: str) -> list[Workflow[Any, Any]]:
+    """Return the workflow of that name, or those of the app of that label. Raises CommandError for neither."""
+    if name in workflows:
+        return [workflows[name]]
+    if name in apps.app_configs:
+        home = apps.get_app_config(name).name
+        return [one for one in workflows.values() if f"{one.handler.__module__}.".startswith(f"{home}.")]
+    near = difflib.get_close_matches(name, [*workflows, *apps.app_configs], n=1)
+    advice = f'Did you mean "{near[0]}"?' if near else f"There are {', '.join(sorted(workflows)) or 'none'}."
+    raise CommandError(f'No workflow and no app is called "{name}". {advice}', returncode=UNKNOWN)
+
+
+def _summary(found: list[Finding], checked: int) -> str:
+    counts = Counter(one.severity for one in found)
+    parts = [f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity]
+    return f"{', '.join(parts)} in {checked} workflow{'s' * (checked != 1)}."

@@ -1,0 +1,203 @@
+"""What the lints say of a project: of workflows that nothing starts, in a command, and as system checks."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core import checks
+from django.core.management import CommandError, call_command
+
+from engine import workflows
+from engine.lints import findings, project, unstarted
+from engine.lints.checks import check_workflows
+from engine.lints.source import Source
+from engine.lints.uses import uses_of
+from engine.registry import Workflow
+
+SHOP = """\
+import time
+from engine import workflow
+
+@workflow(timeout="1 day")
+async def ship_order(step, params: str) -> None:
+    time.time()
+    await step.do("pack", print)
+    await step.do("pack", print)
+
+@workflow
+async def hold_order(step) -> None:
+    await step.listen("go on")
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write the files of a package; return its workflows.py."""
+
+    def write_package(**files: str) -> Path:
+        package = tmp_path / "shop"
+        package.mkdir()
+        for name, text in {"__init__": "", "workflows": SHOP, **files}.items():
+            (package / f"{name}.py").write_text(text)
+        return package / "workflows.py"
+
+    return write_package
+
+
+@pytest.fixture
+def shop(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Workflow[Any, Any]]:
+    """The only workflows that there are, in the only package of the project."""
+    file = write(views='from engine import workflows\nworkflows["ship-oder"]\n', test_it='workflows["x"]')
+    monkeypatch.setattr(workflows, "_workflows", {})
+    monkeypatch.setattr(project, "packages", lambda: [file.parent])
+    monkeypatch.chdir(tmp_path)
+    spec = importlib.util.spec_from_file_location("shop.workflows", file)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    return list(workflows.values())
+
+
+def unstarted_in(file: Path, name: str = "ship-order") -> list[str]:
+    source = Source.of(str(file))
+    assert source is not None
+    handler = source.handler("ship_order", 4)
+    assert handler is not None
+    used = [uses_of(str(one)) for one in project.files(file.parent)]
+    return [found.id for found in unstarted.find(name, str(file), handler, used)]
+
+
+def test_a_workflow_that_nothing_starts_is_mentioned(write: Write) -> None:
+    """LC-46"""
+    assert unstarted_in(write(views="from shop.workflows import ship_order\n__all__ = ['ship-order']")) == [
+        "I102"
+    ]
+
+
+@pytest.mark.parametrize(
+    "views",
+    [
+        "from shop.workflows import ship_order\nship_order.start('x')",
+        "from shop import workflows\nworkflows.ship_order.astart('x')",
+        "from shop.workflows import ship_order as ship\nship.start('x')",
+        "from engine import workflows\nworkflows['ship-order'].start('x')",
+        "async def other(step): await step.spawn('a', 'ship-order')",
+        "call_command('workflow', 'start', 'ship-order')",
+    ],
+)
+def test_a_workflow_that_something_starts_is_not_mentioned(write: Write, views: str) -> None:
+    """LC-46"""
+    assert unstarted_in(write(views=views)) == []
+
+
+@pytest.mark.parametrize(
+    "views",
+    [
+        "from engine import workflows\ndef view(request, name): workflows[name].start('x')",
+        "from engine import workflows as known\ndef view(request, name): known.get(name).start('x')",
+        "from engine.registry import workflows\nfor one in workflows.values(): one.start('x')",
+        "from engine import workflows\nchoices = sorted(workflows)",
+        "async def other(step, params: str): await step.run_workflow('a', params)",
+        "from engine import branch\nasync def other(step, params: str): branch(params)",
+    ],
+)
+def test_where_any_workflow_may_be_meant_none_is_mentioned(write: Write, views: str) -> None:
+    """LC-46"""
+    assert unstarted_in(write(views=views)) == []
+
+
+def test_a_workflow_with_a_schedule_is_not_mentioned(write: Write) -> None:
+    file = write(workflows=SHOP.replace('timeout="1 day"', 'schedules=["0 9 * * *"]'))
+    assert unstarted_in(file) == []
+
+
+def test_a_workflow_that_names_only_itself_is_mentioned(write: Write) -> None:
+    file = write(workflows=SHOP.replace("@workflow(timeout=", '@workflow("ship-order", timeout='))
+    assert unstarted_in(file) == ["I102"]
+
+
+def test_the_project_is_its_apps_without_libraries_and_what_starts_workflows_for_people() -> None:
+    assert [package.name for package in project.packages()] == ["tests"]
+
+
+def test_findings_of_a_workflow_come_in_the_order_of_its_source(shop: list[Workflow[Any, Any]]) -> None:
+    assert [(one.id, one.line, one.column) for one in findings(shop[0])] == [
+        ("engine.I102", 4, 1),
+        ("engine.E105", 6, 5),
+        ("engine.W103", 8, 19),
+    ]
+
+
+def test_a_lint_that_the_settings_silence_is_silent_everywhere(
+    shop: list[Workflow[Any, Any]], settings: Any
+) -> None:
+    settings.SILENCED_SYSTEM_CHECKS = ["engine.E105", "engine.I102"]
+    assert [one.id for one in findings(shop[0])] == ["engine.W103"]
+
+
+def test_the_command_tells_places_and_hints_and_fails_on_errors(
+    shop: list[Workflow[Any, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        call_command("lintworkflows", no_color=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert exit_.value.code == 1
+    assert lines[0].startswith("shop/views.py:2:11: error engine.E101 No workflow is called")
+    assert lines[1] == '    Did you mean "ship-order"?'
+    assert lines[2].startswith(
+        "shop/workflows.py:4:1: info engine.I102 ship-order: Nothing in the project starts"
+    )
+    assert lines[-1] == "2 errors, 1 warning, 3 infos in 2 workflows."
+
+
+def test_the_command_looks_at_one_workflow_and_fails_at_the_level_that_is_asked_for(
+    shop: list[Workflow[Any, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("lintworkflows", "hold-order", json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert [(one["id"], one["severity"], one["workflow"], one["file"], one["line"]) for one in printed] == [
+        ("engine.I102", "info", "hold-order", "shop/workflows.py", 10),
+        ("engine.I112", "info", "hold-order", "shop/workflows.py", 12),
+    ]
+    assert {"column", "message", "hint"} < printed[0].keys()
+    call_command("lintworkflows", "hold-order", fail_level="WARNING")
+    with pytest.raises(SystemExit):
+        call_command("lintworkflows", "hold-order", fail_level="INFO")
+
+
+def test_the_command_takes_an_app_and_refuses_what_is_neither(capsys: pytest.CaptureFixture[str]) -> None:
+    """No false alarm on the workflows of the tests"""
+    call_command("lintworkflows", "sample", fail_level="INFO")
+    assert capsys.readouterr().out == "0 errors, 0 warnings, 0 infos in 6 workflows.\n"
+    with pytest.raises(CommandError, match='No workflow and no app is called "proces-order"') as error:
+        call_command("lintworkflows", "proces-order")
+    assert error.value.returncode == 2
+
+
+def test_system_checks_tell_errors_and_warnings_always_and_all_when_asked(
+    shop: list[Workflow[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["manage.py", "migrate"])
+    told = check_workflows()
+    assert [(one.id, one.obj, one.level) for one in told] == [
+        ("engine.E105", "shop/workflows.py:6:5", checks.ERROR),
+        ("engine.W103", "shop/workflows.py:8:19", checks.WARNING),
+    ]
+    assert told[0].hint == "Use step.now(), or call it in the body of a step."
+    monkeypatch.setattr("sys.argv", ["manage.py", "check"])
+    assert [one.id for one in check_workflows()] == [
+        "engine.E101",
+        "engine.I102",
+        "engine.E105",
+        "engine.W103",
+        "engine.I102",
+        "engine.I112",
+    ]
+    assert check_workflows in checks.registry.registry.registered_checks
