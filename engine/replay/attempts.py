@@ -230,7 +230,7 @@ def _interrupt(cycle: Cycle, record: StepRecord) -> None:
         operation.let_go()
     if not record.attempts:  # it was kept back while isolated: there is no such step
         cycle.history.forget_inner(record)
-        cycle.nested_steps -= 1
+        cycle.step_count.forget_nested()
 
 
 def cancel(cycle: Cycle, seq: int, attempt: AttemptRecord) -> None:

@@ -18,7 +18,7 @@ def withdraw(cycle: Cycle, operation: Operation) -> None:
     if cycle.loop.is_closed():
         return  # it is being closed, not cancelled
     record = operation.record
-    if record.is_final or not record.seq or cycle.entered[record.identity].is_wanted:
+    if record.is_final or not record.seq or cycle.turns.entered[record.identity].is_wanted:
         return
     cancel_inner(cycle, operation)
     cancel_step(cycle, record)

@@ -156,7 +156,7 @@ class Collections:
         _check_number(operation, "concurrency", concurrency, MAX_CONCURRENCY)
         body, made, codec = self._body(operation, name, fn, options)
         args = _arguments(operation, items, batch_size, most=cycle.workflow.max_steps)
-        cycle.count_steps(len(args))
+        cycle.step_count.add(len(args))
         if isinstance(fn, DefinedStep):
             args = _validated(name, fn, args)
         work = Work(operation, args, body, made, codec, concurrency, batch_size)

@@ -11,19 +11,14 @@ carries the start of what the handler called next. A body starts only after that
 
 from __future__ import annotations
 
-import heapq
-import itertools
 from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import (
-    ControlFlow,
-    LimitError,
-    WorkflowTimeoutError,
-)
+from engine.errors import ControlFlow, WorkflowTimeoutError
 from engine.identity import Counter, StepIdentity
 from engine.replay import changed_code, leaving, outcomes, rollback, waits
+from engine.replay.counting import StepCount
 from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
@@ -34,6 +29,7 @@ from engine.replay.outcomes import Ending
 from engine.replay.rollback import Undoing
 from engine.replay.step import WorkflowStep
 from engine.replay.timers import DEADLINE, Timers
+from engine.replay.turns import Turns
 from engine.replay.writes import Leave, Writes
 from engine.serialization import JSON
 from engine.states import InstanceStatus, StepKind, StepStatus
@@ -62,18 +58,12 @@ class Cycle:
         self.undoing: Undoing | None = None  # once the rollbacks have begun
 
         self.counter = Counter()
-        self.steps_done = 0  # calls of `do`, and nested ones of steps that are delivered, for max_steps
-        self.nested_steps = history.mark_nested()  # of steps that are not delivered yet
+        self.step_count = StepCount(history, workflow.max_steps)
         self.log_position = 0
         self.now_us = claimed.started_us
 
-        self.entered: dict[StepIdentity, Operation] = {}  # the call of each identity that the others follow
-        self.recorded: list[tuple[int, int, Operation]] = []  # heap by delivery number, then by call
-        self.calls = itertools.count()
-        self.fresh: deque[Operation] = deque()  # called, not recorded, not started
+        self.turns = Turns()
         self.open: dict[int, Operation] = {}  # started, without an outcome
-        self.arrived: deque[Operation] = deque()  # with a live outcome, not delivered
-        self.turnless: deque[Operation] = deque()  # atomic, complete, and no handler has been told of it
         self.timers = Timers(self.open)
         self.bodies: dict[int, AttemptRecord] = {}  # by step
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
@@ -165,7 +155,7 @@ class Cycle:
             if self.forced is not None or not self._deliver_recorded():
                 break
         if self.phase is Phase.DRIVING:
-            self.fresh.clear()
+            self.turns.fresh.clear()
             leaving.end(self, ending)
 
     def _has_ended(self) -> bool:
@@ -180,34 +170,28 @@ class Cycle:
         return True
 
     def _deliver_recorded(self) -> bool:
-        if not self.recorded:
-            return False
-        self._deliver(heapq.heappop(self.recorded)[2])
-        return True
+        operation = self.turns.take_recorded()
+        if operation is not None:
+            self._deliver(operation)
+        return operation is not None
 
     def _deliver_arrived(self) -> bool:
-        if not self.arrived:
-            return False
-        self._deliver(self.arrived.popleft())
-        return True
+        operation = self.turns.take_arrived()
+        if operation is not None:
+            self._deliver(operation)
+        return operation is not None
 
     def _give_turns(self) -> bool:
-        """Take in what an atomic body recorded when its worker died, or its handler was not driven on."""
-        if not self.turnless:
-            return False
-        operation = self.turnless.popleft()
-        if operation.is_wanted:
+        operation = self.turns.take_turnless()
+        if operation is not None:
             self._give_turn(operation)
-        return True
+        return operation is not None
 
     def _deliver(self, operation: Operation) -> None:
         record = operation.record
         # Another worker may have been a few milliseconds ahead: for the handler time does not go back.
         self.now_us = max(self.now_us, record.finished_us or 0)
-        if self.nested_steps:
-            number = self.history.nested(record.seq)
-            self.nested_steps -= number
-            self.steps_done += number
+        self.step_count.delivered(record.seq)
         for one in (operation, *operation.followers):
             if not one.done():
                 self.hand_over(one)
@@ -230,10 +214,11 @@ class Cycle:
             operation.set_exception(operation.recorded_error())
 
     def _start_fresh(self) -> bool:
-        if not self.fresh:
+        fresh = self.turns.fresh
+        if not fresh:
             return False
-        while self.fresh and self.phase is Phase.DRIVING:
-            operation = self.fresh.popleft()
+        while fresh and self.phase is Phase.DRIVING:
+            operation = fresh.popleft()
             if operation.is_wanted:
                 self.start(operation)
         return True
@@ -299,7 +284,8 @@ class Cycle:
         """Fix the identity of a call, and return what is recorded under it, or a new record."""
         once = once or self.workflow.step_identity == "name"
         identity = self.counter.take(kind, name, once=once)
-        while once and identity in self.entered and self.entered[identity].is_given_up:
+        entered = self.turns.entered
+        while once and identity in entered and entered[identity].is_given_up:
             identity = identity._replace(count=identity.count + 1)  # the handler gave that one up
         record = self.history.steps.get(identity)
         if record is None:
@@ -309,40 +295,8 @@ class Cycle:
 
     def enter(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         """Take in a call of the handler: replay its outcome, or start it when nothing recorded is left to replay."""
-        record = operation.record
-        earlier = self.entered.get(record.identity)
-        if earlier is not None and earlier.is_wanted:
-            earlier.followers.append(operation)
-        else:
-            self.entered[record.identity] = operation
-            if not record.is_final:
-                self.fresh.append(operation)
-            elif record.delivery is not None:
-                heapq.heappush(self.recorded, (record.delivery, next(self.calls), operation))
-            elif record.status == StepStatus.COMPLETE:
-                record.stands = True
-                self.turnless.append(operation)
+        self.turns.enter(operation)
         return operation  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
-
-    def count_steps(self, number: int = 1) -> None:
-        self.steps_done += number
-        if self.steps_done > self.workflow.max_steps:
-            raise self._too_many(self.steps_done)
-
-    def count_nested_step(self) -> None:
-        """Count a step that a body calls for the first time; the handler's own count takes it in with the body's."""
-        number = self.steps_done + self.nested_steps + 1
-        if number > self.workflow.max_steps:
-            raise self._too_many(number)
-        self.nested_steps += 1
-
-    def _too_many(self, steps: int) -> LimitError:
-        return LimitError(
-            "number of steps of an instance",
-            steps,
-            self.workflow.max_steps,
-            advice="Split the work over child instances, or raise max_steps of the workflow.",
-        )
 
     def decide(self, flow: ControlFlow) -> ControlFlow:
         """End the instance so, whatever the handler does with the exception; return what to raise."""
@@ -434,7 +388,7 @@ class Cycle:
         if operation.owner is None:
             self.history.last_delivery += 1
             record.delivery = self.history.last_delivery
-            self.arrived.append(operation)
+            self.turns.arrived.append(operation)
         else:
             operation.owner.settled(operation)
         self.host.poke(self)

@@ -137,10 +137,10 @@ def end(cycle: Cycle, ending: Ending) -> None:
     cycle.phase = Phase.ENDING
     cycle.ending = ending
     cycle.host.shut(cycle)
-    for operation in cycle.fresh:  # called, but never awaited for long enough to start
+    for operation in cycle.turns.fresh:  # called, but never awaited for long enough to start
         if not operation.done() and not ending.rolls_back:
             cycle.number(operation.record)
-    cycle.fresh.clear()
+    cycle.turns.fresh.clear()
     cycle.deferred.clear()
     for attempt in cycle.bodies.values():
         cycle.host.cancel_body(cycle, attempt)
@@ -179,7 +179,7 @@ def unreached(cycle: Cycle) -> tuple[int, ...]:
     return tuple(
         record.seq
         for identity, record in steps
-        if record.seq and record.parent == TOP and identity not in cycle.entered
+        if record.seq and record.parent == TOP and identity not in cycle.turns.entered
     )
 
 

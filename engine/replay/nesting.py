@@ -99,7 +99,7 @@ class Nest:
         for identity in self._identities(name, once=once or cycle.workflow.step_identity == "name"):
             record = cycle.history.steps.get(identity)
             if record is None:
-                cycle.count_nested_step()
+                cycle.step_count.add_nested()
                 record = StepRecord(0, *identity, is_recorded=False, is_nested=True)
                 cycle.history.add_step(record)
             if record.status != StepStatus.CANCELLED:

@@ -204,7 +204,7 @@ class WorkflowStep(ChildCalls, Collections):
         if cycle is None:
             return INERT
         check_step_name(name)
-        cycle.count_steps()
+        cycle.step_count.add()
         record = cycle.record_of(StepKind.DO, name, once=options.once)
         options = calls.options_in_force(record, options)
         if options.atomic:

@@ -14,7 +14,9 @@ from engine.models import Instance
 from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
 from engine.replay.history import Page
+from engine.replay.operation import Operation
 from engine.replay.timers import Timers
+from engine.replay.turns import Turns
 from engine.states import InstanceStatus
 from engine.worker import doubts, rows, shift, sql, stage
 from engine.worker.journal import Journal
@@ -423,15 +425,14 @@ def every_outcome_is_the_first(patch: Patch) -> None:
 
 @mutant("branches_end_in_another_order_than_they_began")
 def replay_in_order_of_start(patch: Patch) -> None:
-    def by_start(self: Cycle) -> bool:
-        if not self.recorded:
-            return False
-        first = min(self.recorded, key=lambda entry: entry[2].record.seq)
-        self.recorded.remove(first)
-        self._deliver(first[2])
-        return True
+    def by_start(self: Turns) -> Operation | None:
+        if not self._recorded:
+            return None
+        first = min(self._recorded, key=lambda entry: entry[2].record.seq)
+        self._recorded.remove(first)
+        return first[2]
 
-    patch.setattr(Cycle, "_deliver_recorded", by_start)
+    patch.setattr(Turns, "take_recorded", by_start)
 
 
 @mutant("database_refuses_what_a_wait_has_received")
