@@ -43,10 +43,18 @@ INVARIANTS = (
     Invariant(
         "I7",
         "nothing-is-overdue",
-        "What is due is taken by a worker within the grace; so somebody serves its workflow.",
+        "What is due is taken by a worker within the grace, unless its workflow has no place for it; so somebody serves "
+        "the workflow.",
         """
         SELECT key, format('due since %%s', wake_at) FROM engine_instance
         WHERE owner IS NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
+          AND workflow NOT IN (
+            SELECT l.name FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most)
+            WHERE l.most <= (
+                SELECT count(*) FROM engine_instance held
+                WHERE held.workflow = l.name AND held.status IN ('running', 'waiting_for_pause')
+            )
+        )
         """,
     ),
     # New code may have dropped the wait: then the event lies there for nothing, and this tells of it.
@@ -100,6 +108,17 @@ INVARIANTS = (
         WHERE (owner IS NOT NULL) <> (status IN ('running', 'waiting_for_pause'))
            OR (owner IS NOT NULL AND wake_at IS NULL)
            OR (owner IS NOT NULL AND fence = 0)
+        """,
+    ),
+    Invariant(
+        "I15",
+        "limits-are-kept",
+        "No more instances of a workflow are held than its max_running, unless that was lowered and they were there.",
+        """
+        SELECT min(i.key), format('%%s of %%s %%s are held', count(*), l.most, l.name)
+        FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most)
+        JOIN engine_instance i ON i.workflow = l.name AND i.owner IS NOT NULL
+        GROUP BY l.name, l.most HAVING count(*) > l.most
         """,
     ),
     Invariant(

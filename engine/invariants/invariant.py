@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 OFFENDERS = 5
+NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
 
 class Cursor(Protocol):
@@ -21,7 +23,8 @@ class Invariant:
     """A sentence, and the query that finds what violates it, as rows of an instance's key and what is wrong.
 
     `id` is that of RELIABILITY.md, section C.2. Parameters of the query: `grace`, seconds that something may be
-    overdue; `skew`, seconds by which the workers' idea of the database's clock may differ.
+    overdue; `skew`, seconds by which the workers' idea of the database's clock may differ; `limited` and `limits`, the
+    workflows of which only so many instances may be held at a time, which only the code knows.
     """
 
     id: str
@@ -64,11 +67,18 @@ ORDER BY v.key, v.detail
 
 
 def look(
-    cursor: Cursor, invariant: Invariant, *, grace: float = 60, skew: float = 5, offenders: int = OFFENDERS
+    cursor: Cursor,
+    invariant: Invariant,
+    *,
+    grace: float = 60,
+    skew: float = 5,
+    offenders: int = OFFENDERS,
+    limits: Mapping[str, int] = NO_LIMITS,
 ) -> Finding:
-    """Ask the database behind the cursor."""
+    """Ask the database behind the cursor. `limits` are those of `engine.workflows.limits()`."""
     statement = FIRST.format(query=invariant.query)
-    cursor.execute(statement, {"grace": grace, "skew": skew, "offenders": offenders})
+    of_code = {"limited": [*limits], "limits": [*limits.values()]}
+    cursor.execute(statement, {"grace": grace, "skew": skew, "offenders": offenders, **of_code})
     rows = cursor.fetchall()
     found = tuple(Offender(*row[:4]) for row in rows)
     return Finding(invariant, rows[0][4] if rows else 0, found)

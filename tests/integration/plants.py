@@ -420,6 +420,12 @@ def _owner_that_never_claimed() -> None:
     running(fence=0)
 
 
+@plants("limits-are-kept")
+def _one_more_than_may_run() -> None:
+    for number in range(3):
+        running(id=f"running-{number}")
+
+
 @plants("leases-are-swept")
 def _lease_forgotten() -> None:
     running(wake_at=timezone.now() - timedelta(minutes=2))

@@ -14,10 +14,13 @@ from django.db import connection
 from django.utils import timezone
 
 from engine.invariants import INVARIANTS, Invariant, look
+from engine.models import Instance
 from tests.integration.plants import PLANTS, child_of
-from tests.integration.rows import NOW, row_of, step_of
+from tests.integration.rows import NOW, leased, row_of, step_of
 from tests.sample.workflows import listen_for, nap, process_order, tick
 from tests.shifts import run_to_end, running_shift, wait_for
+
+LIMITS = {"tick": 2}
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def unguarded(db: None) -> None:
 
 def violated() -> set[str]:
     with connection.cursor() as cursor:
-        return {one.name for one in INVARIANTS if look(cursor, one).count}
+        return {one.name for one in INVARIANTS if look(cursor, one, limits=LIMITS).count}
 
 
 @pytest.mark.parametrize(("name", "plant"), PLANTS, ids=[plant.__name__.strip("_") for _, plant in PLANTS])
@@ -79,6 +82,16 @@ def test_what_is_wrong_is_told_with_its_first_offenders() -> None:
         finding = look(cursor, overdue)
     assert (finding.count, [bad.key for bad in finding.offenders]) == (7, [row.key for row in rows[:5]])
     assert str(finding.offenders[0]) == "tick/one-0"
+
+
+@pytest.mark.django_db
+def test_what_waits_for_a_place_is_not_overdue() -> None:
+    row_of(id="waits", wake_at=NOW)
+    for name in ("one", "two"):
+        assert "nothing-is-overdue" in violated()
+        leased(row_of(id=name))
+        Instance.objects.filter(id=name).update(fence=1)
+    assert violated() == set()
 
 
 @pytest.mark.django_db

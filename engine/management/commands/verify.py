@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections, transaction
 
 from engine.invariants import INVARIANTS, OFFENDERS, UNTOLD, Finding, Invariant, look
+from engine.registry import workflows
 
 VIOLATED, UNANSWERED = 1, 2
 
@@ -88,7 +89,7 @@ def ask(alias: str, *, grace: float, timeout: float) -> Iterator[Answer]:
             finding = None
             try:
                 with transaction.atomic(using=alias):  # a savepoint: after a timeout the next can be asked
-                    finding = look(cursor, invariant, grace=grace)
+                    finding = look(cursor, invariant, grace=grace, limits=workflows.limits())
             except OperationalError as error:
                 if getattr(error.__cause__, "sqlstate", "") != "57014":  # canceled by the timeout
                     raise
