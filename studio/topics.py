@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from engine import search
 from engine.models import Instance
+from engine.standing.places import places_of
 from studio import dossier, inbox, queries, rows, trail
 from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
@@ -199,7 +200,8 @@ def _workflows(topic: Topic, user: Any) -> Drawing:
 
 def _workflow(topic: Topic, user: Any) -> Drawing:
     (overview,) = queries.overviews([topic.name])
-    context = {"overview": overview, "wanted": Filter(workflow=topic.name)}
+    places = places_of([topic.name]).get(topic.name)
+    context = {"overview": overview, "wanted": Filter(workflow=topic.name), "places": places}
     return Drawing(
         {
             "workflow-counts": Piece(render_to_string("partials/workflow-counts.html", context)),

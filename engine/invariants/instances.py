@@ -43,8 +43,8 @@ INVARIANTS = (
     Invariant(
         "I7",
         "nothing-is-overdue",
-        "What is due is taken by a worker within the grace, unless its workflow has no place for it; so somebody serves "
-        "the workflow.",
+        "What is due is taken by a worker within the grace, unless its workflow has no place for it; so somebody "
+        "serves the workflow.",
         """
         SELECT key, format('due since %%s', wake_at) FROM engine_instance
         WHERE owner IS NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'

@@ -52,6 +52,18 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """The limit of a workflow, and how many of its instances workers hold."""
+
+    limit: int
+    held: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.held >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """What the sentence is made from."""
 
@@ -66,6 +78,7 @@ class Situation:
     wake_at: datetime | None = None
     servers: int = 0
     slots_free: int = 0
+    places: Places | None = None  # of a workflow of which only so many instances may run
     steps: Sequence[OpenStep] = ()
     steps_complete: int = 0
     deed: Deed | None = None

@@ -14,7 +14,8 @@ from engine.identity import TOP
 from engine.models import Attempt, Audit, Instance, Step
 from engine.requests import open_requests
 from engine.standing.errors import beginning_of_error, error_line
-from engine.standing.facts import Deed, OpenStep, Rollback, Situation
+from engine.standing.facts import Deed, OpenStep, Places, Rollback, Situation
+from engine.standing.places import places_of
 from engine.standing.rollbacks import rollback_of
 from engine.standing.servers import Servers, servers_of
 
@@ -28,6 +29,7 @@ def situation_of(instance: Instance) -> Situation:
         instance,
         now=database_now(),
         servers=servers_of([instance.workflow])[instance.workflow],
+        places=places_of([instance.workflow]).get(instance.workflow),
         steps=still_open(instance),
         deed=last_deeds([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
@@ -40,7 +42,8 @@ def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
     """Gather what a line of a list says of each instance; `without_values` reads enough of them."""
     rows = open_rows(instances)
     attempts = last_attempts(step for found in rows.values() for step in found)
-    servers = servers_of({instance.workflow for instance in instances})
+    names = {instance.workflow for instance in instances}
+    servers, places = servers_of(names), places_of(names)
     deeds = last_deeds(instances)
     now = database_now()
     asked = asking(instance.key for instance in instances if not instance.is_finished)
@@ -49,6 +52,7 @@ def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
             instance,
             now=now,
             servers=servers[instance.workflow],
+            places=places.get(instance.workflow),
             steps=open_steps(rows[instance.key], attempts, asked),
             deed=deeds.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
@@ -69,6 +73,7 @@ def situation(
     *,
     now: datetime,
     servers: Servers,
+    places: Places | None,
     steps: Sequence[OpenStep],
     deed: Deed | None,
     error: dict[str, object] | None,
@@ -88,6 +93,7 @@ def situation(
         wake_at=instance.wake_at,
         servers=servers.count,
         slots_free=servers.slots_free,
+        places=places,
         steps=steps,
         steps_complete=steps_complete,
         deed=deed,

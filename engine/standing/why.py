@@ -84,7 +84,7 @@ def in_short(facts: Situation) -> Sentence:
     """Say it in a few words, for a row of a list."""
     step = _first(facts.steps)
     if facts.status == "queued":
-        return ("no worker serves it",) if not facts.servers else ("waits for a worker",)
+        return _queued_in_short(facts)
     if facts.rollback is not None and facts.rollback.state == "failed":
         return (
             ("the rollback failed · ", _error_text(facts.error)) if facts.error else ("the rollback failed",)
@@ -122,6 +122,14 @@ def in_short(facts: Situation) -> Sentence:
     return (Code(step.name), f" · attempt {step.attempts}" if step.attempts > 1 else "")
 
 
+def _queued_in_short(facts: Situation) -> Sentence:
+    if not facts.servers:
+        return ("no worker serves it",)
+    if facts.places and facts.places.is_full:
+        return (f"held back: {facts.places.held} of {facts.places.limit} run",)
+    return ("waits for a worker",)
+
+
 def _capital(sentence: Sentence) -> Sentence:
     first, *rest = sentence
     return (first[:1].upper() + first[1:], *rest) if isinstance(first, str) else sentence
@@ -154,6 +162,14 @@ def _queued(facts: Situation) -> Sentence:
             ". It has waited for ",
             Moment("since", since),
             " and starts when one comes.",
+        )
+    if facts.places and facts.places.is_full:
+        return (
+            "Held back for ",
+            Moment("since", since),
+            f": {facts.places.held} of {facts.places.limit} ",
+            Code(facts.workflow),
+            " run (max_running). It goes on when one of them ends or waits.",
         )
     there = f"{_many(facts.servers, 'worker serves', 'workers serve')} "
     busy = "" if facts.slots_free else ", all slots busy"

@@ -12,7 +12,7 @@ from django.utils import timezone
 from psycopg.errors import QueryCanceled
 from pytest_django import DjangoAssertNumQueries
 
-from engine import search
+from engine import WorkflowStep, search, workflow
 from engine.models import Instance
 from engine.standing.gathering import without_values
 from studio import queries
@@ -271,6 +271,26 @@ def test_the_page_of_a_workflow_that_left_the_code_stays_readable(operator: Clie
     assert "no longer in the code" in page
     assert made.id in page
     assert operator.get("/workflows/nowhere/").status_code == 404
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_a_workflow_with_a_limit_says_how_many_run_and_what_is_held_back(operator: Client) -> None:
+    @workflow(max_running=2)
+    async def limited(step: WorkflowStep) -> None: ...
+
+    for _ in range(2):
+        factories.instance("running", workflow="limited")
+    waits = factories.instance("queued", workflow="limited")
+    factories.cluster(["limited"])
+    page = operator.get("/workflows/limited/").content.decode()
+    assert "at most 2 run (max_running)" in page
+    assert "2 of at most 2 run now" in page
+    assert "held back: 2 of 2 run" in page
+    assert (
+        "2 of 2 <code>limited</code> run (max_running)"
+        in operator.get(waits.get_absolute_url()).content.decode()
+    )
+    assert "as many as the workers have slots for" in operator.get("/workflows/tick/").content.decode()
 
 
 def test_the_overviews_never_walk_past_the_rows_of_other_workflows() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.standing.facts import Deed, OpenStep, Rollback, Situation
+from engine.standing.facts import Deed, OpenStep, Places, Rollback, Situation
 from engine.standing.why import Code, Moment, as_text, explain, in_short
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
@@ -131,6 +131,14 @@ SENTENCES = [
         "Waiting for a worker for 38 s. 3 workers serve “orders”, all slots busy.",
     ),
     (
+        situation("queued", places=Places(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
+        "Held back for 38 s: 5 of 5 “orders” run (max_running). It goes on when one of them ends or waits.",
+    ),
+    (
+        situation("queued", places=Places(limit=5, held=4)),
+        "Waiting for a worker for 38 s. 3 workers serve “orders”.",
+    ),
+    (
         situation("queued", servers=0),
         "No worker serves “orders”. It has waited for 38 s and starts when one comes.",
     ),
@@ -252,6 +260,8 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
     ("facts", "expected"),
     [
         (situation("queued", servers=0), "no worker serves it"),
+        (situation("queued", places=Places(limit=5, held=5)), "held back: 5 of 5 run"),
+        (situation("queued", places=Places(limit=5, held=4)), "waits for a worker"),
         (situation("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
         (
             situation("waiting", waiting_for="retry", steps=[BACKING_OFF]),
