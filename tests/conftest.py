@@ -15,6 +15,8 @@ from django.db import connection
 from studio.embedded import EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
 
+pytest_plugins = ["engine.testing.plugin"]  # an entry point, where the package is installed
+
 ENOUGH_MEMORY = 2 * 1024**3
 
 MADE_BY_MIGRATIONS = {

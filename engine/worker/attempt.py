@@ -153,7 +153,7 @@ class Bodies:
         self._from_thread(self._start_clock_in_thread, running)
         nesting.current.set(running)
         try:
-            close_old_connections()
+            self._close_old_connections()
             if running.transaction is not None:
                 self._in_transaction(running, running.transaction)
                 return
@@ -167,8 +167,11 @@ class Bodies:
             error = raised
         finally:
             nesting.current.set(None)
-            close_old_connections()
+            self._close_old_connections()
         self._from_thread(self._end_of_thread, running, stored, error)
+
+    def _close_old_connections(self) -> None:
+        close_old_connections()
 
     def _in_transaction(self, running: Running, transaction: atomic.Transaction) -> None:
         operation = running.operation

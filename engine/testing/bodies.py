@@ -1,0 +1,112 @@
+"""The bodies of a test: the real ones, or what is mocked, in the test's own thread."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import SyncToAsync
+
+from engine.errors import ControlFlow
+from engine.replay.cycle import Cycle
+from engine.replay.history import AttemptRecord
+from engine.replay.operation import DoOperation
+from engine.testing.autocommit import as_if_committed, statements_on_their_own
+from engine.testing.crashes import Crash, Crashes
+from engine.testing.loop import Inline, StandingLoop
+from engine.testing.mocks import Mocks
+from engine.worker.attempt import Bodies
+
+# What these say is said to the worker; any other BaseException, such as pytest.fail()'s, is meant for the test.
+OF_THE_ENGINE = (Exception, ControlFlow, asyncio.CancelledError, GeneratorExit, SystemExit)
+
+
+class InlineBodies(Bodies):
+    """Runs sync bodies, and the ORM calls of async ones, one at a time where the test itself runs."""
+
+    def __init__(
+        self,
+        loop: StandingLoop,
+        now_us: Callable[[], int],
+        mocks: Mocks,
+        crashes: Crashes,
+        *,
+        die: Callable[[Crash], None],
+        stop: Callable[[BaseException], None],
+        look: Callable[[], None],
+    ) -> None:
+        super().__init__(loop, now_us)
+        self._standing = loop
+        self._mocks = mocks
+        self._crashes = crashes
+        self._die = die
+        self._stop = stop
+        self._look = look
+        self.threads = Inline(loop, self._job)  # type: ignore[assignment]
+        calls = Inline(loop, self._call)
+        for context in self._contexts:
+            SyncToAsync.context_to_thread_executor[context] = calls
+
+    def stop(self) -> None:
+        for context in self._contexts:
+            SyncToAsync.context_to_thread_executor.pop(context, None)
+
+    def _close_old_connections(self) -> None:
+        """It is the test's connection."""
+
+    def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+        crash = self._crashes.at_body(operation, attempt)
+        if crash is None:
+            super().run(cycle, operation, attempt)
+        else:
+            self._die(crash)
+
+    def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Callable[..., Any]:
+        mock = self._mocks.of_step(operation, attempt)
+        fn = operation.fn if mock is None else mock.outcome(operation.options.timeout)
+        return self._watched(fn, is_atomic=operation.options.atomic)
+
+    def _watched(self, fn: Callable[..., Any], *, is_atomic: bool) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
+
+            @functools.wraps(fn)
+            async def call_async(*args: Any, **kwargs: Any) -> Any:
+                try:
+                    return await fn(*args, **kwargs)
+                except BaseException as error:
+                    self._tell(error)
+                    raise
+
+            return call_async
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                if is_atomic:  # it is a transaction
+                    return fn(*args, **kwargs)
+                with statements_on_their_own(), as_if_committed():
+                    return fn(*args, **kwargs)
+            except BaseException as error:
+                self._tell(error)
+                raise
+
+        return call
+
+    def _tell(self, error: BaseException) -> None:
+        if not isinstance(error, OF_THE_ENGINE):
+            self._stop(error)
+
+    def _job(self, run: Callable[[], None]) -> None:
+        """Run a sync body with all that is around it."""
+        with self._standing.suspended(), as_if_committed():
+            run()
+        self._look()
+
+    def _call(self, run: Callable[[], None]) -> None:
+        """Run what an async body leaves to a thread: its ORM calls."""
+        with self._standing.suspended(), statements_on_their_own(), as_if_committed():
+            run()
+        self._look()

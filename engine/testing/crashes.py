@@ -1,0 +1,98 @@
+"""Deaths of the worker that a test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.replay.cycle import Cycle
+from engine.replay.history import AttemptRecord, StepRecord
+from engine.replay.operation import DoOperation
+from engine.replay.writes import Writes
+from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
+from engine.testing.targets import Target, by_number
+
+OVER = (AttemptStatus.COMPLETE, AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT)
+DECIDED = (StepStatus.COMPLETE, StepStatus.ERRORED)
+
+
+class Life:
+    """Whether a worker lives."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+
+
+@dataclass(slots=True, eq=False)
+class Crash:
+    """Where the worker is to die, once: before a body begins, or after it has ended and before that is recorded."""
+
+    target: Target
+    is_after: bool
+    attempt: int | None = None
+    stay_down: bool = False
+    has_come: bool = False
+
+    def __str__(self) -> str:
+        which = "" if self.attempt is None else f", attempt {self.attempt}"
+        return f"crash_{'after' if self.is_after else 'before'}({self.target}{which})"
+
+
+class Crashes:
+    """All that are still to come."""
+
+    def __init__(self) -> None:
+        self._all: list[Crash] = []
+
+    def add(self, crash: Crash) -> None:
+        self._all.append(crash)
+
+    def unused(self) -> list[str]:
+        return [str(one) for one in self._all if not one.has_come]
+
+    def at_body(self, operation: DoOperation, attempt: AttemptRecord) -> Crash | None:
+        """Find the one that is to come now that a recorded attempt is about to begin."""
+        is_rollback = attempt.phase == AttemptPhase.ROLLBACK
+        for one in self._left(is_after=False):
+            if one.attempt in (None, attempt.number) and one.target.fits(
+                operation.record, by_number(operation.cycle), is_rollback=is_rollback
+            ):
+                return one
+        return None
+
+    def at_flush(self, batch: Iterable[tuple[Cycle, Writes]]) -> Crash | None:
+        """Find the one that is to come now that these writes are about to be made."""
+        left = list(self._left())
+        if not left:
+            return None
+        return next((one for cycle, writes in batch for one in left if _hits(one, cycle, writes)), None)
+
+    def _left(self, *, is_after: bool | None = None) -> Iterable[Crash]:
+        return (one for one in self._all if not one.has_come and is_after in (None, one.is_after))
+
+
+def _hits(crash: Crash, cycle: Cycle, writes: Writes) -> bool:
+    steps = by_number(cycle)
+    if not crash.is_after:
+        begun = (record for seq, record in writes.steps.items() if _begins(record, seq, writes))
+        return any(crash.target.fits(record, steps) for record in begun)
+    return any(
+        crash.target.fits(record, steps, is_rollback=is_rollback)
+        for record, is_rollback in _ended(crash, writes, steps)
+    )
+
+
+def _begins(record: StepRecord, seq: int, writes: Writes) -> bool:
+    """Tell whether the step begins with these writes. A `do` is to crash when its attempt has been recorded."""
+    return record.kind != StepKind.DO and seq in writes.starts and not record.is_recorded
+
+
+def _ended(crash: Crash, writes: Writes, steps: dict[int, StepRecord]) -> Iterable[tuple[StepRecord, bool]]:
+    for attempt in writes.attempts.values():
+        if attempt.status in OVER and crash.attempt in (None, attempt.number):
+            yield steps[attempt.step_seq], attempt.phase == AttemptPhase.ROLLBACK
+    for record in writes.steps.values():
+        # An atomic one has recorded its end by itself, and what is written here is its turn.
+        is_other = record.kind != StepKind.DO or (record.stands and record.delivery is not None)
+        if is_other and record.status in DECIDED and crash.attempt in (None, record.attempts):
+            yield record, False

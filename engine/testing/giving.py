@@ -1,0 +1,65 @@
+"""Events and answers that a test has ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine import requests
+from engine.models import Instance, Step
+
+
+@dataclass(slots=True, eq=False)
+class Given:
+    """What is given to the instance as soon as it can take it; `give` tells whether it has."""
+
+    what: str
+    give: Callable[[Instance], bool]
+    is_given: bool = False
+
+
+class Gifts:
+    """All of them, in the order in which the test made them ready."""
+
+    def __init__(self) -> None:
+        self._all: list[Given] = []
+
+    def add(self, given: Given) -> None:
+        self._all.append(given)
+
+    def give_to(self, instance: Instance) -> bool:
+        """Give what can be taken; tell whether there was anything."""
+        was_given = False
+        for one in self._all:
+            if not one.is_given and one.give(instance):
+                one.is_given = was_given = True
+        return was_given
+
+    def unused(self) -> list[str]:
+        return [one.what for one in self._all if not one.is_given]
+
+
+def event(type: Any, payload: Any, dedup_key: str | None, by: object) -> Given:
+    """Make an event ready; it can be taken from the start."""
+
+    def give(instance: Instance) -> bool:
+        instance.send_event(type, payload, dedup_key, by=by)
+        return True
+
+    return Given(f'event "{getattr(type, "name", type)}"', give)
+
+
+def answer(request: str, value: Any, by: object, comment: str) -> Given:
+    """Make an answer ready; it can be taken once the request waits."""
+
+    def give(instance: Instance) -> bool:
+        waiting = requests.open_requests().filter(instance=instance, generation=instance.refresh().generation)
+        seqs = list(waiting.values_list("seq", flat=True))
+        rows = Step.objects.filter(instance=instance, generation=instance.generation, name=request)
+        if not rows.filter(seq__in=seqs).exists():
+            return False
+        requests.answer(instance, request, value, by=by, comment=comment)
+        return True
+
+    return Given(f'answer to request "{request}"', give)

@@ -1,0 +1,63 @@
+"""The statements of a worker, over the connection of the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+from engine.testing.clock import StandingClock
+from engine.testing.crashes import Life
+from engine.testing.loop import StandingLoop
+
+
+class Answer:
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self._rows = rows
+
+    async def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+
+class ConnectionLine:
+    """Stands for `engine.worker.line.Line`. One whose worker has died gets no answer any more."""
+
+    def __init__(self, loop: StandingLoop, clock: StandingClock, life: Life) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._life = life
+
+    async def execute(self, statement: str, parameters: Any = None) -> Answer:
+        if self._life.is_over:
+            await asyncio.Event().wait()
+        with self._loop.suspended():
+            return Answer(self._execute(self._clock.put_into(statement), parameters))
+
+    def _execute(self, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
+        real = _connection()
+        # Within the test's transaction that makes a savepoint: what is refused must not break it.
+        with real.transaction():
+            cursor = psycopg.Cursor(real)
+            cursor.execute(statement, parameters, prepare=False)
+            return cursor.fetchall() if cursor.description else []
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        with _connection(self._loop).transaction():
+            yield
+
+    def is_lost(self, error: Exception) -> bool:
+        return False
+
+
+def _connection(loop: StandingLoop | None = None) -> psycopg.Connection[Any]:
+    if loop is not None:
+        with loop.suspended():
+            return _connection()
+    connection.ensure_connection()
+    real: psycopg.Connection[Any] = connection.connection
+    return real

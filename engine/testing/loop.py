@@ -1,0 +1,126 @@
+"""The event loop of a test: an ordinary one, in the test's thread, whose timers take no time.
+
+Where all that is left to do is to wait for a timer, the clock jumps there. Not so while something outside is under way,
+a socket or a thread: that takes the time it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+import time
+from asyncio import events
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any
+
+from engine.testing.clock import StandingClock
+
+ITS_OWN = 1  # the pipe by which other threads wake a loop
+MICROSECONDS = 1_000_000
+
+
+class StandingLoop(asyncio.SelectorEventLoop):
+    def __init__(self, clock: StandingClock) -> None:
+        self._clock = clock
+        self._outside = 0  # calls in threads
+        self._is_suspended = False
+        super().__init__(_Selector(self, clock))
+        self._clock_resolution = (
+            1 / MICROSECONDS
+        )  # or a timer is never due: this clock stands until it has fired
+
+    def time(self) -> float:
+        return self._clock.us / MICROSECONDS
+
+    @property
+    def waits_for_threads(self) -> bool:
+        return self._outside > 0
+
+    # Any: what is said of them elsewhere, by TypeVarTuples, is checked where they are called.
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Any, *args: Any
+    ) -> asyncio.Future[Any]:
+        future = super().run_in_executor(executor, func, *args)
+        if not isinstance(executor, Inline):
+            self._outside += 1
+            future.add_done_callback(self._came_back)
+        return future
+
+    def _came_back(self, _: asyncio.Future[Any]) -> None:
+        self._outside -= 1
+
+    # Sync code in the thread of the loop
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Let sync code run in this thread as if there were no loop: Django refuses its ORM where one runs."""
+        outer, events_before = self._is_suspended, events._get_running_loop()
+        events._set_running_loop(None)
+        self._is_suspended = True
+        try:
+            yield
+        finally:
+            self._is_suspended = outer
+            events._set_running_loop(events_before)
+
+    def is_running(self) -> bool:
+        return super().is_running() and not self._is_suspended
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        if self._is_suspended and callback == self.create_task:
+            # asgiref's async_to_sync, called by the very code that this loop waits for, makes its own loop then.
+            raise RuntimeError("the loop is suspended")
+        return super().call_soon_threadsafe(callback, *args, context=context)
+
+
+class Inline(Executor):
+    """Runs what would run in a thread in this one: on the test's connection, in its transaction."""
+
+    def __init__(self, loop: StandingLoop, run: Callable[[Callable[[], None]], None]) -> None:
+        self._loop = loop
+        self._run = run
+        self.stuck = 0  # as `engine.worker.threads.Threads` has it
+        self.all_stuck = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        # Not at once: the caller may be within a task, and a loop of the function's own would find that in its way.
+        self._loop.call_soon(self._work, future, lambda: fn(*args, **kwargs))
+        return future
+
+    def _work(self, future: Future[Any], call: Callable[[], Any]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        outcome: list[Any] = []
+        try:
+            self._run(lambda: outcome.append(call()))
+        except BaseException as error:  # noqa: BLE001 - user code; told to whoever awaits it
+            future.set_exception(error)
+        else:
+            future.set_result(outcome[0])
+
+    def stop(self) -> None:
+        """There is no thread to end."""
+
+
+class _Selector(selectors.DefaultSelector):
+    def __init__(self, loop: StandingLoop, clock: StandingClock) -> None:
+        super().__init__()
+        self._loop = loop
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        if timeout is None or len(self.get_map()) > ITS_OWN or self._loop.waits_for_threads:
+            began = time.monotonic()
+            ready = super().select(timeout)
+            timeout = time.monotonic() - began
+        self._clock.move_to(self._clock.us + math.ceil(timeout * MICROSECONDS))
+        return ready

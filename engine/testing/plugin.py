@@ -1,0 +1,47 @@
+"""Fixtures for pytest. Nothing of Django or the engine is imported until one of them is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from engine.models import Instance
+    from engine.registry import Workflow
+    from engine.testing import WorkflowTest
+
+    MakeTest = Callable[..., WorkflowTest]
+
+
+@pytest.fixture
+def workflows_test(request: pytest.FixtureRequest) -> Iterator[MakeTest]:
+    """Make tests of workflows: `test = workflows_test(ship_order)`, with the arguments of `workflow_test`.
+
+    What they had prepared and not used is an error at the end of the test.
+    """
+    if not {"db", "transactional_db"} & set(request.fixturenames):
+        request.getfixturevalue("db")
+    with made_tests() as make:
+        yield make
+
+
+@pytest.fixture
+def run_workflow(workflows_test: MakeTest) -> Callable[..., Instance]:
+    """Run an instance to its end, with nothing prepared: `run_workflow(ship_order, Order(...))`."""
+
+    def run(workflow: Workflow[Any, Any], *params: Any, **options: Any) -> Instance:
+        return workflows_test(workflow).run_to_end(*params, **options)
+
+    return run
+
+
+@contextmanager
+def made_tests() -> Iterator[MakeTest]:
+    """Give what makes tests, and end them with the block."""
+    from engine.testing import workflow_test
+
+    with ExitStack() as stack:
+        yield lambda *args, **options: stack.enter_context(workflow_test(*args, **options))

@@ -1,0 +1,104 @@
+"""Time and work in a test: workers do what is due, then the clock jumps to what is due next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from asgiref.sync import AsyncToSync
+
+from engine.models import Instance
+from engine.replay.outcomes import micros
+from engine.states import InstanceStatus
+from engine.testing import waiting
+from engine.testing.clock import StandingClock
+from engine.testing.crashes import Crash
+from engine.testing.errors import WorkflowTestError
+from engine.testing.loop import StandingLoop
+from engine.testing.worker import InlineWorker, Setting
+
+MAX_MOVES = 10_000  # of the clock in one run
+
+
+class Running:
+    """Runs what is in the database; `give` is asked each time for what people and programs have for it."""
+
+    def __init__(self, setting: Setting, give: Callable[[], bool]) -> None:
+        self._setting = setting
+        self._give = give
+        self._loop = StandingLoop(setting.clock)
+        self.crashes: list[str] = []
+        self.is_down = False
+
+    @property
+    def clock(self) -> StandingClock:
+        return self._setting.clock
+
+    def close(self) -> None:
+        self._loop.close()
+
+    def go_on(self, *, skips_time: bool) -> bool:
+        """Run until nothing goes on by itself. False if that does not come to an end."""
+        self.is_down = False
+        for _ in range(MAX_MOVES):
+            self._work()
+            if self.is_down:
+                return True
+            moment = waiting.next_moment(self._setting.mocks.timeouts(), skips_time=skips_time)
+            if moment is None:
+                return True
+            self.clock.move_to(micros(moment))
+        return False
+
+    def pass_until(self, moment: datetime) -> None:
+        """Do what is due until then, each at its time."""
+        if moment < self.clock.now:
+            said, now = moment.isoformat(), self.clock.now.isoformat()
+            raise WorkflowTestError(f"The clock says {now}, and does not go back to {said}.")
+        while not self.is_down:
+            self._work()
+            due = Instance.objects.filter(status=InstanceStatus.WAITING, wake_at__lte=moment)
+            first = due.order_by("wake_at").values_list("wake_at", flat=True).first()
+            if first is None:
+                break
+            self.clock.move_to(micros(first))
+        self.clock.move_to(micros(moment))
+
+    def _work(self) -> None:
+        """Let workers do all that is due; where one dies, the next."""
+        while not self.is_down:
+            died_of = self._live()
+            if died_of is not None:
+                self.crashes.append(str(died_of))
+                self.is_down = died_of.stay_down
+            elif not self._give():
+                return
+
+    def _live(self) -> Crash | None:
+        """Let a worker do what is due; return what it died of."""
+
+        async def work() -> Crash | None:
+            worker = InlineWorker(self._setting)
+            await worker.work()
+            return worker.died_of
+
+        refuse_a_running_loop()
+        # Where async code has called the test, ORM calls of bodies belong here, and not to whom that waits for.
+        outer = getattr(AsyncToSync.executors, "current", None)
+        AsyncToSync.executors.current = None
+        try:
+            return self._loop.run_until_complete(work())
+        finally:
+            AsyncToSync.executors.current = outer
+
+
+def refuse_a_running_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise WorkflowTestError(
+        "A workflow is run here from a coroutine. Make the test a plain function; within django.test.TestCase an async "
+        "one may also call it by sync_to_async()."
+    )

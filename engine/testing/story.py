@@ -1,0 +1,178 @@
+"""The test of a workflow: prepare what comes from outside, run, and look at what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from engine.durations import parse_duration
+from engine.models import Attempt, Instance, Step
+from engine.models.instance import FINAL
+from engine.registry import Workflow
+from engine.states import AttemptPhase, InstanceStatus, StepKind
+from engine.testing import waiting
+from engine.testing.clock import StandingClock
+from engine.testing.errors import NotFinishedError, UnusedError, WorkflowTestError
+from engine.testing.mocks import NOTHING
+from engine.testing.preparing import Preparing
+from engine.testing.running import MAX_MOVES, Running, refuse_a_running_loop
+from engine.testing.waiting import Wait
+from engine.testing.worker import Setting
+
+PAUSING = (InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE)
+
+
+@contextmanager
+def workflow_test(
+    workflow: Workflow[Any, Any] | None = None,
+    *,
+    now: datetime | None = None,
+    always_replay: bool = False,
+    skips_time: bool = True,
+    allow_unused: bool = False,
+) -> Iterator[WorkflowTest]:
+    """Run instances of the workflow in this thread, on Django's connection and within its transaction.
+
+    The clock begins at `now` and stands still while code runs; sleeps and back-offs pass at once, unless `skips_time`
+    is False. With `always_replay` the worker forgets everything after each outcome, as if it were started anew each
+    time: what is not deterministic shows. Raises UnusedError at the end for what was prepared and not used.
+    """
+    clock = StandingClock(now or timezone.now())
+    test = WorkflowTest(workflow, clock, always_replay=always_replay, skips_time=skips_time)
+    with connection.execute_wrapper(clock.wrap):
+        try:
+            yield test
+        finally:
+            test._running.close()
+    if test._unused and not allow_unused:
+        raise UnusedError(test._unused)
+
+
+class Time:
+    """The time of a test. It is the database's too, where a statement asks for that."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    def now(self) -> datetime:
+        return self._running.clock.now
+
+    def travel(self, duration: Any) -> None:
+        """Let so much time pass ("2 days", seconds, a timedelta); what is due on the way is done at its time."""
+        self.travel_to(self.now() + parse_duration(duration, what="duration"))
+
+    def travel_to(self, moment: datetime) -> None:
+        """Let time pass until then."""
+        self._running.pass_until(moment)
+
+
+class WorkflowTest(Preparing):
+    """What `workflow_test` gives."""
+
+    def __init__(
+        self,
+        workflow: Workflow[Any, Any] | None,
+        clock: StandingClock,
+        *,
+        always_replay: bool,
+        skips_time: bool,
+    ) -> None:
+        super().__init__()
+        self.workflow = workflow
+        self._instance: Instance | None = None
+        self._skips_time = skips_time
+        self._running = Running(Setting(clock, self._mocks, self._crashes, always_replay), self._give_all)
+        self.time = Time(self._running)
+
+    # Run
+
+    def start(self, params: Any = None, **options: Any) -> Instance:
+        """Start an instance as `Workflow.start` does, without running it; it is the test's own from now on."""
+        refuse_a_running_loop()
+        if self.workflow is None:
+            rule = "Say of which workflow, as in workflow_test(ship_order), or give run() an instance."
+            raise WorkflowTestError(f"There is no workflow to start. {rule}")
+        self._instance = self.workflow.start(params, **options)
+        return self._instance
+
+    def run(self, params: Any = NOTHING, **options: Any) -> Instance:
+        """Run until nothing goes on by itself, and return the instance; its status may be `waiting`.
+
+        With params, or for the first time, it starts one; an instance in their place is gone on with. Whatever else
+        is due in the database runs as well, such as children.
+        """
+        if isinstance(params, Instance):
+            self._instance = params
+        elif params is not NOTHING or options or (self._instance is None and self.workflow is not None):
+            self.start(None if params is NOTHING else params, **options)
+        if not self._running.go_on(skips_time=self._skips_time):
+            raise NotFinishedError(
+                str(self.instance), f"it still goes on after {MAX_MOVES:,} waits", "Travel instead."
+            )
+        return self.instance.refresh()
+
+    def run_to_end(self, params: Any = NOTHING, **options: Any) -> Instance:
+        """Do what `run` does. Raises NotFinishedError if the instance is not finished then, with what it waits for."""
+        instance = self.run(params, **options)
+        if not instance.is_finished:
+            raise self._not_finished(instance)
+        return instance
+
+    # Look
+
+    @property
+    def instance(self) -> Instance:
+        """The instance that was started, or run, last."""
+        if self._instance is None:
+            raise WorkflowTestError("No instance has been started yet: call run() or start().")
+        return self._instance
+
+    @property
+    def waits_for(self) -> list[Wait]:
+        """What the instances wait for that are not finished, the test's own first."""
+        rows = list(Instance.objects.exclude(status__in=FINAL).order_by("key"))
+        rows.sort(key=lambda row: row != self._instance)
+        return [wait for row in rows for wait in waiting.waits(row)]
+
+    @property
+    def crashes(self) -> list[str]:
+        """The crashes that have come."""
+        return list(self._running.crashes)
+
+    def steps(self, name: str | None = None) -> list[Step]:
+        """Return the steps of the present generation in the order of their start, or those of a name."""
+        rows = Step.objects.filter(instance=self.instance, generation=self.instance.refresh().generation)
+        return list((rows if name is None else rows.filter(name=name)).order_by("seq"))
+
+    def attempts(self, name: str, *, count: int = 1, rollback: bool = False) -> list[Attempt]:
+        """Return the attempts at a step of the present generation, or at its rollback."""
+        seqs = [step.seq for step in self.steps(name) if step.count == count and step.kind == StepKind.DO]
+        rows = Attempt.objects.filter(
+            instance=self.instance,
+            generation=self.instance.generation,
+            step_seq__in=seqs,
+            phase=AttemptPhase.ROLLBACK if rollback else AttemptPhase.DO,
+        )
+        return list(rows.order_by("step_seq", "number"))
+
+    def _give_all(self) -> bool:
+        return self._instance is not None and self._gifts.give_to(self._instance)
+
+    def _not_finished(self, instance: Instance) -> NotFinishedError:
+        if self._running.is_down:
+            return NotFinishedError(
+                str(instance), f"its worker has died by {self.crashes[-1]}", "run() goes on."
+            )
+        if instance.status in PAUSING:
+            reason = (instance.error or {}).get("message", "somebody has paused it")
+            return NotFinishedError(str(instance), f"it is paused: {reason}", "Call instance.resume().")
+        # Its own waits; where those are for children, what these wait for says more.
+        waits = self.waits_for
+        telling = [wait for wait in waits if wait.advice] or waits
+        why = "; ".join(wait.told(of=instance) for wait in telling) or f"its status is {instance.status}"
+        return NotFinishedError(str(instance), why, " ".join(wait.advice for wait in telling).strip())

@@ -1,0 +1,109 @@
+"""What the instances of a test wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, Min, Q, QuerySet
+
+from engine.models import Instance, Step
+from engine.models.instance import FINAL
+from engine.states import InstanceStatus, RollbackState, StepKind, StepStatus
+from engine.testing.errors import WorkflowTestError
+from engine.testing.mocks import Mock
+
+PASSES = [StepKind.DO, StepKind.SLEEP]  # what waits for nothing but its time
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A step that an instance waits for; `until` is when it goes on by itself, None for never."""
+
+    instance: str
+    kind: str
+    name: str
+    count: int
+    types: tuple[str, ...]
+    until: datetime | None
+
+    def told(self, *, of: Instance) -> str:
+        """Say it in a sentence about this instance."""
+        who = "it" if self.instance == str(of) else self.instance
+        step = f"in step {_quoted(self.name)}"
+        match self.kind:
+            case StepKind.EVENT:
+                return f"{who} waits for event {_or(self.types)} {step}, and nobody sent one"
+            case StepKind.REQUEST:
+                return f"{who} waits for an answer to request {_quoted(self.name)}, and nobody gave one"
+            case StepKind.CHILD | StepKind.PARALLEL:
+                return f"{who} waits for another instance {step}"
+            case _:
+                when = "" if self.until is None else f" until {self.until:%Y-%m-%d %H:%M:%S} UTC"
+                return f"{who} waits {step}{when}"
+
+    @property
+    def advice(self) -> str:
+        match self.kind:
+            case StepKind.EVENT:
+                give = f"Give it one by test.send_event({_quoted(self.types[0])}, …)"
+            case StepKind.REQUEST:
+                give = f"Give one by test.answer({_quoted(self.name)}, …)"
+            case _:
+                return ""
+        if self.until is None:
+            return f"{give}."
+        return f"{give}, or let it time out by test.force_timeout({_quoted(self.name)})."
+
+
+def waits(instance: Instance) -> list[Wait]:
+    """Return what the instance waits for, in the order in which that began."""
+    return [
+        Wait(str(instance), one.kind, one.name, one.count, tuple(one.event_types or ()), one.wake_at)
+        for one in _waiting().filter(instance=instance).order_by("seq")
+    ]
+
+
+def next_moment(forced: Iterable[Mock], *, skips_time: bool) -> datetime | None:
+    """Return when the next thing is due that a test need not wait for; None if there is none.
+
+    These are sleeps and back-offs, and the timeouts that are forced. What is due on the way there comes first.
+    """
+    steps = _waiting().filter(instance__status=InstanceStatus.WAITING)
+    passing = Q(kind__in=PASSES) | Q(rollback=RollbackState.RUNNING)
+    is_passing = skips_time and steps.filter(passing, wake_at__isnull=False).exists()
+    timeouts = [(mock, step) for mock in forced for step in _meant(steps, mock)]
+    if not is_passing and not timeouts:
+        return None
+    waiting = Instance.objects.filter(status=InstanceStatus.WAITING)
+    found: datetime | None = waiting.aggregate(first=Min("wake_at"))["first"]
+    for mock, step in timeouts:
+        mock.used += step.wake_at == found
+    return found
+
+
+def _meant(steps: QuerySet[Step], forced: Mock) -> list[Step]:
+    """Find the waits whose timeout is forced."""
+    assert forced.target is not None
+    found = [step for step in steps.exclude(kind__in=PASSES) if forced.target.fits(step, {})]
+    for step in found:
+        if step.wake_at is None:
+            raise WorkflowTestError(
+                f'Step "{step.name}" of {step.instance} waits without a timeout, so none can be forced.'
+            )
+    return found
+
+
+def _waiting() -> QuerySet[Step]:
+    is_waiting = Q(status=StepStatus.WAITING) | Q(rollback=RollbackState.RUNNING)
+    steps = Step.objects.filter(is_waiting, generation=F("instance__generation"))
+    return steps.exclude(instance__status__in=FINAL).select_related("instance")
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(map(_quoted, names))
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'

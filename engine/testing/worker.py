@@ -1,0 +1,252 @@
+"""The worker of a test: what claims and drives in a shift, without a seat, a heartbeat and connections of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from engine.registry import workflows
+from engine.replay import leaving
+from engine.replay.cycle import Cycle
+from engine.replay.history import History
+from engine.replay.host import Claimed
+from engine.replay.writes import Writes
+from engine.states import InstanceStatus
+from engine.testing.bodies import OF_THE_ENGINE, InlineBodies
+from engine.testing.clock import StandingClock
+from engine.testing.crashes import Crash, Crashes, Life
+from engine.testing.line import ConnectionLine
+from engine.testing.loop import StandingLoop
+from engine.testing.mocks import Mock, Mocks
+from engine.worker.claims import Claims, Isolates
+from engine.worker.journal import Answer, Journal
+from engine.worker.kin import Debts
+from engine.worker.reader import Reader
+from engine.worker.slices import Slices
+
+log = logging.getLogger("engine.testing")
+
+SLOTS = 10_000
+NAME = "test"
+_seats = itertools.count(1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """What the test has prepared, for every worker that it goes through."""
+
+    clock: StandingClock
+    mocks: Mocks
+    crashes: Crashes
+    always_replay: bool
+
+
+class InlineWorker(Claims):
+    """Lives for one `work`, and maybe dies in it. Whatever an earlier one still held when it died is taken back."""
+
+    def __init__(self, setting: Setting) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, StandingLoop)
+        self._standing = loop
+        self._setting = setting
+        self._life = Life()
+        self.died_of: Crash | None = None
+        self.stopped_by: BaseException | None = None
+        super().__init__(SLOTS, NAME, Isolates.WHEN_EMPTY)
+        self._seat_number = next(_seats)
+        line: Any = ConnectionLine(loop, setting.clock, self._life)
+        self._line = line
+        self._reader = Reader(line, self._seat_number, setting.clock, self._on_reopened)
+        self._reader.ahead_seconds = 0.0  # the clock stands where it is due
+        self._changes = NoChanges()  # type: ignore[assignment]
+        self._debts: PromptDebts = PromptDebts(self._line)
+        self._journal = MortalJournal(self)
+
+    async def work(self) -> None:
+        """Drive all that is due until nothing is held any more, or until this worker dies."""
+        writing = asyncio.create_task(self._journal.run())
+        writing.add_done_callback(lambda _: self._woken.set())
+        try:
+            await self._sweep()
+            while not (self._life.is_over or writing.done()) and await self._go_on():
+                await self._woken.wait()
+                self._woken.clear()
+        finally:
+            await self._end(writing)
+        if self.stopped_by is not None:
+            raise self.stopped_by
+
+    async def _go_on(self) -> bool:
+        """Claim and settle what there is; tell whether there is anything to wait for."""
+        if self._signalled:
+            await self._look_for_signals()
+        claimed = await self._claim()
+        settled = await self._debts.settle()
+        if claimed or settled:
+            self._woken.set()
+        elif self._cycles:
+            await self._set_alarm()
+        return bool(claimed or settled or self._cycles)
+
+    async def _set_alarm(self) -> None:
+        """Look again when the next instance is due, should that be before the bodies that run are done."""
+        due_us = await self._reader.next_due(self._unlimited, self._limits)
+        if due_us is not None:
+            self._loop.call_later(self._clock.seconds_until(due_us), self._woken.set)
+
+    async def _end(self, writing: asyncio.Task[None]) -> None:
+        """Leave nothing running; what is held is lost with this worker."""
+        self._life.is_over = True
+        for cycle in list(self._cycles.values()):
+            leaving.abandon(cycle)
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        self._bodies.stop()
+        if writing.done() and not writing.cancelled() and (error := writing.exception()) is not None:
+            raise error
+        for one in found:
+            if isinstance(one, Exception):
+                log.debug("a task of the worker ended in an error", exc_info=one)
+
+    # Ends before its time
+
+    def die(self, crash: Crash) -> None:
+        """Be killed here: what is not recorded is lost."""
+        crash.has_come = True
+        self.died_of = crash
+        self._life.is_over = True
+        self._woken.set()
+
+    def stop(self, error: BaseException) -> None:
+        """Let the test have what was raised to end it, and not the instance."""
+        self.stopped_by = error
+        self._life.is_over = True
+        self._woken.set()
+
+    def _on_reopened(self) -> None:
+        """Never: there is one connection."""
+
+    def look(self) -> None:
+        """Somebody may have done something to what is held: what notifications tell in a shift."""
+        if self._cycles:
+            self._signalled = True
+            self._woken.set()
+
+    # What it works with
+
+    def _make_clock(self) -> StandingClock:
+        return self._setting.clock
+
+    def _make_slices(self) -> Slices:
+        return UnlimitedSlices(self)  # type: ignore[return-value]
+
+    def _make_bodies(self) -> InlineBodies:
+        return InlineBodies(
+            self._standing,
+            self.now_us,
+            self._setting.mocks,
+            self._setting.crashes,
+            die=self.die,
+            stop=self.stop,
+            look=self.look,
+        )
+
+    def _make_cycle(self, claimed: Claimed, history: History) -> Cycle:
+        workflow = workflows[claimed.workflow]
+        mock = self._setting.mocks.of_workflow(claimed.workflow)
+        if mock is not None:
+            workflow = dataclasses.replace(workflow, handler=_mocked_handler(mock))
+        made = ForgetfulCycle if self._setting.always_replay else Cycle
+        return made(self, workflow, claimed, history)
+
+    def _on_written(self, cycles: Iterable[Cycle]) -> None:
+        self._woken.set()  # there may be a child to be claimed, or what was given back
+
+
+class MortalJournal(Journal):
+    """Dies with its worker, where the test wants it."""
+
+    def __init__(self, worker: InlineWorker) -> None:
+        clock, pay = worker._setting.clock, worker._debts.pay
+        super().__init__(worker._line, worker._seat_number, clock, worker._on_written, pay)
+        self._worker = worker
+
+    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
+        crash = self._worker._setting.crashes.at_flush(batch)
+        if crash is not None:
+            self._worker.die(crash)
+        return await super()._execute(batch)
+
+
+class PromptDebts(Debts):
+    """Pays at once."""
+
+    def __init__(self, line: Any) -> None:
+        super().__init__(_no_line, lambda keys: None)
+        self._line = line
+        self._is_owing = True
+
+    def pay(self) -> None:
+        self._is_owing = True
+
+    async def settle(self) -> bool:
+        """Tell those whom the end of others concerns; tell whether there were any."""
+        if not self._is_owing:
+            return False
+        self._is_owing = False
+        while await self._pay(self._line):
+            continue
+        return True
+
+
+async def _no_line() -> Any:
+    raise AssertionError("a test's worker opens no connection")
+
+
+class NoChanges:
+    def add(self, keys: Any) -> None:
+        """Nobody watches."""
+
+
+class UnlimitedSlices:
+    """Stands for `engine.worker.slices.Slices`, without its timer: that may be the test runner's."""
+
+    def __init__(self, worker: InlineWorker) -> None:
+        self._worker = worker
+
+    def drive(self, cycle: Cycle) -> None:
+        cycle.loop.drain()
+        main = cycle.main
+        if main is not None and main.done() and not main.cancelled():
+            error = main.exception()
+            if error is not None and not isinstance(error, OF_THE_ENGINE):
+                self._worker.stop(error)
+
+    def shut(self, cycle: Cycle) -> None:
+        cycle.loop.shut()
+
+    def forget(self, cycle: Cycle) -> None:
+        """Nothing is kept."""
+
+
+class ForgetfulCycle(Cycle):
+    """Leaves at every outcome, so that each reaches the handler by a replay."""
+
+    def _deliver_arrived(self) -> bool:
+        if not self.arrived or self.bodies or self.delaying or self.reading_events:
+            return super()._deliver_arrived()
+        leaving.freeze(self, InstanceStatus.QUEUED)
+        return True
+
+
+def _mocked_handler(mock: Mock) -> Any:
+    async def handler(step: Any, *args: Any) -> Any:
+        return mock.outcome()(*args)
+
+    return handler

@@ -1,0 +1,418 @@
+"""A workflow is run in the test's own transaction and thread, by a clock that jumps."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, connection, transaction
+from django.test import TestCase
+
+from engine import StepContext, StepError, WorkflowStep, branch, define_step, workflow
+from engine.errors import ChildWorkflowError
+from engine.models import Instance
+from engine.testing import NotFinishedError, WorkflowTestError, workflow_test
+
+
+def test_sleeps_and_back_offs_take_no_time_and_the_clock_tells_of_them() -> None:
+    made = []
+
+    def flaky() -> str:
+        made.append(1)
+        if len(made) < 3:
+            raise ConnectionError("away")
+        return "there"
+
+    @workflow
+    async def slow(step: WorkflowStep) -> list[Any]:
+        began = step.now()
+        await step.sleep("nap", "2 days")
+        slept = step.now() - began
+        found = await step.do("fetch", flaky, delay="1h", max_delay="5h")
+        return [slept.total_seconds(), (step.now() - began - slept).total_seconds(), found]
+
+    began = time.monotonic()
+    with workflow_test(slow, now=datetime(2030, 1, 1, tzinfo=UTC)) as test:
+        instance = test.run()
+        assert instance.output == [2 * 86400.0, 3 * 3600.0, "there"]
+        assert instance.created_at == datetime(2030, 1, 1, tzinfo=UTC)
+        assert instance.finished_at == test.time.now() == datetime(2030, 1, 3, 3, tzinfo=UTC)
+        assert [one.status for one in test.attempts("fetch")] == ["errored", "errored", "complete"]
+    assert time.monotonic() - began < 60
+
+
+def test_bodies_see_the_rows_of_the_test_and_the_test_sees_theirs() -> None:
+    thread = threading.get_ident()
+
+    def sync() -> int:
+        assert threading.get_ident() == thread
+        Group.objects.create(name="by a sync body")
+        return Group.objects.count()
+
+    async def asynchronous() -> int:
+        await Group.objects.acreate(name="by an async body")
+        return await Group.objects.acount()
+
+    @workflow
+    async def counts(step: WorkflowStep) -> list[int]:
+        return [await step.do("sync", sync), await step.do("async", asynchronous)]
+
+    Group.objects.create(name="of the test")
+    with workflow_test(counts) as test:
+        assert test.run().output == [2, 3]
+    assert set(Group.objects.values_list("name", flat=True)) == {
+        "of the test",
+        "by a sync body",
+        "by an async body",
+    }
+
+
+def test_each_statement_of_a_body_stands_alone_as_without_the_transaction_of_the_test() -> None:
+    """What an attempt wrote before it failed stays, and a statement that fails breaks nothing."""
+
+    def careless(ctx: StepContext) -> int:
+        Group.objects.create(name=f"attempt {ctx.attempt}")
+        if ctx.attempt == 1:
+            Group.objects.create(name="attempt 1")  # refused by the database
+        with pytest.raises(IntegrityError):
+            Group.objects.create(name="attempt 1")
+        return Group.objects.count()
+
+    @workflow
+    async def writes(step: WorkflowStep) -> int:
+        return await step.do("write", careless)
+
+    with workflow_test(writes) as test:
+        assert test.run().output == 2
+        assert [one.status for one in test.attempts("write")] == ["errored", "complete"]
+
+
+def test_what_a_body_leaves_for_its_commit_happens() -> None:
+    sent = []
+
+    def order() -> None:
+        with transaction.atomic():
+            transaction.on_commit(lambda: sent.append("mail"))
+            assert sent == []
+
+    def atomic_order() -> None:
+        transaction.on_commit(lambda: sent.append("atomic mail"))
+
+    def undone() -> None:
+        transaction.on_commit(lambda: sent.append("never"))
+        raise ValueError
+
+    @workflow
+    async def orders(step: WorkflowStep) -> None:
+        await step.do("order", order)
+        await step.do("atomic", atomic_order, atomic=True)
+        await step.do("undone", undone, atomic=True, max_attempts=1)
+
+    with workflow_test(orders) as test:
+        assert test.run().status == "errored"
+    assert sent == ["mail", "atomic mail"]
+
+
+def test_an_atomic_step_writes_once_whatever_dies() -> None:
+    def write() -> int:
+        Group.objects.create(name=f"group {Group.objects.count()}")
+        return Group.objects.count()
+
+    @workflow
+    async def writes(step: WorkflowStep) -> list[int]:
+        return [
+            await step.do("before", write, atomic=True),
+            await step.do("after", write, atomic=True),
+        ]
+
+    with workflow_test(writes) as test:
+        test.crash_before("before")
+        test.crash_after("after")
+        assert test.run().output == [1, 2]
+        assert [one.status for one in test.attempts("before")] == ["lost", "complete"]
+        assert [one.status for one in test.attempts("after")] == ["complete"]
+    assert Group.objects.count() == 2
+
+
+def test_all_that_a_handler_can_call_runs() -> None:
+    @define_step(timeout="1m")
+    def charge(amount: int) -> int:
+        return amount
+
+    @workflow
+    async def child(step: WorkflowStep, number: int) -> int:
+        await step.sleep("grow", "1h")
+        return number * 10
+
+    async def outer(step: WorkflowStep) -> int:
+        return await step.do("inner", lambda: 4) + 1
+
+    @workflow
+    async def everything(step: WorkflowStep) -> dict[str, Any]:
+        await step.progress("begins")
+        handle = await step.spawn("aside", child, 7)
+        found: dict[str, Any] = {
+            "run": await step.run(charge, 5),
+            "map": await step.map("each", [1, 2, 3], lambda item, index: item * index),
+            "nested": await step.do("outer", outer, step),
+            "child": await step.run_workflow("one", child, 1),
+            "parallel": await step.parallel("many", branch(child, 2), branch(child, 3)),
+            "spawned": (await step.wait_for_instance("spawned", handle)).output,
+            "event": (await step.wait_for_event("news", timeout="3 days")).payload,
+            "asked": (await step.request("ask", bool, message="Go on?")).value,
+        }
+        step.log.info("done")
+        return found
+
+    for always_replay in (False, True):
+        with workflow_test(everything, always_replay=always_replay) as test:
+            test.send_event("news", [1, 2])
+            test.answer("ask", value=True, by="ana")
+            assert test.run_to_end().output == {
+                "run": 5,
+                "map": [0, 2, 6],
+                "nested": 5,
+                "child": 10,
+                "parallel": [20, 30],
+                "spawned": 70,
+                "event": [1, 2],
+                "asked": True,
+            }
+            assert {row.status for row in Instance.objects.all()} == {"complete"}
+
+
+def test_what_is_not_deterministic_shows_when_every_outcome_is_replayed() -> None:
+    calls = []
+
+    @workflow
+    async def counts(step: WorkflowStep) -> int:
+        calls.append(1)
+        for number in range(min(len(calls), 3)):
+            await step.do(f"number {number}", lambda: None)
+        return len(calls)
+
+    with workflow_test(counts) as test:
+        assert test.run().output == 1
+    calls.clear()
+    with workflow_test(counts, always_replay=True) as test:
+        assert test.run().output > 1
+
+
+def test_a_rollback_runs_and_can_be_made_to_fail() -> None:
+    undone = []
+
+    @workflow
+    async def sale(step: WorkflowStep) -> None:
+        await step.do("charge", lambda: 1, rollback=lambda ctx: undone.append("charge"))
+        await step.do("reserve", lambda: 2, rollback=lambda ctx: undone.append("reserve"))
+        await step.fail("sold out")
+
+    with workflow_test(sale) as test:
+        test.mock("reserve", kind="rollback", error=ConnectionError, times=2)
+        test.crash_before("charge", kind="rollback")
+        instance = test.run()
+        assert (instance.status, instance.rollback) == ("errored", "complete")
+        assert [one.status for one in test.attempts("reserve", rollback=True)] == [
+            "errored",
+            "errored",
+            "complete",
+        ]
+        assert [one.status for one in test.attempts("charge", rollback=True)] == ["lost", "complete"]
+    assert undone == ["reserve", "charge"]
+
+
+def test_async_bodies_wait_on_the_clock_of_the_test_and_time_out_by_it() -> None:
+    import asyncio
+
+    async def long(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    @workflow
+    async def bodies(step: WorkflowStep) -> list[str]:
+        both = await asyncio.gather(step.do("a", long, 30), step.do("b", long, 3600, timeout="2h"))
+        try:
+            await step.do("c", long, 3600, timeout="1m", max_attempts=2)
+        except StepError as error:
+            return [*both, error.type]
+        return both
+
+    began = time.monotonic()
+    with workflow_test(bodies) as test:
+        assert test.run().output == ["done", "done", "StepTimeoutError"]
+        assert [one.status for one in test.attempts("c")] == ["timed_out", "timed_out"]
+        [first] = test.attempts("a")
+        assert first.finished_at is not None
+        assert round((first.finished_at - first.started_at).total_seconds()) == 30
+    assert time.monotonic() - began < 60
+
+
+def test_a_body_that_waits_for_a_thread_waits_for_it() -> None:
+    import asyncio
+
+    @workflow
+    async def threads(step: WorkflowStep) -> str:
+        return await step.do("thread", lambda: asyncio.to_thread(lambda: time.sleep(0.05) or "done"))
+
+    with workflow_test(threads) as test:
+        assert test.run().output == "done"
+
+
+def test_a_body_may_call_async_code_from_sync_code_from_async_code() -> None:
+    from asgiref.sync import async_to_sync, sync_to_async
+
+    async def innermost() -> int:
+        return await Group.objects.acount()
+
+    async def outermost() -> int:
+        return await sync_to_async(lambda: async_to_sync(innermost)())()
+
+    @workflow
+    async def layers(step: WorkflowStep) -> list[int]:
+        return [
+            await step.do("sync", lambda: async_to_sync(innermost)()),
+            await step.do("async", outermost),
+        ]
+
+    Group.objects.create(name="one")
+    with workflow_test(layers) as test:
+        assert test.run().output == [1, 1]
+
+
+def test_what_bodies_do_to_instances_that_run_is_seen_at_once() -> None:
+    import asyncio
+
+    def pause(ctx: StepContext) -> None:
+        Instance.objects.get(id=ctx.instance_id).pause(reason="from within")
+
+    @workflow
+    async def pauses(step: WorkflowStep) -> str:
+        await step.do("pause", pause)
+        return await step.do("then", lambda: "done")
+
+    with workflow_test(pauses) as test:
+        instance = test.run()
+        assert (instance.status, test.steps("then")) == ("paused", [])
+        instance.resume()
+        assert test.run().output == "done"
+
+    @workflow
+    async def ends(step: WorkflowStep) -> None:
+        await asyncio.gather(
+            step.do("long", asyncio.sleep, 100),
+            step.do("end", lambda ctx: Instance.objects.get(id=ctx.instance_id).terminate() and None),
+        )
+
+    with workflow_test(ends) as test:
+        assert test.run().status == "terminated"
+        assert [one.status for one in test.attempts("long")] == ["cancelled"]
+
+
+def test_a_workflow_that_nobody_named_is_run_as_well() -> None:
+    @workflow
+    async def other(step: WorkflowStep) -> str:
+        return "ran"
+
+    with workflow_test() as test:
+        instance = other.start()
+        assert test.run(instance).output == "ran"
+        with pytest.raises(WorkflowTestError, match=r"workflow_test\(ship_order\)"):
+            test.start()
+
+
+def test_what_ends_the_test_is_no_outcome_of_a_step() -> None:
+    class Interrupted(BaseException):
+        """As KeyboardInterrupt and pytest.fail() are."""
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    @workflow
+    async def in_body(step: WorkflowStep) -> None:
+        await step.do("interrupt", interrupt)
+
+    @workflow
+    async def in_handler(step: WorkflowStep) -> None:
+        raise Interrupted
+
+    for one in (in_body, in_handler):
+        with workflow_test(one) as test, pytest.raises(Interrupted):
+            test.run()
+
+
+def test_a_child_may_be_mocked_wherever_it_is_started() -> None:
+    @workflow
+    async def bill(step: WorkflowStep, amount: int) -> int:
+        raise AssertionError("the real one")
+
+    @workflow
+    async def order(step: WorkflowStep) -> list[Any]:
+        found: list[Any] = [await step.run_workflow("first", bill, 1)]
+        try:
+            await step.run_workflow("second", bill, 2)
+        except ChildWorkflowError as error:
+            found.append(error.error and error.error.type)
+        return [*found, await step.run_workflow("third", bill, 3)]
+
+    with workflow_test(order) as test:
+        test.mock(bill, result=11, times=1)
+        test.mock(bill, error=LookupError("no such account"), times=1)
+        test.mock(bill, call=lambda amount: amount * 2)
+        assert test.run().output == [11, "LookupError", 6]
+
+
+def test_it_runs_where_transactions_are_real(transactional_db: None) -> None:
+    def write() -> int:
+        Group.objects.create(name="one")
+        return Group.objects.count()
+
+    @workflow
+    async def writes(step: WorkflowStep) -> int:
+        await step.sleep("nap", "1h")
+        return await step.do("write", write, atomic=True)
+
+    with workflow_test(writes) as test:
+        test.crash_before("write")
+        assert test.run().output == 1
+    assert not connection.in_atomic_block
+
+
+def test_a_running_loop_is_refused_with_advice() -> None:
+    @workflow
+    async def one(step: WorkflowStep) -> None: ...
+
+    async def run() -> None:
+        test.run()
+
+    import asyncio
+
+    with workflow_test(one) as test, pytest.raises(WorkflowTestError, match="plain function"):
+        asyncio.run(run())
+
+
+def test_an_endless_workflow_does_not_run_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.testing.running.MAX_MOVES", 5)
+
+    @workflow
+    async def endless(step: WorkflowStep) -> None:
+        while True:
+            await step.sleep("nap", timedelta(minutes=5))
+
+    with workflow_test(endless) as test, pytest.raises(NotFinishedError, match="still goes on"):
+        test.run()
+
+
+class TestInDjangosTestCase(TestCase):
+    def test_it_runs(self) -> None:
+        @workflow
+        async def in_test_case(step: WorkflowStep) -> int:
+            await step.sleep("nap", "1d")
+            return await step.do("count", Group.objects.count)
+
+        Group.objects.create(name="of the test")
+        with workflow_test(in_test_case) as test:
+            assert test.run_to_end().output == Group.objects.count()
