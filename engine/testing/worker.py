@@ -239,7 +239,7 @@ class ForgetfulCycle(Cycle):
     """Leaves at every outcome, so that each reaches the handler by a replay."""
 
     def _deliver_arrived(self) -> bool:
-        if not self.arrived or self.bodies or self.delaying or self.reading_events:
+        if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:
             return super()._deliver_arrived()
         leaving.freeze(self, InstanceStatus.QUEUED)
         return True
