@@ -21,7 +21,7 @@ SITE = Path(__file__).parent / "site"
 
 
 @pytest.fixture
-def stage(engine_db: None, own_registry: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(db: None, own_registry: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """Nothing is declared but what the page declares; `shop` is the application that its examples speak of."""
     workflows._workflows.clear()
     declared_events.clear()
