@@ -86,6 +86,12 @@ async def program(step: WorkflowStep, params: list[Op]) -> list[Any]:
     return [await perform(step, op) for op in params]
 
 
+@workflow(max_running=3)
+async def narrow(step: WorkflowStep, params: list[Op]) -> list[Any]:
+    """The same, but only three at a time."""
+    return [await perform(step, op) for op in params]
+
+
 @dataclass
 class Family:
     """How to start so many children, which run these operations."""
