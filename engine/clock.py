@@ -1,5 +1,8 @@
 """The database's clock, the only one that decides what is due."""
 
+from datetime import datetime
+
+from django.db import connection
 from django.db.models import DateTimeField, Func
 
 
@@ -13,3 +16,11 @@ class ClockTimestamp(Func):
     function = "clock_timestamp"
     arity = 0
     output_field = DateTimeField()
+
+
+def database_time() -> datetime:
+    """Return the time of the database's clock."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (now,) = cursor.fetchone()
+    return now  # type: ignore[no-any-return]

@@ -10,9 +10,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from engine import audit, launch
+from engine.clock import database_time as clock
 from engine.cron import Cron
 from engine.errors import ScheduleNotDeclaredError, ScheduleNotFoundError
 from engine.models import Instance, ScheduleRow
@@ -22,6 +23,8 @@ PAUSE = "schedule-pause"
 RESUME = "schedule-resume"
 RUN = "schedule-run"
 REFUSED = "schedule-refused"
+
+__all__ = ["clock", "pause", "resume", "run_now", "upcoming"]
 
 
 def pause(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> ScheduleRow:
@@ -93,14 +96,6 @@ def cron_of(schedule: ScheduleRow) -> Cron:
 def starter(schedule: ScheduleRow) -> str:
     """Return what `started_by` says of the instances that the schedule starts."""
     return f"schedule {schedule.name}"
-
-
-def clock() -> datetime:
-    """Return the time of the database's clock, the only one that decides what is due."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        (now,) = cursor.fetchone()
-    return now  # type: ignore[no-any-return]
 
 
 def _lock(schedule: ScheduleRow) -> ScheduleRow:

@@ -18,6 +18,7 @@ from django_q.signing import BadSignature, SignedPackage
 
 from engine.registry import workflows
 from engine.worker import cluster_sql as sql
+from engine.worker.agenda import Agenda, Chore
 from engine.worker.latch import Latch
 from engine.worker.places import Places
 from engine.worker.supply import Package, Room, Supply
@@ -30,6 +31,9 @@ logger = logging.getLogger("engine.cluster")
 # length of a restart, and not much more than a stop may take.
 ACKNOWLEDGE_TRIES = 5
 FIRST_PAUSE = 0.2
+
+# A chore that takes longer than this waits for something; it comes again.
+CHORE_SECONDS = 60
 
 
 def slots() -> int:
@@ -76,8 +80,10 @@ class Broker(ORM):  # type: ignore[misc]
             limits=workflows.limits,
             codes=workflows.codes_that_pause,
             make_shift=_shift_package,
+            make_chore=_chore_package,
             is_sound=_is_sound,
             ward=Ward(stop),
+            agenda=Agenda(is_kept=Conf.SCHEDULER, is_default=Conf.CLUSTER_NAME == Conf.PREFIX),
         )
 
     def dequeue(self) -> list[Package] | None:
@@ -121,17 +127,26 @@ def _close_if_old() -> None:
 
 
 def _shift_package(place: int) -> str:
-    """Sign the task that runs a shift: nothing is stored of it, and no alarm clock ends it."""
+    """Sign the task that runs a shift: no alarm clock ends it."""
+    return _package("shift", "engine.worker.cluster.shift", (place,), timeout=-1)
+
+
+def _chore_package(chore: Chore) -> str:
+    return _package(chore, f"engine.worker.upkeep.{chore}", (), timeout=CHORE_SECONDS)
+
+
+def _package(name: str, func: str, args: tuple[int, ...], *, timeout: int) -> str:
+    """Sign a task of which nothing is stored, and that nobody runs a second time."""
     key = uuid.uuid4().hex
     task = {
         "id": key,
-        "name": f"shift-{key[:8]}",
-        "func": "engine.worker.cluster.shift",
-        "args": (place,),
+        "name": f"{name}-{key[:8]}",
+        "func": func,
+        "args": args,
         "kwargs": {},
         "started": timezone.now(),
         "save": False,
-        "timeout": -1,
+        "timeout": timeout,
     }
     return str(SignedPackage.dumps(task))
 

@@ -1,7 +1,7 @@
 """The statements of the broker. They run on its own connection, next to LISTEN, and none takes long."""
 
 from engine.worker.limits_sql import PLACES
-from engine.worker.sql import LIVE_SEATS
+from engine.worker.sql import LIVE_SEATS, SEAT_SPACE
 
 # What is due first of each workflow. A probe of the index for each: `min(wake_at) WHERE workflow = ANY(…)` would read
 # every parked row.
@@ -98,7 +98,8 @@ WITH task AS (
 SELECT id FROM task, pg_notify(%(channel)s, %(key)s)
 """
 
-# Says that this cluster is there, and takes away those that have said nothing for long.
+# Says that this cluster is there, and takes away those that have said nothing for long. Tells how soon a Schedule of
+# django-q's is due that is this cluster's: those without a cluster's name are the default cluster's.
 BEAT = """
 WITH gone AS (
     DELETE FROM engine_worker WHERE key IN (
@@ -111,7 +112,14 @@ INSERT INTO engine_worker (role, name, seat, workflows, slots, held, started_at,
 VALUES ('cluster', %(name)s, %(seat)s, %(workflows)s, %(slots)s, 0, clock_timestamp(), clock_timestamp())
 ON CONFLICT (seat) DO UPDATE
 SET workflows = excluded.workflows, slots = excluded.slots, seen_at = excluded.seen_at
+RETURNING (
+    SELECT extract(epoch FROM min(next_run) - clock_timestamp())::float8 FROM django_q_schedule
+    WHERE repeats <> 0 AND (cluster = %(key)s OR (cluster IS NULL AND %(is_default)s))
+)
 """
+
+# Of clusters that start together one writes the Schedule rows that each of them wants there to be.
+TAKE_UPKEEP = f"SELECT pg_advisory_xact_lock({SEAT_SPACE + 9}, 0)"
 
 LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s"
 

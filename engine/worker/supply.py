@@ -13,6 +13,7 @@ from typing import Protocol
 
 import psycopg
 
+from engine.worker.agenda import AGAIN_SECONDS, Agenda, Chore
 from engine.worker.latch import Latch
 from engine.worker.places import Places
 from engine.worker.roster import Roster
@@ -53,8 +54,10 @@ class Supply:
     limits: Callable[[], Mapping[str, int]]  # of the workflows that have one
     codes: Callable[[], Mapping[str, str]]  # of the workflows that pause when theirs changes
     make_shift: Callable[[int], str]
+    make_chore: Callable[[Chore], str]
     is_sound: Callable[[str], bool]
     ward: Ward
+    agenda: Agenda
     seat: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
 
     def __post_init__(self) -> None:
@@ -86,13 +89,15 @@ class Supply:
             return [] if self.stop.is_set() else self._work(time.monotonic())
         self.watch.wait(TICK_SECONDS)
         # Nothing that was known before holds when the database is back.
+        self.agenda.begin()
         self.roster.look_at = self._tasks_at = self._beat_at = 0.0
         return []
 
     def _wait(self) -> None:
         now = time.monotonic()
         self.roster.count(self.places.taken(), now)
-        until = min(self.roster.look_at, self._tasks_at, self._beat_at, self._isolated_at) - now
+        marks = (self.roster.look_at, self._tasks_at, self._beat_at, self._isolated_at, self.agenda.next_at)
+        until = min(marks) - now
         hints = self.watch.wait(min(max(until, 0.0), TICK_SECONDS))
         now = time.monotonic()
         if hints.work:
@@ -112,6 +117,8 @@ class Supply:
             self.watch.tell_death()
         if now >= min(self.roster.look_at, self._isolated_at):
             packages += self._look(now)
+        if now >= self.agenda.next_at:
+            packages += self._chores(now, room=self.room_size - self.room.qsize() - len(packages))
         if now >= self._tasks_at:
             packages += self._claim_tasks(now, room=self.room_size - self.room.qsize() - len(packages))
         return packages
@@ -134,6 +141,15 @@ class Supply:
         due, self._goes_back = look.due + self._goes_back, False
         return [(None, self.make_shift(place)) for place in self.roster.fill(due, look.next_in, now)]
 
+    def _chores(self, now: float, *, room: int) -> list[Package]:
+        if room <= 0:
+            self.agenda.put_off(now)
+            return []
+        chore = self.agenda.take(now)
+        # What has been taken may not be the only one that is due.
+        self._beat_at = min(self._beat_at, now + AGAIN_SECONDS)
+        return [(None, self.make_chore(chore))]
+
     def _claim_tasks(self, now: float, *, room: int) -> list[Package]:
         """Take no more than fits: what is claimed and not begun is lost for `retry` seconds if killed."""
         if room <= 0:
@@ -147,8 +163,15 @@ class Supply:
 
     def _beat(self, now: float) -> None:
         slots = self.slots * self.places.count
-        self.watch.beat(seat=self.seat, name=self.name, workflows=sorted(self.workflows()), slots=slots)
+        next_in = self.watch.beat(
+            seat=self.seat,
+            name=self.name,
+            workflows=sorted(self.workflows()),
+            slots=slots,
+            is_default=self.agenda.is_default,
+        )
         self._beat_at = now + BEAT_SECONDS
+        self.agenda.plan(next_in, now)
 
     def _leave(self) -> None:
         # Not worth opening a connection for: a row that is left behind goes by itself.

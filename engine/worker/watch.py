@@ -154,8 +154,13 @@ class Watch:
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:
         return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})
 
-    def beat(self, *, seat: int, name: str, workflows: Sequence[str], slots: int) -> None:
-        self._ask(sql.BEAT, {"seat": seat, "name": name, "workflows": list(workflows), "slots": slots})
+    def beat(
+        self, *, seat: int, name: str, workflows: Sequence[str], slots: int, is_default: bool
+    ) -> float | None:
+        """Say that this cluster is there. Returns how soon a Schedule of django-q's is due, in seconds."""
+        values = {"seat": seat, "name": name, "workflows": list(workflows), "slots": slots}
+        rows = self._ask(sql.BEAT, {**values, "is_default": is_default})
+        return rows[0][0] if rows else None
 
     def tell_death(self) -> None:
         """Have what a dead process held taken back at once."""

@@ -9,14 +9,16 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 from django_q.brokers import get_broker
-from django_q.models import OrmQ
+from django_q.models import OrmQ, Schedule
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
@@ -25,6 +27,7 @@ from engine.clock import ClockTimestamp
 from engine.models import Instance, Worker
 from engine.worker import cluster_sql as sql
 from engine.worker import watch
+from engine.worker.agenda import Agenda, Chore
 from engine.worker.broker import Broker
 from engine.worker.connect import parameters
 from engine.worker.latch import Latch
@@ -53,6 +56,7 @@ class Pusher:
         self.broker.open(stop=self.stop, places=self.places, room=self.room)
         self.supply.workflows = lambda: WORKFLOWS
         self.supply.room_size = room
+        self.supply.agenda = Agenda(is_kept=False, is_default=True)
 
     @property
     def supply(self) -> Supply:
@@ -431,6 +435,52 @@ def test_a_task_with_a_foreign_signature_is_handed_on_for_django_q_to_drop(pushe
 def test_a_task_that_runs_in_place_raises_its_own_error() -> None:
     with pytest.raises(ZeroDivisionError):
         async_task("operator.truediv", 1, 0, sync=True)
+
+
+# Chores
+
+
+def chores(pusher: Pusher, *, within: float) -> list[str]:
+    """Return the functions of the next packages that nobody has queued."""
+    return [task["func"].rpartition(".")[2] for key, task in pusher.get(within=within) if key is None]
+
+
+def test_a_cluster_begins_with_what_came_due_before_it(pusher: Pusher) -> None:
+    pusher.supply.agenda = Agenda(is_kept=True, is_default=True)
+    assert chores(pusher, within=2) == [Chore.BEGIN]
+    assert chores(pusher, within=0.3) == []
+    cut_all()
+    assert chores(pusher, within=5) == [Chore.BEGIN]
+
+
+def test_a_schedule_of_django_qs_is_looked_for_when_it_is_due(pusher: Pusher) -> None:
+    pusher.supply.agenda = Agenda(is_kept=True, is_default=True)
+    assert chores(pusher, within=2) == [Chore.BEGIN]
+    soon = timezone.now() + timedelta(seconds=0.3)
+    Schedule.objects.create(func=TASK, next_run=soon)
+    pusher.supply._beat_at = 0.0  # what comes every five seconds
+    assert chores(pusher, within=3) == [Chore.LOOK]
+    assert timezone.now() >= soon
+    # While it is not seen to, by and by it is looked for again.
+    assert chores(pusher, within=3) == [Chore.LOOK]
+
+
+def test_schedules_that_are_not_this_clusters_are_not_looked_for(pusher: Pusher) -> None:
+    pusher.supply.agenda = Agenda(is_kept=True, is_default=True)
+    assert chores(pusher, within=2) == [Chore.BEGIN]
+    for said in ({"cluster": "elsewhere"}, {"repeats": 0}, {"next_run": None}):
+        Schedule.objects.create(func=TASK, **{"next_run": timezone.now(), **said})
+    pusher.supply._beat_at = 0.0
+    assert chores(pusher, within=0.5) == []
+
+
+def test_no_chore_is_sent_that_no_worker_would_begin(pusher: Pusher) -> None:
+    for item in range(ROOM):
+        pusher.room.put(item)
+    pusher.supply.agenda = Agenda(is_kept=True, is_default=True)
+    assert chores(pusher, within=0.3) == []
+    pusher.room.get()
+    assert chores(pusher, within=2) == [Chore.BEGIN]
 
 
 # Connections and presence

@@ -1,0 +1,150 @@
+"""Start what schedules have planned: once for each planned moment, however many look and whatever dies.
+
+`fire_due` is run every minute by a Schedule of django-q's (`engine.worker.upkeep`), in one worker or in several at a
+time. Each schedule is a transaction of its own that locks its row, starts the instance and moves `next_at` on: all of
+it is there, or nothing. And the instance's id is made from the schedule and the planned moment, so that there could be
+no second one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import Error, transaction
+
+from engine import audit, launch
+from engine.clock import database_time
+from engine.declared_schedules import DeclaredSchedule
+from engine.error_record import cut
+from engine.errors import RepriseError, UnknownWorkflowError
+from engine.identity import scheduled_id
+from engine.models import Instance, ScheduleRow, Worker
+from engine.registry import Workflow, workflows
+from engine.schedules import REFUSED, cron_of, starter
+from engine.serialization import decode, encode
+
+logger = logging.getLogger("engine.schedules")
+
+# A cluster that has said nothing for so long is gone, and what only it knew with it.
+GONE_AFTER = timedelta(seconds=60)
+
+Key = tuple[str, str]  # workflow and name
+
+
+def fire_due(now: datetime | None = None) -> int:
+    """Start what is due, after taking over what the code declares. Returns how many instances were started.
+
+    After a time in which nobody looked, each schedule starts one instance, for the latest moment; `last_missed` counts
+    the others. A start that is refused is told by `last_error` and the audit trail, and the next moment is tried again.
+    """
+    now = now or database_time()
+    sync(now)
+    due = ScheduleRow.objects.filter(next_at__lte=now, workflow__in=[*workflows]).order_by("next_at", "key")
+    return sum(_fire_safely(key, now) for key in due.values_list("key", flat=True))
+
+
+def sync(now: datetime | None = None) -> None:
+    """Make the rows say what the code declares: new ones, changed ones, and those that it declares no more.
+
+    A change of the times plans anew from now. Of workflows that this code does not know nothing is changed while
+    another cluster knows them.
+    """
+    now = now or database_time()
+    declared = {(one.name, plan.name): plan for one in workflows.values() for plan in one.schedules}
+    rows = {(row.workflow, row.name): row for row in ScheduleRow.objects.all()}
+    for key, plan in declared.items():
+        if key not in rows:
+            _add(key, plan, now)
+        elif changes := _changes(rows[key], plan, now):
+            _change(rows[key], changes)
+    for row in _gone(rows, declared, now):
+        _change(row, _gone_changes(row))
+
+
+def _add(key: Key, plan: DeclaredSchedule, now: datetime) -> None:
+    workflow, name = key
+    # Another cluster may add it at the same time.
+    row = ScheduleRow(workflow=workflow, name=name, next_at=plan.cron.after(now), **_said(plan))
+    ScheduleRow.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def _said(plan: DeclaredSchedule) -> dict[str, Any]:
+    cron = plan.cron
+    return {"expression": cron.expression, "timezone": cron.timezone, "params": decode(plan.params)}
+
+
+def _changes(row: ScheduleRow, plan: DeclaredSchedule, now: datetime) -> dict[str, Any]:
+    # As texts: to Python, 1, 1.0 and True are the same.
+    said = _said(plan).items()
+    changes = {field: value for field, value in said if encode(getattr(row, field)) != encode(value)}
+    is_other_time = "expression" in changes or "timezone" in changes
+    if not row.is_declared or is_other_time:
+        # What is due by the old times has not been started yet; it is not, now that the code says others.
+        changes |= {"is_declared": True, "next_at": plan.cron.after(now), "last_error": ""}
+    if row.paused_at is not None:
+        changes.pop("next_at", None)
+    return changes
+
+
+def _change(row: ScheduleRow, changes: Mapping[str, Any]) -> None:
+    """Write what the code says now, unless somebody has paused or moved the row since it was read."""
+    same = ScheduleRow.objects.filter(key=row.key, next_at=row.next_at, is_declared=row.is_declared)
+    same.filter(paused_at=row.paused_at).update(**changes)
+
+
+def _gone(
+    rows: Mapping[Key, ScheduleRow], declared: Mapping[Key, DeclaredSchedule], now: datetime
+) -> Iterable[ScheduleRow]:
+    left = [row for key, row in rows.items() if row.is_declared and key not in declared]
+    strange = {row.workflow for row in left} - set(workflows)
+    if strange:
+        clusters = Worker.objects.filter(seen_at__gt=now - GONE_AFTER, workflows__overlap=sorted(strange))
+        strange -= {name for known in clusters.values_list("workflows", flat=True) for name in known}
+    return [row for row in left if row.workflow in workflows or row.workflow in strange]
+
+
+def _gone_changes(row: ScheduleRow) -> dict[str, Any]:
+    changes: dict[str, Any] = {"is_declared": False, "next_at": None}
+    if row.workflow not in workflows:
+        changes["last_error"] = str(UnknownWorkflowError(row.workflow))
+    return changes
+
+
+def _fire_safely(key: int, now: datetime) -> bool:
+    try:
+        with transaction.atomic():
+            return _fire(key, now)
+    except Error:
+        # One that the database refuses must not keep the others from their turn; it stays due.
+        logger.exception("Schedule %s could not be looked at; it is tried again in a minute.", key)
+        return False
+
+
+def _fire(key: int, now: datetime) -> bool:
+    """Start what one schedule has planned, if nobody else is at it; tell whether it was."""
+    due = ScheduleRow.objects.select_for_update(skip_locked=True, no_key=True)
+    row = due.filter(key=key, next_at__lte=now).first()
+    if row is None or row.next_at is None:
+        return False
+    planned, missed = cron_of(row).latest(row.next_at, now)
+    instance, error = _start(row, workflows[row.workflow], planned)
+    row.last_planned_at, row.last_missed, row.last_error = planned, missed, error
+    row.last_instance_key = None if instance is None else instance.key
+    row.next_at = cron_of(row).after(now)
+    row.save(update_fields=["last_planned_at", "last_missed", "last_error", "last_instance_key", "next_at"])
+    return instance is not None
+
+
+def _start(row: ScheduleRow, workflow: Workflow[Any, Any], planned: datetime) -> tuple[Instance | None, str]:
+    chosen = scheduled_id(row.workflow, row.name, planned)
+    try:
+        instance, _ = launch.get_or_start(workflow, chosen, row.params, by=starter(row))
+    except RepriseError as problem:
+        cause = audit.Cause.of(starter(row), cut(str(problem), audit.MAX_REASON))
+        data = {"schedule": row.name, "planned_at": planned.isoformat()}
+        audit.note(REFUSED, row.workflow, cause, outcome="denied", data=data)
+        return None, str(problem)
+    return instance, ""
