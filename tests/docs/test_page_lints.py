@@ -33,5 +33,5 @@ def lints_by_line(source: Source) -> set[tuple[int, str]]:
         if function.args.args and function.args.args[0] in source.steps
         for rule in RULES
         for found in rule(Code(source, function, Facts("page", known)))
-        if not found.id.startswith("I")
+        if not found.id.startswith("I") and not source.allows(found.id, found.node)
     }
