@@ -29,12 +29,13 @@ class Gifts:
         self._all.append(given)
 
     def give_to(self, instance: Instance) -> bool:
-        """Give what can be taken; tell whether there was anything."""
-        was_given = False
-        for one in self._all:
-            if not one.is_given and one.give(instance):
-                one.is_given = was_given = True
-        return was_given
+        """Give what can be taken; tell whether there was anything. One that has finished takes nothing any more."""
+        left = [one for one in self._all if not one.is_given]
+        if not left or instance.refresh().is_finished:
+            return False
+        for one in left:
+            one.is_given = one.give(instance)
+        return any(one.is_given for one in left)
 
     def unused(self) -> list[str]:
         return [one.what for one in self._all if not one.is_given]

@@ -110,9 +110,9 @@ class Preparing:
         self._crashes.add(Crash(target, is_after=True, attempt=attempt, stay_down=stay_down))
 
     def _give(self, given: Given) -> None:
-        self._gifts.add(given)
         if self._instance is not None:
-            self._gifts.give_to(self._instance)
+            given.is_given = given.give(self._instance)
+        self._gifts.add(given)
 
     @property
     def _unused(self) -> list[str]:

@@ -14,6 +14,7 @@ from engine.durations import parse_duration
 from engine.models import Attempt, Instance, Step
 from engine.models.instance import FINAL
 from engine.registry import Workflow
+from engine.replay.outcomes import micros
 from engine.states import AttemptPhase, InstanceStatus, StepKind
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
@@ -42,15 +43,38 @@ def workflow_test(
     is False. With `always_replay` the worker forgets everything after each outcome, as if it were started anew each
     time: what is not deterministic shows. Raises UnusedError at the end for what was prepared and not used.
     """
-    clock = StandingClock(now or timezone.now())
-    test = WorkflowTest(workflow, clock, always_replay=always_replay, skips_time=skips_time)
-    with connection.execute_wrapper(clock.wrap):
+    with _one_clock(now) as clock:
+        test = WorkflowTest(workflow, clock, always_replay=always_replay, skips_time=skips_time)
         try:
             yield test
         finally:
             test._running.close()
     if test._unused and not allow_unused:
         raise UnusedError(test._unused)
+
+
+_clocks: list[StandingClock] = []
+
+
+@contextmanager
+def _one_clock(now: datetime | None) -> Iterator[StandingClock]:
+    """Give the clock of the test that is open around this one, or a new one: the database has one time."""
+    if not _clocks:
+        clock = StandingClock(now or timezone.now())
+        _clocks.append(clock)
+        try:
+            with connection.execute_wrapper(clock.wrap):
+                yield clock
+        finally:
+            _clocks.remove(clock)
+        return
+    if now is not None and now < _clocks[0].now:
+        said = _clocks[0].now.isoformat()
+        raise WorkflowTestError(
+            f"now={now.isoformat()} is before the time of the test around this one, {said}."
+        )
+    _clocks[0].move_to(_clocks[0].us if now is None else micros(now))
+    yield _clocks[0]
 
 
 class Time:
@@ -98,6 +122,7 @@ class WorkflowTest(Preparing):
             rule = "Say of which workflow, as in workflow_test(ship_order), or give run() an instance."
             raise WorkflowTestError(f"There is no workflow to start. {rule}")
         self._instance = self.workflow.start(params, **options)
+        self._give_all()
         return self._instance
 
     def run(self, params: Any = NOTHING, **options: Any) -> Instance:
@@ -108,6 +133,7 @@ class WorkflowTest(Preparing):
         """
         if isinstance(params, Instance):
             self._instance = params
+            self._give_all()
         elif params is not NOTHING or options or (self._instance is None and self.workflow is not None):
             self.start(None if params is NOTHING else params, **options)
         if not self._running.go_on(skips_time=self._skips_time):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine import EventTimeoutError, StepContext, StepError, WorkflowStep, define_step, workflow
-from engine.errors import RequestTimeoutError
+from engine.errors import InstanceFinishedError, RequestTimeoutError
 from engine.testing import NotFinishedError, UnusedError, WorkflowTestError, workflow_test
 
 
@@ -268,6 +268,23 @@ def test_time_travels_and_what_is_due_on_the_way_is_done_at_its_time() -> None:
             test.time.travel_to(began)
 
 
+def test_tests_that_are_open_at_once_have_one_time() -> None:
+    @workflow
+    async def sleeps(step: WorkflowStep) -> None:
+        await step.sleep("nap", "1 day")
+
+    with workflow_test(sleeps) as outer:
+        assert outer.run().status == "complete"
+        with workflow_test(order) as inner:
+            assert inner.run().output == "real"
+            inner.time.travel("1 day")
+            assert inner.time.now() == outer.time.now()
+        with pytest.raises(WorkflowTestError, match="before the time of the test around"):
+            workflow_test(order, now=datetime(2020, 1, 1, tzinfo=UTC)).__enter__()
+        with workflow_test(order, now=outer.time.now() + timedelta(days=1)) as inner:
+            assert inner.run().output == "real"
+
+
 def test_time_stands_still_where_it_is_to_be_moved_by_hand() -> None:
     @workflow(timeout="5 days")
     async def sleeps(step: WorkflowStep) -> str:
@@ -367,3 +384,13 @@ def test_a_crash_takes_down_all_that_its_worker_held() -> None:
         test.crash_after("charge")
         assert test.run().output == ["slow", "real"]
         assert [one.status for one in test.attempts("slow")] == ["lost", "complete"]
+
+
+def test_what_a_finished_instance_was_not_given_is_told_at_the_end() -> None:
+    with pytest.raises(UnusedError, match='answer to request "approve"'), workflow_test(order) as test:  # noqa: PT012
+        test.answer("approve", value=True)
+        assert test.run().output == "real"
+    with workflow_test(order) as test:
+        test.run()
+        with pytest.raises(InstanceFinishedError):
+            test.send_event("late")
