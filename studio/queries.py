@@ -19,7 +19,7 @@ from engine.requests import open_requests
 from engine.search import id_like, workflow_names
 from engine.standing.gathering import database_now, without_values
 from engine.standing.servers import Servers, alive, servers_of
-from studio import inbox
+from studio import inbox, lints
 from studio.filters import Filter
 from studio.shown import PARKED, shown, stored
 
@@ -95,6 +95,11 @@ class Overview:
     counts: Mapping[str, int]
     last_at: datetime | None
     servers: Servers
+
+    @property
+    def lints(self) -> lints.Tally:
+        """What the code of the workflow gives away; read once per process, and from no database."""
+        return lints.tally(self.name)
 
     @property
     def summary(self) -> str:

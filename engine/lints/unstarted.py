@@ -10,7 +10,7 @@ from engine.lints.operations import keyword
 from engine.lints.uses import Uses
 
 MESSAGE = "Nothing in the project starts this workflow, and it has no schedule: it runs only when a person starts it."
-HINT = "Call its start(), or @workflow(schedules=[…]); or leave it to people, and say so in a comment."
+HINT = "Call its `start()`, or `@workflow(schedules=[…])`; or leave it to people, and say so in a comment."
 
 
 def find(workflow: str, file: str, handler: ast.AsyncFunctionDef, project: Iterable[Uses]) -> Iterator[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.registry import workflows as registry
-from studio import queries, rows, schema
+from studio import lints, queries, rows, schema
 from studio.filters import Filter
 from studio.topics import Topic, draw
 from studio.views.methods import takes
@@ -38,5 +38,6 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         wanted=wanted,
         rows=rows.rows_of(recent),
         definition=registry.get(name),
+        lints=lints.lines_of(name, has_run=bool(overview.counts)),
         fields=schema.fields(registry[name].params_schema()) if overview.is_known else [],
     )

@@ -40,7 +40,7 @@ def test_a_workflow_that_nobody_declares_is_an_error_where_it_is_named() -> None
             await step.do("f", lambda: all_of_them.get("typo").start())  #! E101
             await step.wait_for_instance("g", workflow="typo", id="1")  #! E101
     """)
-    assert found[0].message == 'No workflow is called "ship-oder": this raises UnknownWorkflowError.'
+    assert found[0].message == 'No workflow is called "ship-oder": this raises `UnknownWorkflowError`.'
     assert found[0].hint == 'Did you mean "ship-order"?'
 
 
@@ -100,7 +100,7 @@ def test_a_repeated_name_is_told_what_step_identity_makes_of_it() -> None:
         is_named_once=True,
     )
     assert found[0].message.endswith(
-        'does not run: with step_identity="name" it returns what the first one returned.'
+        'does not run: with `step_identity="name"` it returns what the first one returned.'
     )
 
 
@@ -195,10 +195,10 @@ def test_a_step_name_made_from_what_moves_is_an_error() -> None:
             def body(): ...
     """)
     assert found[0].message == (
-        "The step's name is made from time.time(): every replay makes another, so it never finds the recorded step "
+        "The step's name is made from `time.time()`: every replay makes another, so it never finds the recorded step "
         "and runs it again."
     )
-    assert found[3].message.startswith("The step's name is made from uuid.uuid4() (line 8): ")
+    assert found[3].message.startswith("The step's name is made from `uuid.uuid4()` (line 8): ")
 
 
 def test_names_from_data_or_from_the_twins_of_step_stand_still() -> None:
@@ -234,11 +234,11 @@ def test_clock_ids_and_chance_between_steps_are_errors_with_their_twins() -> Non
             time.sleep(1)  #! E105
             await asyncio.sleep(1)  #! E105
     """)
-    said = {one.message.partition("()")[0]: one.hint for one in found}
-    assert said["uuid.uuid4"] == "Use step.uuid4(), or call it in the body of a step."
-    assert said["datetime.datetime.now"] == "Use step.now(), or call it in the body of a step."
-    assert said["random.choice"] == "Use step.random, or call it in the body of a step."
-    assert said["time.sleep"] == "Use await step.sleep(name, duration), which parks the instance."
+    said = {one.message.partition("()")[0][1:]: one.hint for one in found}
+    assert said["uuid.uuid4"] == "Use `step.uuid4()`, or call it in the body of a step."
+    assert said["datetime.datetime.now"] == "Use `step.now()`, or call it in the body of a step."
+    assert said["random.choice"] == "Use `step.random`, or call it in the body of a step."
+    assert said["time.sleep"] == "Use `await step.sleep(name, duration)`, which parks the instance."
 
 
 def test_what_moves_may_do_so_in_bodies_and_stands_still_from_step_or_a_seed() -> None:
@@ -307,10 +307,11 @@ def test_writes_calls_and_mail_between_steps_are_warnings() -> None:
             await ship_order.astart(params)  #! W106
     """)
     assert (
-        found[0].message == "requests.post() makes an HTTP call between steps, and so again on every replay."
+        found[0].message
+        == "`requests.post()` makes an HTTP call between steps, and so again on every replay."
     )
-    assert found[0].hint == "Put it in the body of a step: await step.do(name, fn)."
-    assert found[-1].hint.startswith("Start children by step.spawn or step.run_workflow")
+    assert found[0].hint == "Put it in the body of a step: `await step.do(name, fn)`."
+    assert found[-1].hint.startswith("Start children by `step.spawn` or `step.run_workflow`")
 
 
 def test_effects_in_bodies_and_what_only_sounds_like_one_are_not_warned_of() -> None:

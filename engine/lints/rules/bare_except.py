@@ -12,10 +12,10 @@ from engine.lints.names import FUNCTIONS, own
 from engine.lints.operations import STEP
 
 MESSAGE = (
-    "{what} around durable calls also catches how an instance ends: by terminate, step.fail, step.abort or "
-    "step.complete. They take effect all the same, after code that was not meant to run."
+    "{what} around durable calls also catches how an instance ends: by terminate, `step.fail`, `step.abort` or "
+    "`step.complete`. They take effect all the same, after code that was not meant to run."
 )
-HINT = "Catch StepError, or Exception; or end the block with a bare `raise`."
+HINT = "Catch `StepError`, or `Exception`; or end the block with a bare `raise`."
 
 
 def find(code: Code) -> Iterator[Found]:

@@ -53,7 +53,7 @@ def _found(code: Code, first: Named, second: Named) -> Found:
     kind, name, node, _ = second
     line = first[2].lineno
     if code.facts.is_named_once:
-        means = 'does not run: with step_identity="name" it returns what the first one returned.'
+        means = 'does not run: with `step_identity="name"` it returns what the first one returned.'
     else:
         means = (
             "runs as well, and the two are told apart only by the order in which they are reached. Where changed "

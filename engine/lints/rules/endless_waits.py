@@ -20,11 +20,9 @@ def find(code: Code) -> Iterator[Found]:
         # What is not awaited on the spot may run against a timer.
         if _is_endless(call) and isinstance(code.names.parents[call.node], ast.Await):
             message = f"This {call.method} has no timeout, and the workflow has none: it may wait for ever."
-            hint = 'Give it a timeout="7 days", or the workflow: @workflow(timeout="30 days").'
+            hint = 'Give it a `timeout="7 days"`, or the workflow: `@workflow(timeout="30 days")`.'
             if call.method == "listen":
-                hint = (
-                    'Give the workflow a deadline, @workflow(timeout="30 days"), or use step.wait_for_event.'
-                )
+                hint = 'Give the workflow a deadline, `@workflow(timeout="30 days")`, or use `step.wait_for_event`.'
             yield Found("I112", call.node, message, hint)
 
 

@@ -13,13 +13,13 @@ from engine.lints.moving import SLEEP, moving
 def find(code: Code) -> Iterator[Found]:
     for name in names(code):
         for source, what, twin in _sources(code, name):
-            said = f"The step's name is made from {what}()"
+            said = f"The step's name is made from `{what}()`"
             where = "" if source is name else f" (line {source.lineno})"
             yield Found(
                 "E104",
                 name,
                 f"{said}{where}: every replay makes another, so it never finds the recorded step and runs it again.",
-                f"Name it by what it works on, or use {twin}, which says the same on every replay.",
+                f"Name it by what it works on, or use `{twin}`, which says the same on every replay.",
             )
             break
 

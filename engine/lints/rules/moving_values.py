@@ -19,15 +19,15 @@ def find(code: Code) -> Iterator[Found]:
             continue
         what, twin = found
         if twin == SLEEP:
-            yield Found("E105", node, _holds_up(what), f"Use {twin}, which parks the instance.")
+            yield Found("E105", node, _holds_up(what), f"Use `{twin}`, which parks the instance.")
         else:
             message = (
-                f"{what}() between steps says something else on every replay, which may take another turn."
+                f"`{what}()` between steps says something else on every replay, which may take another turn."
             )
-            yield Found("E105", node, message, f"Use {twin}, or call it in the body of a step.")
+            yield Found("E105", node, message, f"Use `{twin}`, or call it in the body of a step.")
 
 
 def _holds_up(what: str) -> str:
     if what == "asyncio.sleep":
-        return "asyncio.sleep() between steps is refused: a replay could not repeat it."
-    return f"{what}() between steps holds up the worker with all its instances, again on every replay."
+        return "`asyncio.sleep()` between steps is refused: a replay could not repeat it."
+    return f"`{what}()` between steps holds up the worker with all its instances, again on every replay."

@@ -9,7 +9,7 @@ from engine.lints.code import Code, is_of_params
 from engine.lints.finding import Found
 from engine.lints.mutations import mutations, root
 
-HINT = "Work on a copy: params.model_copy(update=…), dataclasses.replace(params, …), or list(params.items)."
+HINT = "Work on a copy: `params.model_copy(update=…)`, `dataclasses.replace(params, …)`, or `list(params.items)`."
 
 
 def find(code: Code) -> Iterator[Found]:

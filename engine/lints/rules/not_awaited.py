@@ -20,7 +20,7 @@ OF_FUTURES = (
     "result",
 )
 OF_COROUTINES = ("close", "send", "throw")
-HINT = "Put `await` before it; to go on meanwhile, hand it to asyncio.gather or a TaskGroup."
+HINT = "Put `await` before it; to go on meanwhile, hand it to `asyncio.gather` or a TaskGroup."
 
 
 def find(code: Code) -> Iterator[Found]:

@@ -51,9 +51,9 @@ def find(code: Code) -> Iterator[Found]:
             )
             yield Found("W113", node, message, "Do it in a step after the `try`, or as the step's rollback.")
         else:
-            hint = "Put it in the body of a step: await step.do(name, fn)."
+            hint = "Put it in the body of a step: `await step.do(name, fn)`."
             if isinstance(node, ast.Call) and _method(node) in STARTS:
-                hint = "Start children by step.spawn or step.run_workflow; do anything else in the body of a step."
+                hint = "Start children by `step.spawn` or `step.run_workflow`; do anything else in the body of a step."
             yield Found("W106", node, f"{what} between steps, and so again on every replay.", hint)
 
 
@@ -64,17 +64,17 @@ def _effect(code: Code, node: ast.AST) -> str | None:
     function = _called(code, node)
     called = code.resolve(function) or ""
     if called in HTTP:
-        return f"{called}() makes an HTTP call"
+        return f"`{called}()` makes an HTTP call"
     if called in MAIL:
-        return f"{called}() sends mail"
+        return f"`{called}()` sends mail"
     if not isinstance(function, ast.Attribute) or called.startswith("<"):
         return None
     if function.attr in MANAGER_WRITES and _is_of_manager(function.value):
-        return f"{ast.unparse(function.value)[:60]}.{function.attr}() writes to the database"
+        return f"`{ast.unparse(function.value)[:60]}.{function.attr}()` writes to the database"
     if function.attr in ("save", "asave") and _saves(node, function):
-        return f"{ast.unparse(function)[:60]}() writes"
+        return f"`{ast.unparse(function)[:60]}()` writes"
     if function.attr in STARTS:
-        return f"{ast.unparse(function)[:60]}() starts or sends something"
+        return f"`{ast.unparse(function)[:60]}()` starts or sends something"
     return None
 
 

@@ -44,5 +44,7 @@ def unknown(node: ast.AST | None, known: Collection[str]) -> Found | None:
     if node is None or name is None or name in known:
         return None
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f'Did you mean "{near[0]}"?' if near else "Name one that an installed app's workflows.py declares."
-    return Found("E101", node, f'No workflow is called "{name}": this raises UnknownWorkflowError.', hint)
+    hint = (
+        f'Did you mean "{near[0]}"?' if near else "Name one that an installed app's `workflows.py` declares."
+    )
+    return Found("E101", node, f'No workflow is called "{name}": this raises `UnknownWorkflowError`.', hint)
