@@ -83,23 +83,88 @@ class Action(StrEnum):
 
 
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
+FINAL_STEPS = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
+FINAL_ATTEMPTS = frozenset(AttemptStatus) - {AttemptStatus.RUNNING}
 
 _Q, _R, _W = InstanceStatus.QUEUED, InstanceStatus.RUNNING, InstanceStatus.WAITING
 _WP, _P = InstanceStatus.WAITING_FOR_PAUSE, InstanceStatus.PAUSED
 _C, _E, _T = InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED
 
-# Any status leads to `queued` by a restart, which begins a new generation; final ones also when a failed rollback is
-# retried.
-TRANSITIONS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = MappingProxyType(
+# What a row may turn into from one commit to the next, and by what. engine/README.md draws these tables.
+#
+# A restart leads from any status to `queued`, in a new generation.
+CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
     {
-        _Q: frozenset({_R, _P, _T, _E}),
-        _R: frozenset({_W, _Q, _WP, _C, _E, _T, _P}),
-        _W: frozenset({_R, _Q, _P, _T}),
-        _WP: frozenset({_R, _Q, _P, _C, _E, _T}),
-        _P: frozenset({_Q, _T}),
-        _C: frozenset({_Q}),
-        _E: frozenset({_Q}),
-        _T: frozenset({_Q}),
+        (_Q, _R): "claimed",
+        (_Q, _P): "pause",
+        (_Q, _T): "terminate",
+        (_R, _W): "nothing runs - it parks",
+        (_R, _Q): "given back, worker lost, restart",
+        (_R, _WP): "pause",
+        (_R, _P): "the engine pauses it",
+        (_R, _C): "the handler returns",
+        (_R, _E): "the handler fails",
+        (_R, _T): "terminate, abort",
+        (_W, _R): "due, signalled or told - claimed",
+        (_W, _Q): "no place under max_running, terminate with rollback, restart",
+        (_W, _P): "pause",
+        (_W, _T): "terminate",
+        (_WP, _R): "resume, terminate with rollback",
+        (_WP, _Q): "restart",
+        (_WP, _P): "its bodies have ended",
+        (_WP, _C): "the handler had returned",
+        (_WP, _E): "the handler had failed",
+        (_WP, _T): "terminate, abort",
+        (_P, _Q): "resume, terminate with rollback, restart",
+        (_P, _T): "terminate",
+        (_C, _Q): "restart",
+        (_E, _Q): "restart, retry_rollback",
+        (_T, _Q): "restart, retry_rollback",
+    }
+)
+TRANSITIONS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = MappingProxyType(
+    {one: frozenset(after for before, after in CHANGES if before == one) for one in InstanceStatus}
+)
+BEGINNINGS: Mapping[InstanceStatus, str] = MappingProxyType({_Q: "start, a schedule, a parent"})
+
+# A row that changes twice before a flush is written once, as it stands then: so a step may begin as what it ends as.
+STEP_CHANGES: Mapping[tuple[StepStatus, StepStatus], str] = MappingProxyType(
+    {
+        (StepStatus.RUNNING, StepStatus.WAITING): "an attempt failed - it backs off",
+        (StepStatus.RUNNING, StepStatus.COMPLETE): "its body, or all its items, returned",
+        (StepStatus.RUNNING, StepStatus.ERRORED): "no attempt is left, or an item failed",
+        (StepStatus.RUNNING, StepStatus.CANCELLED): "given up, or the instance ended",
+        (StepStatus.WAITING, StepStatus.RUNNING): "the next attempt begins",
+        (StepStatus.WAITING, StepStatus.COMPLETE): "what it waited for has come",
+        (StepStatus.WAITING, StepStatus.ERRORED): "too late, or the child failed",
+        (StepStatus.WAITING, StepStatus.CANCELLED): "given up, or the instance ended",
+    }
+)
+STEP_BEGINNINGS: Mapping[StepStatus, str] = MappingProxyType(
+    {
+        StepStatus.RUNNING: "a body, or the items of a map",
+        StepStatus.WAITING: "a sleep, an event, a request, children",
+        StepStatus.COMPLETE: "over at once, or kept by a restart",
+        StepStatus.ERRORED: "over at once, or kept by a restart",
+        StepStatus.CANCELLED: "given up at once",
+    }
+)
+
+# An attempt that is over stays as it is.
+ATTEMPT_CHANGES: Mapping[tuple[AttemptStatus, AttemptStatus], str] = MappingProxyType(
+    {
+        (AttemptStatus.RUNNING, AttemptStatus.COMPLETE): "the body returned",
+        (AttemptStatus.RUNNING, AttemptStatus.ERRORED): "the body raised",
+        (AttemptStatus.RUNNING, AttemptStatus.TIMED_OUT): "the body took too long",
+        (AttemptStatus.RUNNING, AttemptStatus.LOST): "its worker died",
+        (AttemptStatus.RUNNING, AttemptStatus.CANCELLED): "given up, drained, or the instance ended",
+    }
+)
+ATTEMPT_BEGINNINGS: Mapping[AttemptStatus, str] = MappingProxyType(
+    {
+        AttemptStatus.RUNNING: "recorded before its body starts",
+        AttemptStatus.ERRORED: "a rollback that cannot be called",
+        AttemptStatus.CANCELLED: "given up at once",
     }
 )
 

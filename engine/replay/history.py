@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from engine.identity import TOP, StepIdentity
-from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
+from engine.states import FINAL_STEPS, AttemptPhase, AttemptStatus, StepKind, StepStatus
 
-FINAL = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
 SPENT = frozenset({AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT})
 
 
@@ -54,7 +53,7 @@ class StepRecord:
 
     @property
     def is_final(self) -> bool:
-        return self.status in FINAL
+        return self.status in FINAL_STEPS
 
     @property
     def is_to_be_undone(self) -> bool:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from pytest_django.plugin import DjangoDbBlocker
 
 from engine import workflows
 from engine.invariants import INVARIANTS, look
 from tests.conformance.profiles import PROFILES
+from tests.guards import guarded_statuses
 
 CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
 SAMPLE = int(
@@ -27,6 +29,13 @@ def _is_chosen(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     is_plain = call is None or call.params.get("_profile", "plain") == "plain"
     return is_plain or zlib.crc32(item.nodeid.encode()) % SAMPLE == 0
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _statuses(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Refuse every change of a status that the tables of `engine.states` do not name."""
+    with django_db_blocker.unblock(), guarded_statuses():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from engine.registry import Workflow
 from engine.replay import leaving
 from engine.worker import claims, shift
 from tests.faults.points import violations
+from tests.guards import unguarded
 from tests.records import attempts, crash, outcomes, statuses, step
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.shop import execute, open_shop, sales, sell
@@ -182,7 +183,7 @@ def test_a_body_whose_worker_lost_its_seat_commits_nothing(story: Workflow[Any, 
 def test_a_body_whose_attempt_is_over_commits_nothing(story: Workflow[Any, Any], gate: Gate) -> None:
     """The guard on the attempt's row, behind the fence"""
     instance = story.start()
-    with running_shift():
+    with unguarded("engine_attempt"), running_shift():
         gate.wait()
         Attempt.objects.update(status="cancelled", finished_at=NOW)
         gate.opened.set()
@@ -416,16 +417,17 @@ def left_behind(instance: Instance, *names: str) -> None:
             started_at=NOW,
             finished_at=NOW,
         )
-        Attempt.objects.create(
-            instance=instance,
-            generation=1,
-            step_seq=seq,
-            number=1,
-            status="complete",
-            worker="dead",
-            started_at=NOW,
-            finished_at=NOW,
-        )
+        with unguarded("engine_attempt"):  # it has been begun before
+            Attempt.objects.create(
+                instance=instance,
+                generation=1,
+                step_seq=seq,
+                number=1,
+                status="complete",
+                worker="dead",
+                started_at=NOW,
+                finished_at=NOW,
+            )
     Instance.objects.filter(key=instance.key).update(fence=1, started_at=NOW)
 
 
@@ -499,16 +501,17 @@ def test_nobody_need_be_told() -> None:
         started_at=NOW,
         finished_at=NOW,
     )
-    Attempt.objects.create(
-        instance=instance,
-        generation=1,
-        step_seq=2,
-        number=1,
-        status="complete",
-        worker="dead",
-        started_at=NOW,
-        finished_at=NOW,
-    )
+    with unguarded("engine_attempt"):  # it has been begun before
+        Attempt.objects.create(
+            instance=instance,
+            generation=1,
+            step_seq=2,
+            number=1,
+            status="complete",
+            worker="dead",
+            started_at=NOW,
+            finished_at=NOW,
+        )
     run_to_end(instance)
     assert (instance.output, step(instance, "sell").delivery) == ("done", None)
     assert (step(instance, "sell").status, instance.unreached) == ("complete", [])

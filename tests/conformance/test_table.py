@@ -21,6 +21,11 @@ def _story() -> None:
     """No workflow, no database."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _statuses() -> None:
+    """Nor any rows to guard."""
+
+
 @pytest.fixture(autouse=True)
 def _profile() -> None:
     """No worker either: once is enough."""

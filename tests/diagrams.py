@@ -1,0 +1,81 @@
+"""What engine/README.md shows of the code's own tables: `python -m tests.diagrams` writes it anew.
+
+A test holds the page to what is made here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from engine import states
+from engine.invariants import INVARIANTS, UNTOLD
+
+PAGE = Path(__file__).parents[1] / "engine" / "README.md"
+# What stands between two such lines is made.
+_MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def diagram(
+    beginnings: Mapping[str, str], changes: Mapping[tuple[str, str], str], finals: Iterable[str]
+) -> str:
+    lines = ["```mermaid", "stateDiagram-v2"]
+    lines += [f"    [*] --> {status}: {why}" for status, why in beginnings.items()]
+    lines += [f"    {before} --> {after}: {why}" for (before, after), why in changes.items()]
+    lines += [f"    {status} --> [*]" for status in sorted(finals)]
+    return "\n".join([*lines, "```"])
+
+
+def instances() -> str:
+    """Draw the statuses of instances, without the restarts: these lead from everywhere to `queued`."""
+    kept = {pair: _without_restart(why) for pair, why in states.CHANGES.items()}
+    return diagram(states.BEGINNINGS, {pair: why for pair, why in kept.items() if why}, states.FINAL)
+
+
+def _without_restart(why: str) -> str:
+    return ", ".join(one for one in why.split(", ") if one != "restart")
+
+
+def actions() -> str:
+    """Tell where each action has an effect."""
+    head = "| | " + " | ".join(f"`{status}`" for status in states.InstanceStatus) + " |"
+    rule = "| --- |" + " --- |" * len(states.InstanceStatus)
+    rows = [
+        f"| `{action}` | "
+        + " | ".join("yes" if states.allows(action, status) else "" for status in states.InstanceStatus)
+        + " |"
+        for action in states.Action
+    ]
+    return "\n".join([head, rule, *rows])
+
+
+def invariants() -> str:
+    """List what `manage.py verify` asks the tables, and what they cannot tell."""
+    lines = ["| id | name | what must hold |", "| --- | --- | --- |"]
+    lines += [f"| {one.id} | `{one.name}` | {one.sentence} |" for one in INVARIANTS]
+    lines += [f"| {key} | | not in the tables: {what} |" for key, what in UNTOLD.items()]
+    return "\n".join(lines)
+
+
+SECTIONS: Mapping[str, Callable[[], str]] = {
+    "instances": instances,
+    "steps": lambda: diagram(states.STEP_BEGINNINGS, states.STEP_CHANGES, states.FINAL_STEPS),
+    "attempts": lambda: diagram(states.ATTEMPT_BEGINNINGS, states.ATTEMPT_CHANGES, states.FINAL_ATTEMPTS),
+    "actions": actions,
+    "invariants": invariants,
+}
+
+
+def made(page: str) -> str:
+    """Return the page with everything that is made as the code says it now."""
+    return _MADE.sub(lambda found: f"{found[1]}{SECTIONS[found[2]]()}\n{found[3]}", page)
+
+
+def names(page: str) -> list[str]:
+    """List what is made on the page."""
+    return [found[2] for found in _MADE.finditer(page)]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(made(PAGE.read_text()))
