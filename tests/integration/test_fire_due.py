@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import psycopg
 import pytest
-from django.db import Error, connection, connections, transaction
+from django.db import transaction
 from pydantic import BaseModel, field_validator
 
 from engine import Schedule, WorkflowStep, schedules, workflow, workflows
 from engine.models import Audit, Instance, ScheduleRow, Worker
-from engine.worker.connect import parameters
 from engine.worker.schedules import fire_due, sync
+from tests.integration.cuts import cut_everywhere
 from tests.integration.sessions import in_background, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
@@ -112,59 +108,20 @@ def test_a_schedule_that_somebody_holds_is_left_and_the_others_start() -> None:
     assert fire_due(NOON + DAY) == 1
 
 
-class Cut:
-    """Kills the session at its nth statement or commit: before it, or after, so that only the answer is lost."""
-
-    def __init__(self, nth: int, *, after: bool) -> None:
-        self.nth, self.after, self.count = nth, after, 0
-
-    @contextmanager
-    def once(self) -> Iterator[None]:
-        self.count += 1
-        if self.count != self.nth:
-            yield
-            return
-        if self.after:
-            yield
-        pid = connection.connection.info.backend_pid
-        with psycopg.connect(**parameters(), autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-        if not self.after:
-            yield
-        raise psycopg.OperationalError("the answer is lost")
-
-    def statement(self, execute: Any, *args: Any) -> Any:
-        with connection.wrap_database_errors, self.once():
-            return execute(*args)
-
-
 @pytest.mark.usefixtures("nightly")
 @pytest.mark.parametrize("after", [False, True])
-def test_wherever_it_dies_each_planned_time_starts_once(after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = type(connections["default"])
-    commit = backend._commit
-    now, deaths = NOON, 0
-    while True:
-        now += DAY
-        cut = Cut(deaths + 1, after=after)
+def test_wherever_it_dies_each_planned_time_starts_once(after: bool) -> None:
+    days = 0
 
-        def cut_commit(self: Any, cut: Cut = cut) -> Any:
-            with connection.wrap_database_errors, cut.once():
-                return commit(self)
+    def another_day(turn: int) -> None:
+        nonlocal days
+        days = turn
+        fire_due(NOON + turn * DAY)
 
-        monkeypatch.setattr(backend, "_commit", cut_commit)
-        with suppress(Error), connection.execute_wrapper(cut.statement):
-            fire_due(now)
-        monkeypatch.undo()
-        connection.close()
-        fire_due(now)
-        if cut.count < cut.nth:
-            break
-        deaths += 1
-    days = (now - NOON).days
+    deaths = cut_everywhere(another_day, after=after)
     assert deaths >= 6, "hardly any statement was cut: the test proves nothing"
     assert started() == [f"{NOON + n * DAY:%Y%m%d}T010000Z" for n in range(1, days + 1)]
-    assert row().next_at == now.replace(hour=1) + DAY
+    assert row().next_at == NOON.replace(hour=1) + (days + 1) * DAY
     assert Audit.objects.filter(verb="start").count() == days
 
 
