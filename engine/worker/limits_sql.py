@@ -3,6 +3,9 @@
 Their limits come as parameters, from the code: `limited` names the workflows, `limits` are their numbers. Whoever
 claims of such a workflow has its lock until the claim is committed, and counts after it has got it: the snapshot of
 a statement shows what was committed before. So never more are held than the limit, whoever else claims.
+
+What finds no place keeps its wake-up, and is passed by: with 10,000 of them these looks took 0.64 ms instead of 0.56,
+and a claim as long as before (2 ms), on a busy machine.
 """
 
 from __future__ import annotations
