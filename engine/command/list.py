@@ -149,6 +149,8 @@ def _workflow_shape(name: str, counts: dict[str, int]) -> shapes.Shape:
         "is_declared": declared is not None,
         "description": declared.description if declared else "",
         "params_schema": _schema(declared) if declared else None,
+        "max_running": declared.max_running if declared else None,
+        "retention": declared.retention.seconds() if declared else None,
         "counts": counts,
     }
 

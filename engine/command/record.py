@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from engine.command import shapes
 from engine.command.events import newest
 from engine.errors import RepriseError
@@ -79,12 +81,20 @@ def read(instance: Instance, limit: int, *, full: bool) -> Record:
 
 
 def _attempts(instance: Instance, steps: Sequence[Step]) -> dict[int, list[Attempt]]:
+    """Read the attempts at these steps. Those at a step that was kept are in the generation in which it ran."""
+    where = Q(generation=instance.generation, phase="rollback", step_seq__in=[step.seq for step in steps])
+    for generation in {_ran_in(step) for step in steps}:
+        ran = [step.seq for step in steps if _ran_in(step) == generation and step.attempts]
+        where |= Q(generation=generation, phase="do", step_seq__in=ran)
     found: dict[int, list[Attempt]] = {}
-    rows = Attempt.objects.filter(instance_id=instance.key, generation=instance.generation)
-    rows = rows.filter(step_seq__in=[step.seq for step in steps if step.attempts])
+    rows = Attempt.objects.filter(where, instance_id=instance.key)
     for attempt in rows.order_by("step_seq", "phase", "number"):
         found.setdefault(attempt.step_seq, []).append(attempt)
     return found
+
+
+def _ran_in(step: Step) -> int:
+    return step.generation if step.kept_from is None else step.kept_from
 
 
 def shape(record: Record, *, full: bool) -> shapes.Shape:

@@ -25,6 +25,8 @@ def instance(row: Instance) -> Shape:
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "wake_at": row.wake_at,
+        "deadline_at": row.deadline_at,
+        "retention": row.retention,
     }
 
 

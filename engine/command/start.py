@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 
 from engine import launch
 from engine.command import shapes, values
@@ -11,19 +11,42 @@ from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
 from engine.registry import workflows
 
+EVER = "ever"
+
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("workflow", metavar="WORKFLOW")
     values.take_value(parser, "params", "the params")
     parser.add_argument("--id", help="its id; made up if left out")
     parser.add_argument("--tag", action="append", help="a tag; may be given several times")
+    parser.add_argument(
+        "--retention",
+        action="append",
+        type=_rule,
+        metavar="STATUS=DURATION",
+        help=f"how long it is kept after such an end, or {EVER}; may be given several times",
+    )
     take_origin(parser)
+
+
+def _rule(text: str) -> tuple[str, str | None]:
+    status, _, duration = text.partition("=")
+    if not (status and duration):
+        raise ArgumentTypeError(f'"{text}" is no rule. Write it as complete=7d, or complete={EVER}.')
+    return status, None if duration == EVER else duration
 
 
 def _start(desk: Desk, options: Options) -> None:
     workflow = workflows[options["workflow"]]
     params = values.value(options, "params")
-    instance = launch.start(workflow, params, id=options["id"], tags=options["tag"], **origin(options))
+    instance = launch.start(
+        workflow,
+        params,
+        id=options["id"],
+        tags=options["tag"],
+        retention=dict(options["retention"]) if options["retention"] else None,
+        **origin(options),
+    )
     desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
 
 

@@ -48,7 +48,7 @@ def _keys(shape: Any) -> set[str]:
         return {key for one in shape for key in _keys(one)}
     if not isinstance(shape, dict):
         return set()
-    own = ("params", "params_schema", "output", "payload", "data", "counts")
+    own = ("params", "params_schema", "output", "payload", "data", "counts", "retention")
     return {*shape} | {key for name, one in shape.items() if name not in own for key in _keys(one)}
 
 
@@ -98,6 +98,13 @@ def test_by_names_an_account_where_there_is_one() -> None:
     zoe = User.objects.create_user("zoe")
     run("start", "tick", "--by", "zoe")
     assert Audit.objects.values_list("actor", "user_key").get() == ("zoe", str(zoe.pk))
+
+
+def test_an_instance_may_be_kept_for_a_time_of_its_own() -> None:
+    run("start", "tick", "--id", "a", "--retention", "complete=7d", "--retention", "errored=ever")
+    kept = Instance.objects.get().retention
+    assert (kept["complete"], kept["errored"]) == (7 * 86_400, None)
+    assert "retention" in refused("start", "tick", "--retention", "done=7d")
 
 
 def test_wrong_params_are_named_with_their_paths_and_nothing_starts() -> None:
@@ -350,8 +357,10 @@ def test_other_code_is_accepted() -> None:
 
 def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
     found = factories.instance("errored", id="a")
-    for name in ("reserve", "charge", "ship"):
-        factories.attempt(factories.step(found, name))
+    first = factories.step(found, "reserve")
+    factories.attempt(first, "errored")
+    for step in (first, factories.step(found, "charge"), factories.step(found, "ship")):
+        factories.attempt(step)
     where = ("restart", "orders/a", "--from-step", "charge", "--reason", "paid by now")
     said = run(*where, "--preview")
     assert said.startswith("orders/a would begin generation 2.\n\nKEPT\n1  complete  do ")
@@ -365,7 +374,9 @@ def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
     assert found.refresh().generation == 1
     assert run(*where, "--by", "oli") == "orders/a is queued: generation 2 begins.\n"
     assert [step["kept_from"] for step in answer("show", "orders/a")["steps"]] == [1]
-    assert "kept from generation 1" in run("show", "orders/a")
+    said = run("show", "orders/a")
+    assert "kept from generation 1" in said
+    assert "attempt 1 errored after 800 ms" in said
     assert Audit.objects.values_list("verb", "actor", "reason").get() == ("restart", "oli", "paid by now")
 
 
@@ -497,6 +508,7 @@ def test_an_unknown_request_names_those_that_wait() -> None:
         (["terminate", "tick/a", "--reason", " "], "Say why: this needs a reason."),
         (["list", "--status", "done"], "invalid choice: 'done'"),
         (["list", "--limit", "1001"], '"1001" is more than 1,000'),
+        (["start", "tick", "--retention", "7d"], '"7d" is no rule'),
         (["list", "--before", "x"], '"x" is no key'),
         (["restart", "tick/a", "--reason", "x", "--count", "0"], '"0" is no number from 1 on'),
         (["delete", "tick/a"], "required: --reason"),
