@@ -73,6 +73,23 @@ INVARIANTS = (
             OR max(turn) FILTER (WHERE is_kept) > min(turn) FILTER (WHERE NOT is_kept)
         """,
     ),
+    # A restart from the start leaves them where they are: they reached that generation.
+    Invariant(
+        "I8",
+        "restarts-lose-no-event",
+        "A restart from a step has left no event with a wait that it wiped.",
+        """
+        SELECT s.instance_id, format('event %%s, step %%s of generation %%s', e.key, s.seq, s.generation)
+        FROM engine_audit a
+        JOIN engine_step s ON s.instance_id = a.instance_key AND s.kind = 'event' AND s.status = 'complete'
+            AND s.generation = (a.data ->> 'generation')::integer - 1
+        LEFT JOIN engine_step kept ON kept.instance_id = s.instance_id AND kept.generation = s.generation + 1
+            AND kept.seq = s.seq AND kept.kept_from IS NOT NULL
+        JOIN engine_event e ON e.instance_id = s.instance_id AND e.state = 'consumed'
+            AND e.consumed_generation = coalesce(s.kept_from, s.generation) AND e.consumed_by = s.seq
+        WHERE a.verb = 'restart' AND a.outcome = 'done' AND a.data ->> 'from_step' IS NOT NULL AND kept.seq IS NULL
+        """,
+    ),
     Invariant(
         "I16",
         "restarted-by-somebody",

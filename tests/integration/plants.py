@@ -582,12 +582,16 @@ def _end_that_nobody_knows_of() -> None:
 # Generations
 
 
-def restarted(**values: Any) -> Instance:
-    """An instance in its second generation."""
+def restarted(data: object = None, **values: Any) -> Instance:
+    """An instance in its second generation, and what the trail says of the restart."""
     instance = running(**{"generation": 2, "fence": 2, **values})
     generation_of(instance)
     Audit.objects.create(
-        verb="restart", workflow=instance.workflow, instance_id=instance.id, instance_key=instance.key
+        verb="restart",
+        workflow=instance.workflow,
+        instance_id=instance.id,
+        instance_key=instance.key,
+        data=data,
     )
     return instance
 
@@ -682,6 +686,13 @@ def _kept_wait_without_its_event() -> None:
     wait = {"kind": "event", "event_types": ["e"], **ENDED, "output": {"type": "e", "payload": {}}}
     step_of(instance, **wait)
     step_of(instance, **{**wait, "generation": 2, "kept_from": 1})
+
+
+@plants("restarts-lose-no-event")
+def _event_left_with_a_wait_that_was_wiped() -> None:
+    instance = restarted(data={"generation": 2, "from_step": "s1", "kind": "event"})
+    step_of(instance, **{**ENDED, "kind": "event", "event_types": ["e"], "attempts": 0})
+    event_of(instance, state="consumed", consumed_by=1, consumed_generation=1)
 
 
 @plants("restarted-by-somebody")

@@ -32,7 +32,8 @@ INSTANCES = 4
 ROUNDS = 30
 SECOND = 1_000_000
 TABLES = (
-    "engine_instance, engine_step, engine_attempt, engine_event, engine_log, engine_audit, engine_generation"
+    "engine_instance, engine_step, engine_attempt, engine_event, engine_log, engine_audit, engine_generation, "
+    "engine_waiter, engine_open_request"
 )
 
 do = st.builds(lambda name, delay: ["do", name, delay], st.sampled_from("ab"), st.sampled_from([0, 5]))
@@ -204,6 +205,28 @@ class Protocol(RuleBasedStateMachine):
         except InstanceFinishedError:
             return
         self.oracle.holders.pop(instance.key, None)
+
+    @rule(index=indexes, choice=indexes, from_start=st.booleans())
+    @guarded
+    def restart(self, index: int, choice: int, from_start: bool) -> None:
+        """Begin again, from the start or from a step that is recorded."""
+        instance = self._instance(index)
+        steps = list(instance.steps.filter(generation=instance.generation, parent=0).order_by("seq"))
+        if from_start or not steps:
+            instance.restart(by="ann")
+        else:
+            step = steps[choice % len(steps)]
+            instance.restart(step.name, step.count, step.kind, by="ann")
+        self.oracle.restarted(instance.key)
+
+    @precondition(lambda self: len(self.oracle.instances) > 1)
+    @rule(index=indexes)
+    @guarded
+    def delete(self, index: int) -> None:
+        instance = self._instance(index)
+        if instance.is_finished:
+            self.oracle.deleted(instance.key)
+            instance.delete(by="ann")
 
     # What workers do
 

@@ -87,6 +87,19 @@ def terminate_without_fence(patch: Patch) -> None:
     patch.setattr(lifecycle, "_update", keeping)
 
 
+@mutant("worker_writes_after_its_instance_was_restarted")
+def restart_without_fence(patch: Patch) -> None:
+    """What ended the last generation has raised the fence, too."""
+    terminate_without_fence(patch)
+    rewrite(patch, "NEXT_GENERATION", "fence = i.fence + 1", "fence = i.fence", of=calls)
+
+
+@mutant("instance_is_restarted_from_a_step_and_another_worker_takes_it")
+def restart_loses_what_was_consumed(patch: Patch) -> None:
+    """The events of waits that run again stay with the last generation, and the youngest would go first."""
+    rewrite(patch, "RETURN_EVENTS", "WHERE s.instance_id", "WHERE e.key > 1 AND s.instance_id", of=calls)
+
+
 # Claims and leases
 
 

@@ -19,20 +19,21 @@ ALL_INVARIANTS = "\nUNION ALL\n".join(
     f"SELECT '{one.name}', key, detail FROM ({one.query}) AS v{number} (key, detail)"
     for number, one in enumerate(WITHOUT_TIME)
 )
-PARAMETERS = {"skew": 0, "grace": 1}
+PARAMETERS: dict[str, Any] = {"skew": 0, "grace": 1, "limited": [], "limits": []}
 
 SNAPSHOT = """
     SELECT i.key, i.status, row_to_json(i)::text,
-        (SELECT coalesce(json_agg(s ORDER BY s.seq)::text, '[]') FROM engine_step s WHERE s.instance_id = i.key),
-        (SELECT coalesce(json_agg(a ORDER BY a.step_seq, a.number)::text, '[]') FROM engine_attempt a
+        (SELECT coalesce(json_agg(s ORDER BY s.generation, s.seq)::text, '[]') FROM engine_step s
+            WHERE s.instance_id = i.key),
+        (SELECT coalesce(json_agg(a ORDER BY a.generation, a.step_seq, a.number)::text, '[]') FROM engine_attempt a
             WHERE a.instance_id = i.key),
         (SELECT coalesce(json_agg(e ORDER BY e.key)::text, '[]') FROM engine_event e WHERE e.instance_id = i.key),
         (SELECT count(*) FROM engine_log l WHERE l.instance_id = i.key)
     FROM engine_instance i WHERE i.key = ANY (%s)
 """
 REPEATED_LINES = """
-    SELECT instance_id, step_seq, attempt, message FROM engine_log WHERE position IS NULL
-    GROUP BY 1, 2, 3, 4 HAVING count(*) > 1
+    SELECT instance_id, generation, step_seq, attempt, message FROM engine_log WHERE position IS NULL
+    GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 1
 """
 PAUSING = ("waiting_for_pause", "paused")
 FINAL = ("complete", "errored", "terminated")
@@ -63,9 +64,9 @@ class Oracle:
         self.instances: dict[int, Promises] = {}
         self.holders: dict[int, tuple[HandShift, int]] = {}
         self._lease_until: dict[int, int] = {}
-        self.ledger: dict[tuple[int, int, int], str] = {}
+        self.ledger: dict[tuple[int, int, int, int], str] = {}
         self._lost: set[int] = set()  # instances that were taken from an owner
-        self._arguments: dict[tuple[int, int], Any] = {}
+        self._arguments: dict[tuple[int, int, int], Any] = {}
         self._before: dict[int, tuple[Any, ...]] = {}
         self.fenced = 0
 
@@ -134,7 +135,7 @@ class Oracle:
             is_ours, has_left = answers.get(key, (None, False))
             if not is_holder:
                 self.fenced += 1
-                if after[key] != self._before[key]:
+                if after.get(key) != self._before.get(key):
                     raise Broken(f"{key} was written by one who does not hold it")
             elif is_ours is False:
                 raise Broken(f"{key}: its holder was refused")
@@ -145,25 +146,37 @@ class Oracle:
 
     def refused(self, parameters: Any) -> None:
         for one in json.loads(parameters["cycles"]):
-            self.instances[one["key"]].may_fail = True
+            if one["key"] in self.instances:
+                self.instances[one["key"]].may_fail = True
 
     def body_starts(self, worker: HandShift, body: Body) -> None:
-        key, seq, number = body.key
+        key, generation, seq, _ = body.key
         recorded = self.rows(
-            "SELECT a.status FROM engine_attempt a WHERE instance_id = %s AND step_seq = %s AND number = %s",
-            (key, seq, number),
+            "SELECT FROM engine_attempt WHERE instance_id = %s AND generation = %s AND step_seq = %s AND number = %s",
+            body.key,
         )
         if not recorded:
             raise Broken(f"the body of {body.key} starts before its attempt is recorded")
-        if (key, seq, number) in self.ledger:
+        if body.key in self.ledger:
             raise Broken(f"the body of {body.key} starts twice")
         self.ledger[body.key] = ""
-        given = self._arguments.setdefault((key, seq), body.operation.args)
+        given = self._arguments.setdefault((key, generation, seq), body.operation.args)
         if given != body.operation.args:
             raise Broken(f"step {seq} of {key} was given {given}, and now {body.operation.args}")
 
     def body_ends(self, body: Body, value: str) -> None:
         self.ledger[body.key] = value
+
+    # What people do
+
+    def restarted(self, key: int) -> None:
+        """Expect nothing more of the last generation, and a new end."""
+        self.holders.pop(key, None)
+        self.instances[key].is_paused = False
+        self.instances[key].at_the_end = None
+
+    def deleted(self, key: int) -> None:
+        del self.instances[key]
 
     # What the tables say
 
@@ -212,14 +225,16 @@ class Oracle:
     def _check_bodies(self, steps: list[Any], attempts: list[Any]) -> None:
         for step in steps:
             if step["kind"] == "do" and step["status"] == "complete":
-                done = self.ledger.get((step["instance_id"], step["seq"], step["attempts"]))
+                ran = step["kept_from"] or step["generation"]
+                done = self.ledger.get((step["instance_id"], ran, step["seq"], step["attempts"]))
                 if step["output"] != done:
                     raise Broken(f"step {step} is recorded with another output than its body's, {done!r}")
         for attempt in attempts:
             if attempt["status"] == "lost" and attempt["instance_id"] not in self._lost:
                 raise Broken(f"attempt {attempt} is lost, and its worker kept the instance")
             if attempt["status"] in ("complete", "errored"):
-                where = attempt["instance_id"], attempt["step_seq"], attempt["number"]
+                of = attempt["instance_id"], attempt["generation"]
+                where = (*of, attempt["step_seq"], attempt["number"])
                 if where not in self.ledger:
                     raise Broken(f"attempt {where} has ended, and its body never started")
 
@@ -230,11 +245,15 @@ class Oracle:
 
 
 def _nothing_began(before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
-    old, new = ({step["seq"] for step in json.loads(one[3])} for one in (before, after))
+    old, new = ({(step["generation"], step["seq"]) for step in json.loads(one[3])} for one in (before, after))
     if new - old:
         raise Broken(f"{before[0]}: steps {new - old} began after a pause was asked for")
     old, new = (
-        {(one["step_seq"], one["number"]) for one in json.loads(row[4]) if one["status"] == "running"}
+        {
+            (one["generation"], one["step_seq"], one["number"])
+            for one in json.loads(row[4])
+            if one["status"] == "running"
+        }
         for row in (before, after)
     )
     if new - old:

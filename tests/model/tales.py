@@ -51,6 +51,13 @@ class Teller:
     def terminate(self) -> None:
         self._do(self.machine.steer, index=0, action="terminate")
 
+    def restart(self, *, from_step: int | None = None) -> None:
+        """Restart the first one, from the start or from a step, by its place."""
+        self._do(self.machine.restart, index=0, choice=from_step or 0, from_start=from_step is None)
+
+    def delete(self) -> None:
+        self._do(self.machine.delete, index=0)
+
     def claim(self, worker: int = 0) -> None:
         self._do(self.machine.turn, worker=worker, what="claim")
 
@@ -229,6 +236,42 @@ def worker_writes_after_its_instance_was_terminated(t: Teller) -> None:
     t.settle()
     t.terminate()
     t.end_body("a")
+    t.finish()
+
+
+@tale
+def worker_writes_after_its_instance_was_restarted(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.restart()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def instance_is_restarted_from_a_step_and_another_worker_takes_it(t: Teller) -> None:
+    t.start(A, RED, RED, B, C)
+    t.send()
+    t.send()
+    t.settle()
+    t.end_body("a")
+    t.settle()
+    t.end_body("b")
+    t.until_flush()
+    t.restart(from_step=1)
+    t.work(1)
+    t.finish()
+
+
+@tale
+def instance_is_deleted_while_a_zombie_still_writes(t: Teller) -> None:
+    t.start(A)
+    t.another(A)
+    t.settle()
+    t.end_body("a")
+    t.until_flush()
+    t.terminate()
+    t.delete()
     t.finish()
 
 

@@ -58,8 +58,9 @@ class Body:
     is_cancelled: bool = False
 
     @property
-    def key(self) -> tuple[int, int, int]:
-        return self.cycle.claimed.key, self.attempt.step_seq, self.attempt.number
+    def key(self) -> tuple[int, int, int, int]:
+        facts = self.cycle.claimed
+        return facts.key, facts.generation, self.attempt.step_seq, self.attempt.number
 
 
 class HandBodies:
@@ -264,7 +265,7 @@ class HandShift(Shift):
         """Let the body say a line and end."""
         self.bodies.remove(body)
         stored = None if value is None else body.operation.codec.store(value)
-        seq, number = body.key[1:]
+        seq, number = body.key[2:]
         line = LogLine("info", f"{value} {error}", None, self._clock.now_us(), step_seq=seq, attempt=number)
 
         def end() -> None:
