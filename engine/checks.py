@@ -16,6 +16,7 @@ from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils.module_loading import import_string
 
+from engine.registry import workflows
 from engine.worker.queue import is_supported
 
 BROKER = "engine.worker.broker.Broker"
@@ -45,6 +46,14 @@ def check_cluster(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         return [Error(message, hint=hint, id="engine.E001")]
     said = DEFAULTS | dict(cluster)
     return [*_broker(said), *_times(said), *_workers(said), *_bookkeeping(said)]
+
+
+@register("engine")
+def check_schedules(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Check what schedules and retention need besides a cluster."""
+    cluster: Mapping[str, Any] = getattr(settings, "Q_CLUSTER", None) or {}
+    has_schedules = any(workflow.schedules for workflow in workflows.values())
+    return [*_scheduler(cluster, has_schedules), *_moments(has_schedules)]
 
 
 @register("engine")
@@ -151,6 +160,25 @@ def _bookkeeping(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
             f'Q_CLUSTER["cache"] is "{said["cache"]}", a table: a cluster writes to it twice a second.',
             hint="Give it an alias of its own with a LocMemCache.",
             id="engine.W007",
+        )
+
+
+def _scheduler(said: Mapping[str, Any], has_schedules: bool) -> Iterator[CheckMessage]:
+    if not said.get("scheduler", True):
+        nobody = "no schedule starts anything, and " if has_schedules else ""
+        yield Caution(
+            f'Q_CLUSTER["scheduler"] is False: {nobody}finished instances are never deleted by their retention.',
+            hint="Take it out, at least in the settings of one cluster.",
+            id="engine.W014",
+        )
+
+
+def _moments(has_schedules: bool) -> Iterator[CheckMessage]:
+    if has_schedules and not settings.USE_TZ:
+        yield Error(
+            "USE_TZ is False, and workflows have schedules: when they are due cannot be told.",
+            hint="Set USE_TZ to True.",
+            id="engine.E007",
         )
 
 

@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.db import connection
 from pytest_django.fixtures import Settings
 
-from engine import checks
+from engine import WorkflowStep, checks, workflow, workflows
 
 FOREIGN = "django_q.brokers.orm.ORM"
 
@@ -81,6 +81,23 @@ def test_what_django_q_takes_when_nothing_is_said_is_judged_too(settings: Settin
 def test_a_project_without_a_cluster_is_told_so(settings: Settings) -> None:
     del settings.Q_CLUSTER
     assert ids(checks.check_cluster()) == ["engine.E001"]
+
+
+def test_what_schedules_and_retention_lack_is_named(settings: Settings, own_registry: None) -> None:
+    settings.Q_CLUSTER = {**settings.Q_CLUSTER, "scheduler": False}
+    workflows._workflows.clear()
+    settings.USE_TZ = False
+    (lack,) = checks.check_schedules()
+    assert (lack.id, "no schedule" in lack.msg, "retention" in lack.msg) == ("engine.W014", False, True)
+
+    @workflow("report", schedules=["0 9 * * *"])
+    async def handler(step: WorkflowStep) -> None: ...
+
+    lack, clock = checks.check_schedules()
+    assert ("no schedule starts anything" in lack.msg, clock.id) == (True, "engine.E007")
+    settings.USE_TZ = True
+    del settings.Q_CLUSTER["scheduler"]
+    assert checks.check_schedules() == []
 
 
 def test_a_system_whose_queues_do_not_survive_kills_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
