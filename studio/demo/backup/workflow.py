@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine import EventTimeoutError, ReceivedEvent, StepContext, StepError, WorkflowStep, workflow
+from engine import EventTimeoutError, ReceivedEvent, Schedule, StepContext, StepError, WorkflowStep, workflow
 from studio.demo.backup import scratch, shelf
 from studio.demo.backup.dump import Dump, dump
 from studio.demo.backup.params import Approval, BackupParams, BackupReport, backup_approval
@@ -16,7 +16,11 @@ SHORT = {"max_attempts": 5, "delay": "2s", "timeout": "1m"}
 LONG = {"max_attempts": 3, "delay": "5s", "timeout": "1h"}
 
 
-@workflow(NAME)
+# Nobody has to be there: a backup that is not approved within a day ends well, and its dump is deleted.
+NIGHTLY = Schedule("30 3 * * *", params=BackupParams(folder="nightly"), name="nightly")
+
+
+@workflow(NAME, schedules=[NIGHTLY])
 async def database_backup(step: WorkflowStep, params: BackupParams) -> BackupReport:
     """Back up a PostgreSQL database, and prove that the backup is good before it is kept.
 
