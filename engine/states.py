@@ -92,30 +92,31 @@ _C, _E, _T = InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TER
 
 # What a row may turn into from one commit to the next, and by what. engine/README.md draws these tables.
 #
-# A restart leads from any status to `queued`, in a new generation.
+# A restart leads from any status to `queued`, in a new generation. `rollback`: terminated with its rollbacks first.
+# `returns` and `fails` are the handler's; it may have done so before it hears that it is to pause.
 CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
     {
         (_Q, _R): "claimed",
         (_Q, _P): "pause",
         (_Q, _T): "terminate",
-        (_R, _W): "nothing runs - it parks",
-        (_R, _Q): "given back, worker lost, restart",
+        (_R, _W): "parks",
+        (_R, _Q): "given back, lost, restart",
         (_R, _WP): "pause",
-        (_R, _P): "the engine pauses it",
-        (_R, _C): "the handler returns",
-        (_R, _E): "the handler fails",
+        (_R, _P): "other code",
+        (_R, _C): "returns",
+        (_R, _E): "fails",
         (_R, _T): "terminate, abort",
-        (_W, _R): "due, signalled or told - claimed",
-        (_W, _Q): "no place under max_running, terminate with rollback, restart",
+        (_W, _R): "claimed",
+        (_W, _Q): "held back, rollback, restart",
         (_W, _P): "pause",
         (_W, _T): "terminate",
-        (_WP, _R): "resume, terminate with rollback",
+        (_WP, _R): "resume, rollback",
         (_WP, _Q): "restart",
-        (_WP, _P): "its bodies have ended",
-        (_WP, _C): "the handler had returned",
-        (_WP, _E): "the handler had failed",
+        (_WP, _P): "bodies end",
+        (_WP, _C): "returns",
+        (_WP, _E): "fails",
         (_WP, _T): "terminate, abort",
-        (_P, _Q): "resume, terminate with rollback, restart",
+        (_P, _Q): "resume, rollback, restart",
         (_P, _T): "terminate",
         (_C, _Q): "restart",
         (_E, _Q): "restart, retry_rollback",
@@ -130,23 +131,23 @@ BEGINNINGS: Mapping[InstanceStatus, str] = MappingProxyType({_Q: "start, a sched
 # A row that changes twice before a flush is written once, as it stands then: so a step may begin as what it ends as.
 STEP_CHANGES: Mapping[tuple[StepStatus, StepStatus], str] = MappingProxyType(
     {
-        (StepStatus.RUNNING, StepStatus.WAITING): "an attempt failed - it backs off",
-        (StepStatus.RUNNING, StepStatus.COMPLETE): "its body, or all its items, returned",
-        (StepStatus.RUNNING, StepStatus.ERRORED): "no attempt is left, or an item failed",
-        (StepStatus.RUNNING, StepStatus.CANCELLED): "given up, or the instance ended",
-        (StepStatus.WAITING, StepStatus.RUNNING): "the next attempt begins",
-        (StepStatus.WAITING, StepStatus.COMPLETE): "what it waited for has come",
-        (StepStatus.WAITING, StepStatus.ERRORED): "too late, or the child failed",
-        (StepStatus.WAITING, StepStatus.CANCELLED): "given up, or the instance ended",
+        (StepStatus.RUNNING, StepStatus.WAITING): "backs off",
+        (StepStatus.RUNNING, StepStatus.COMPLETE): "returned",
+        (StepStatus.RUNNING, StepStatus.ERRORED): "failed for good",
+        (StepStatus.RUNNING, StepStatus.CANCELLED): "given up",
+        (StepStatus.WAITING, StepStatus.RUNNING): "next attempt",
+        (StepStatus.WAITING, StepStatus.COMPLETE): "has come",
+        (StepStatus.WAITING, StepStatus.ERRORED): "too late, failed",
+        (StepStatus.WAITING, StepStatus.CANCELLED): "given up",
     }
 )
 STEP_BEGINNINGS: Mapping[StepStatus, str] = MappingProxyType(
     {
-        StepStatus.RUNNING: "a body, or the items of a map",
-        StepStatus.WAITING: "a sleep, an event, a request, children",
-        StepStatus.COMPLETE: "over at once, or kept by a restart",
-        StepStatus.ERRORED: "over at once, or kept by a restart",
-        StepStatus.CANCELLED: "given up at once",
+        StepStatus.RUNNING: "a body, items",
+        StepStatus.WAITING: "something to wait for",
+        StepStatus.COMPLETE: "at once, or kept",
+        StepStatus.ERRORED: "at once, or kept",
+        StepStatus.CANCELLED: "at once",
     }
 )
 
@@ -157,14 +158,14 @@ ATTEMPT_CHANGES: Mapping[tuple[AttemptStatus, AttemptStatus], str] = MappingProx
         (AttemptStatus.RUNNING, AttemptStatus.ERRORED): "the body raised",
         (AttemptStatus.RUNNING, AttemptStatus.TIMED_OUT): "the body took too long",
         (AttemptStatus.RUNNING, AttemptStatus.LOST): "its worker died",
-        (AttemptStatus.RUNNING, AttemptStatus.CANCELLED): "given up, drained, or the instance ended",
+        (AttemptStatus.RUNNING, AttemptStatus.CANCELLED): "given up, drained",
     }
 )
 ATTEMPT_BEGINNINGS: Mapping[AttemptStatus, str] = MappingProxyType(
     {
-        AttemptStatus.RUNNING: "recorded before its body starts",
-        AttemptStatus.ERRORED: "a rollback that cannot be called",
-        AttemptStatus.CANCELLED: "given up at once",
+        AttemptStatus.RUNNING: "before its body starts",
+        AttemptStatus.ERRORED: "cannot be called",
+        AttemptStatus.CANCELLED: "at once",
     }
 )
 
