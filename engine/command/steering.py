@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable
 
+from django.db import transaction
+
 from engine import lifecycle
 from engine.command import shapes
 from engine.command.address import find, origin, take_instance, take_origin
@@ -46,13 +48,19 @@ def _unfinished(instance: Instance, action: str) -> Instance:
 def _steer(act: Act) -> Callable[[Desk, Options], None]:
     def run(desk: Desk, options: Options) -> None:
         instance = find(options["instance"])
-        before = instance.status, instance.signals, instance.code
-        instance = act(instance, options)
-        has_changed = (instance.status, instance.signals, instance.code) != before
+        # Locked, so that what has changed is what this call did and not what a worker did meanwhile.
+        with transaction.atomic():
+            before = _standing(lifecycle.lock(instance))
+            instance = act(instance.refresh(), options)
+            has_changed = _standing(instance) != before
         shape = {"instance": shapes.instance(instance), "has_changed": has_changed}
         desk.answer(shape, lambda: [_sentence(instance, has_changed=has_changed)])
 
     return run
+
+
+def _standing(instance: Instance) -> tuple[str, int, str]:
+    return instance.status, instance.signals, instance.code
 
 
 def _sentence(instance: Instance, *, has_changed: bool) -> str:
