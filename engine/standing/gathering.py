@@ -18,6 +18,7 @@ from engine.standing.facts import Deed, OpenStep, Places, Rollback, Situation
 from engine.standing.places import places_of
 from engine.standing.rollbacks import rollback_of
 from engine.standing.servers import Servers, servers_of
+from engine.states import Action
 
 MOST_OPEN = 2_000  # steps
 MOST_ATTEMPTS = 500
@@ -193,12 +194,18 @@ def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) 
 
 
 def last_deeds(instances: Sequence[Instance]) -> dict[int, Deed]:
-    """Find who paused or terminated each of them last."""
+    """Find who paused or terminated each of them last, in its present generation."""
     verbs = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
     wanted = {instance.key: verbs[instance.status] for instance in instances if instance.status in verbs}
     found: dict[int, Deed] = {}
-    trail = Audit.objects.filter(instance_key__in=wanted, verb__in={*wanted.values()}, outcome="done")
+    trail = Audit.objects.filter(
+        instance_key__in=wanted, verb__in={*wanted.values(), Action.RESTART}, outcome="done"
+    )
     for entry in trail.order_by("key") if wanted else ():
-        if entry.instance_key is not None and wanted[entry.instance_key] == entry.verb:
+        if entry.instance_key is None:
+            continue
+        if entry.verb == Action.RESTART:
+            found.pop(entry.instance_key, None)
+        elif wanted[entry.instance_key] == entry.verb:
             found[entry.instance_key] = Deed(entry.actor, entry.at, entry.reason)
     return found
