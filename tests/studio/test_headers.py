@@ -107,3 +107,9 @@ def test_an_error_page_tells_nothing_of_the_server(client: Client) -> None:
     page = client.get("/broken/").content.decode()
     assert "a secret of the server" not in page
     assert re.search(r"Reference <code>[0-9a-f]{12}</code>", page)
+
+
+def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
+    """A deferred script that comes late misses the connection, and the page says "Connecting" for ever."""
+    page = client.get("/workflows/orders/instances/order-1/").content.decode()
+    assert 0 < page.index("/js/studio.js") < page.index("/vendor/studio-htmx.js")
