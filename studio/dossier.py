@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,10 +14,11 @@ from django.db.models.functions import Cast, Left, Length
 from engine.identity import TOP
 from engine.models import Attempt, Audit, Event, Instance, Log, Step
 from engine.standing import why
-from engine.standing.facts import OpenStep
+from engine.standing.facts import OpenStep, Situation
 from engine.standing.gathering import situation_of, without_values
-from engine.states import Action, allows
-from studio import changed_code, declared, folds, payloads, timeline
+from engine.states import Action, AttemptPhase, allows
+from studio import changed_code, declared, folds, generations, payloads, timeline
+from studio.generations import Generations
 from studio.rows import Row, rows_of
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -57,6 +58,7 @@ class Dossier:
     origin: Origin | None
     wanted_events: tuple[str, ...]
     has_requests: bool
+    generations: Generations
 
     @property
     def declared_events(self) -> list[declared.Declared]:
@@ -64,7 +66,20 @@ class Dossier:
 
     @property
     def started_at(self) -> datetime:
-        return self.instance.started_at or self.instance.created_at
+        return _began_at(self.instance, self.generations)
+
+    @property
+    def is_past(self) -> bool:
+        """Whether this is an earlier generation, which is only shown."""
+        return self.generations.is_past
+
+    @property
+    def has_undone(self) -> bool:
+        return any(line.undone for line in self.lines)
+
+    @property
+    def has_kept(self) -> bool:
+        return any(line.step.kept_from for line in self.lines)
 
     @property
     def is_pausing(self) -> bool:
@@ -80,7 +95,7 @@ class Dossier:
         return len(self.instance.unreached) - len(self.unreached)
 
     def may(self, action: Action) -> bool:
-        return allows(action, self.instance.status)
+        return not self.is_past and allows(action, self.instance.status)
 
     @property
     def may_pause(self) -> bool:
@@ -98,6 +113,10 @@ class Dossier:
         return self.may(Action.TERMINATE)
 
     @property
+    def may_delete(self) -> bool:
+        return self.may(Action.DELETE)
+
+    @property
     def may_retry_rollback(self) -> bool:
         return self.may(Action.RETRY_ROLLBACK) and self.instance.rollback == "failed"
 
@@ -110,9 +129,12 @@ class Dossier:
         return not self.instance.is_finished
 
 
-def of(workflow: str, id: str, upto: int | None = None) -> Dossier:
-    """Read it by workflow and id; raises Instance.DoesNotExist. Of many steps it has the newest, or those `upto`."""
-    return _read(_instances().get(workflow=workflow, id=id), upto)
+def of(workflow: str, id: str, upto: int | None = None, generation: int | None = None) -> Dossier:
+    """Read it by workflow and id; raises Instance.DoesNotExist. Of many steps it has the newest, or those `upto`.
+
+    With the number of an earlier generation it is shown as that one left it; raises Generation.DoesNotExist.
+    """
+    return _read(_instances().get(workflow=workflow, id=id), upto, generation)
 
 
 def of_key(key: int, upto: int | None = None) -> Dossier:
@@ -130,7 +152,10 @@ def _instances() -> Any:
     )
 
 
-def _read(instance: Any, upto: int | None) -> Dossier:
+def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dossier:
+    those = generations.of(instance, generation)
+    if those.is_past:
+        instance = generations.as_of(instance, those.shown)
     top = _top(instance, upto)
     is_all = upto is None and len(top) < STEPS_SHOWN
     inner, inside = folds.within(instance, top, step_rows(instance))
@@ -138,35 +163,41 @@ def _read(instance: Any, upto: int | None) -> Dossier:
     logs = _logs(instance)
     steps = [*top, *inner]
     attempts = attempts_of(instance, steps)
-    lines = tuple(lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at))
+    lines = tuple(
+        lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at, place=those.query)
+    )
     facts = situation_of(instance)
-    children = list(_children(instance).order_by("-key")[: CHILDREN_SHOWN + 1])
+    kept = _kept_children(instance)
+    children = list(_children(instance, kept).order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
     return Dossier(
         instance=instance,
         now=facts.now,
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in facts.steps)),
-        why=why.explain(facts),
+        why=_why(facts, those),
         parent=_parent(instance),
         children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
-        children_total=len(children) if len(children) <= CHILDREN_SHOWN else _children(instance).count(),
+        children_total=len(children)
+        if len(children) <= CHILDREN_SHOWN
+        else _children(instance, kept).count(),
         lines=lines,
         steps_shown=len(top),
         steps_total=len(top) if is_all else _of_generation(Step, instance).filter(parent=TOP).count(),
         earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
-        timeline=_timeline(instance, lines, facts.now, is_newest=upto is None),
+        timeline=_timeline(instance, lines, those, facts.now, is_newest=upto is None),
         events=tuple((event, _event_payload(event)) for event in events),
         logs=logs,
         trail=tuple(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:TRAIL_SHOWN]),
         params=payloads.payload("params", instance.params_text or "null", instance.params_size),
-        output=_output(instance),
+        output=_output(instance, is_past=those.is_past),
         failure=None if code and code.is_paused else failure(error),
         code=code,
         unreached=_unreached(instance),
-        origin=_origin(instance, error, lines),
+        origin=_origin(instance, error, lines, those.query),
         wanted_events=_wanted_events(facts.steps),
         has_requests=any(step.kind == "request" for step in facts.steps),
+        generations=those,
     )
 
 
@@ -195,39 +226,69 @@ def _top(instance: Instance, upto: int | None) -> list[Any]:
 
 
 def attempts_of(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Attempt]]:
-    """Read the attempts at these steps and at their rollbacks, the first one first."""
+    """Read the attempts at these steps and at their rollbacks, the first one first.
+
+    Those at the body of a step that was kept were made in the generation in which it ran.
+    """
     found: dict[int, list[Attempt]] = {}
-    tried = [step.seq for step in steps if step.attempts]
+    tried = [step for step in steps if step.attempts]
     if tried:
-        rows = _of_generation(Attempt, instance).filter(step_seq__in=tried)
+        rows = Attempt.objects.filter(_made_at(instance, tried), instance_id=instance.key)
         for attempt in rows.order_by("step_seq", "phase", "number"):
             found.setdefault(attempt.step_seq, []).append(attempt)
     return found
 
 
-def _children(instance: Instance) -> Any:
-    """Find what this generation has started."""
-    return without_values().filter(parent_key=instance.key, parent_generation=instance.generation)
+def _made_at(instance: Instance, steps: Sequence[Any]) -> Q:
+    ran: dict[int, list[int]] = {}
+    for step in steps:
+        if step.kept_from is not None:
+            ran.setdefault(step.kept_from, []).append(step.seq)
+    made = Q(generation=instance.generation, step_seq__in=[step.seq for step in steps])
+    for generation, seqs in ran.items():
+        made |= Q(generation=generation, step_seq__in=seqs, phase=AttemptPhase.DO)
+    return made
+
+
+def _children(instance: Instance, kept: Sequence[tuple[int, int]]) -> Any:
+    """Find what this generation has started, and what the steps that it keeps have started."""
+    started = Q(parent_generation=instance.generation)
+    for generation, seq in kept:
+        started |= Q(parent_generation=generation, parent_step=seq)
+    return without_values().filter(started, parent_key=instance.key)
+
+
+def _kept_children(instance: Instance) -> list[tuple[int, int]]:
+    """Find the steps that were kept and have a child: in which generation they ran, and their numbers."""
+    if instance.generation == 1:
+        return []
+    rows = _of_generation(Step, instance).filter(kind="child", kept_from__isnull=False)
+    return list(rows.order_by("-seq").values_list("kept_from", "seq")[: CHILDREN_SHOWN + 1])
 
 
 def _parent(instance: Instance) -> Instance | None:
     """Read who started it, where that was an instance."""
     if instance.parent_key is None:
         return None
-    return Instance.objects.only("key", "workflow", "id").filter(key=instance.parent_key).first()
+    return (
+        Instance.objects.only("key", "workflow", "id", "generation").filter(key=instance.parent_key).first()
+    )
 
 
 def _logs(instance: Instance) -> tuple[Log, ...]:
     return tuple(_of_generation(Log, instance).order_by("-key")[:LOGS_SHOWN])[::-1]
 
 
-def _output(instance: Any) -> payloads.Payload | None:
+def _output(instance: Any, *, is_past: bool) -> payloads.Payload | None:
     if instance.status != "complete":
         return None
-    return payloads.payload("output", instance.output_text or "null", instance.output_size)
+    what = f"output-g{instance.generation}" if is_past else "output"
+    return payloads.payload(what, instance.output_text or "null", instance.output_size)
 
 
-def _origin(instance: Instance, error: dict[str, Any] | None, lines: Sequence[Line]) -> Origin | None:
+def _origin(
+    instance: Instance, error: dict[str, Any] | None, lines: Sequence[Line], place: str
+) -> Origin | None:
     """Find the step that the instance failed at: its error tells the line that raised, the instance's the handler's.
 
     An error names its step without the number of its call, so that of several the one with the same error counts.
@@ -240,7 +301,7 @@ def _origin(instance: Instance, error: dict[str, Any] | None, lines: Sequence[Li
         if found and (found.type, found.message) == (error.get("type"), error.get("message")):
             is_shown = any(line.step.seq == step.seq for line in lines)
             name = str(step) if step.name == error["step"] else str(error["step"])
-            return Origin(step, name, found, is_shown)
+            return Origin(step, name, found, is_shown, place)
     return None
 
 
@@ -268,17 +329,36 @@ def _wanted_events(steps: Sequence[OpenStep]) -> tuple[str, ...]:
     return tuple(name for step in waits for name in step.event_types or (step.name,))
 
 
+def _began_at(instance: Instance, those: Generations) -> datetime:
+    """Tell when the shown generation began; one that keeps steps has the start of the one that ran them."""
+    if those.shown > 1 and those.began is not None:
+        return those.began.at
+    return instance.started_at or instance.created_at
+
+
+def _why(facts: Situation, those: Generations) -> why.Sentence:
+    if not those.is_past:
+        return why.explain(facts)
+    if those.cut_short_by is not None:
+        before = those.cut_short_by.before.replace("_", " ")
+        return (f"It was {before} when generation {those.shown + 1} began, which ended it.",)
+    return why.explain(replace(facts, deed=those.terminated))
+
+
 def _timeline(
-    instance: Instance, lines: Sequence[Line], now: datetime, *, is_newest: bool
+    instance: Instance, lines: Sequence[Line], those: Generations, now: datetime, *, is_newest: bool
 ) -> timeline.Timeline:
     end = instance.finished_at or now
-    start = instance.created_at
-    if lines and lines[0].step.seq > 1:  # a part of many steps: from the first of them
-        start = lines[0].step.started_at
+    start = _began_at(instance, those) if those.shown > 1 else instance.created_at
+    ran = [line.step for line in lines if line.step.kept_from is None]
+    if lines and lines[0].step.seq > 1 and ran:  # a part of many steps: from the first of them
+        start = ran[0].started_at
     if lines and not is_newest:
-        end = max(line.step.finished_at or now for line in lines)
+        end = max((step.finished_at or now for step in ran), default=start)
     tracks = [
-        timeline.Track(line.step.seq, line.label, line.depth, line.status, tuple(stretches_of(line, end)))
+        timeline.Track(
+            line.step.seq, line.label, line.depth, line.status, tuple(stretches_of(line, start, end))
+        )
         for line in lines
     ]
     is_open = is_newest and not instance.is_finished

@@ -42,6 +42,7 @@ class Inner:
     page: int
     begun: int
     steps: tuple[SafeString, ...]
+    place: str = ""  # begins the queries of links
 
     @property
     def first(self) -> int:
@@ -60,7 +61,7 @@ class Inner:
         return self.page + 1 if self.last < self.begun else None
 
 
-def read(instance: Instance, seq: int, page: int = 1) -> Inner | None:
+def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inner | None:
     """Read a page; None where there is no such step. A page that is past the end is the last one."""
     rows = dossier.step_rows(instance)
     parent = rows.filter(seq=seq).first()
@@ -70,10 +71,10 @@ def read(instance: Instance, seq: int, page: int = 1) -> Inner | None:
     begun = sum(fold.counts.values())
     page = max(1, min(page, -(-begun // PAGE)))
     found = rows.filter(parent=seq).order_by(_FAILED_FIRST, "count", "seq")[(page - 1) * PAGE : page * PAGE]
-    return Inner(seq, parent.kind, fold, page, begun, _drawn(instance, parent, list(found)))
+    return Inner(seq, parent.kind, fold, page, begun, _drawn(instance, parent, list(found), place), place)
 
 
-def _drawn(instance: Instance, parent: Any, shown: Sequence[Any]) -> tuple[SafeString, ...]:
+def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) -> tuple[SafeString, ...]:
     deeper, inside = folds.within(instance, shown, dossier.step_rows(instance))
     steps = [*shown, *deeper]
     logs = Log.objects.filter(
@@ -87,6 +88,7 @@ def _drawn(instance: Instance, parent: Any, shown: Sequence[Any]) -> tuple[SafeS
         inside,
         items_of=parent.seq if parent.kind == "map" else 0,
         paused_at=instance.paused_at,
+        place=place,
     )
     # Safe: each is the output of a template that has escaped what it shows.
     return tuple(mark_safe(step_html(line, instance)) for line in lines)  # noqa: S308
@@ -96,7 +98,7 @@ def html_of(instance: Instance, inner: Inner) -> str:
     return render_to_string("partials/instance/inner.html", {"instance": instance, "inner": inner})
 
 
-def opened(instance: Instance, wanted: Mapping[int, int]) -> dict[int, str]:
+def opened(instance: Instance, wanted: Mapping[int, int], *, place: str = "") -> dict[int, str]:
     """Draw what an address asks to be open: pages by step."""
-    found = [read(instance, seq, page) for seq, page in list(wanted.items())[:OPEN_AT_ONCE]]
+    found = [read(instance, seq, page, place=place) for seq, page in list(wanted.items())[:OPEN_AT_ONCE]]
     return {inner.seq: html_of(instance, inner) for inner in found if inner is not None and inner.begun}

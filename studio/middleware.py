@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from engine import audit
 from engine.models import Instance
+from engine.registry import workflows as registry
 from studio.permissions import PUBLIC, ROUTES, STEERING, needed, role_of
 from studio.views.errors import forbidden
 
@@ -68,12 +69,16 @@ class HeadersMiddleware:
 
 
 def _note_refusal(request: HttpRequest, route: str, names: Any) -> None:
-    """Leave a row in the trail of an instance that somebody wanted to steer and may not."""
+    """Leave a row in the trail of what somebody wanted to start or to steer, and may not."""
     if request.method != "POST" or route not in STEERING:
         return
-    instance = Instance.objects.filter(workflow=names["name"], id=names["id"]).first()
+    verb, workflow = route.replace("-", "_"), names["name"]
+    if "id" not in names:
+        if workflow in registry:
+            audit.note(verb, workflow, audit.Cause.of(request.user), outcome="denied")
+        return
+    instance = Instance.objects.filter(workflow=workflow, id=names["id"]).first()
     if instance is not None:
-        verb = route.replace("-", "_")
         audit.record(
             verb, instance, by=request.user, before=instance.status, after=instance.status, outcome="denied"
         )

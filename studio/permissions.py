@@ -54,11 +54,25 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "accept-code": (None, Role.OPERATOR),
     "retry-rollback": (None, Role.OPERATOR),
     "send-event": (None, Role.OPERATOR),
+    "restart": (Role.VIEWER, Role.OPERATOR),
+    "delete": (None, Role.OPERATOR),
     "live-frame": (Role.VIEWER, None),
 }
 
-# Routes that steer an instance: who tries one without its role leaves a row in the audit trail.
-STEERING = frozenset({"pause", "resume", "terminate", "retry-rollback", "accept-code", "send-event"})
+# Routes that start or steer something: who tries one without its role leaves a row in the audit trail.
+STEERING = frozenset(
+    {
+        "start",
+        "pause",
+        "resume",
+        "terminate",
+        "retry-rollback",
+        "accept-code",
+        "send-event",
+        "restart",
+        "delete",
+    }
+)
 
 
 def role_of(user: Any) -> Role:

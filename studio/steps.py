@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from engine.identity import TOP
 from engine.models import Attempt, Event, Log, Step
 from engine.requests import Asked
 from engine.standing.errors import error_line
@@ -54,6 +55,7 @@ class Origin:
     name: str
     failure: Failure
     is_shown: bool
+    place: str = ""  # begins the queries of links
 
     @property
     def address(self) -> str:
@@ -61,8 +63,10 @@ class Origin:
         place = f"#s-{self.step.seq}" + (f"-a{self.step.attempts}" if self.step.attempts else "")
         if self.is_shown:
             return place
-        inside = self.step.parent
-        return f"?upto={inside}&open={inside}{place}" if inside else f"?upto={self.step.seq}{place}"
+        inside, query = self.step.parent, f"?{self.place}"
+        return (
+            f"{query}upto={inside}&open={inside}{place}" if inside else f"{query}upto={self.step.seq}{place}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Line:
     undone: tuple[Try, ...] = ()  # attempts at its rollback
     undone_of: int | None = None  # how many of them there may be
     paused_at: datetime | None = None
+    place: str = ""  # begins the queries of links: not empty where an earlier generation is shown
 
     @property
     def left(self) -> timedelta | None:
@@ -117,7 +122,7 @@ class Line:
         inside = self.fold.state if self.fold else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
-        return *of_step, self.tree, len(self.logs), event, inside, undoing
+        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
 
     @property
     def is_final(self) -> bool:
@@ -135,6 +140,16 @@ class Line:
     @property
     def icon(self) -> str:
         return ICONS.get(self.step.kind, "square-function")
+
+    @property
+    def may_restart(self) -> bool:
+        """Whether the instance can be restarted from it: it is of the handler, and of the newest generation."""
+        return self.step.parent == TOP and not self.place
+
+    @property
+    def key(self) -> str:
+        """What names it in the address of a restart."""
+        return f"{self.step.kind}:{self.step.name}:{self.step.count}"
 
     @property
     def relative(self) -> tuple[str, str] | None:
@@ -200,12 +215,14 @@ def lines_of(
     *,
     items_of: int = 0,
     paused_at: datetime | None = None,
+    place: str = "",
 ) -> Iterator[Line]:
     """Join steps with their attempts, the events they took and what they logged.
 
     `folds` counts what is within a step and not among `steps`; `items_of` is the map whose items these are.
     """
-    consumed = {event.consumed_by: event for event in events if event.consumed_by is not None}
+    # An event stays with the generation in which a wait took it, also where that wait was kept.
+    consumed = {(event.consumed_generation, event.consumed_by): event for event in events}
     said: dict[int, list[Log]] = {}
     for log in logs:
         if log.step_seq is not None:
@@ -223,11 +240,12 @@ def lines_of(
             undone_of=most_attempts(step) if step.rollback else None,
             output=_output(step),
             failure=failure(step.error),
-            event=consumed.get(step.seq),
+            event=consumed.get((step.kept_from or step.generation, step.seq)),
             max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
             logs=tuple(said.get(step.seq, ())),
             fold=folds.get(step.seq),
             paused_at=paused_at,
+            place=place,
         )
 
 
@@ -252,7 +270,7 @@ def in_tree_order(steps: Sequence[Any]) -> Iterator[tuple[Any, tuple[str, ...]]]
 def _output(step: Any) -> payloads.Payload | None:
     if step.status != "complete" or step.output_text is None or step.kind in ("sleep", "event", "request"):
         return None
-    what = f"step-{step.seq}"
+    what = f"step-{step.seq}" + (f"-g{step.generation}" if step.generation > 1 else "")
     if step.sensitive:
         return payloads.masked(what)
     return payloads.payload(what, step.output_text, step.output_size, full_up_to=INLINE)
@@ -311,8 +329,30 @@ def _frames(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
         yield line, is_own
 
 
-def stretches_of(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
-    """Cut the life of a step into what the timeline draws; `end` stands for now while it is open."""
+def stretches_of(line: Line, start: datetime, end: datetime) -> Iterator[timeline.Stretch]:
+    """Cut the life of a step into what the timeline draws; `end` stands for now while it is open.
+
+    A step that was kept ran before the timeline's `start`, and stands there.
+    """
+    if line.step.kept_from is not None:
+        yield timeline.Stretch("kept", line.status, start, start, line.step.kept_from)
+    else:
+        yield from _life(line, end)
+    yield from _undoing(line, end)
+
+
+def _undoing(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
+    """Draw the attempts at its rollback, which come after its end."""
+    reached = None
+    for attempt in reversed(line.undone):
+        if reached is not None and attempt.started_at > reached:
+            yield timeline.Stretch("backoff", "retrying", reached, attempt.started_at)
+        reached = attempt.finished_at or end
+        is_open = attempt.finished_at is None
+        yield timeline.Stretch("undo", attempt.status, attempt.started_at, reached, attempt.number, is_open)
+
+
+def _life(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
     step = line.step
     until = step.finished_at or end
     if step.kind in GROUPS:

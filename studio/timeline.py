@@ -16,13 +16,14 @@ from engine.durations import format_duration
 FOLD_WIDTH = 4.0  # per cent of the line that a folded gap keeps
 FOLD_TIMES = 20  # a gap is folded when it is this many times the median of what runs
 THINNEST = 0.15  # per cent of the line
+BUSY = ("solid", "undo", "group")
 FOLD_SHARE = 0.15  # and at least this share of the whole
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a step's life. Kinds: `solid` (a body runs), `group` (other steps do), `backoff`, `sleep`, `mark` (a
-    milestone)."""
+    """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback does), `group` (other steps do),
+    `backoff`, `sleep`, `mark` (a milestone), `kept` (it ran in an earlier generation, whose number it has)."""
 
     kind: str
     status: str
@@ -144,7 +145,7 @@ def idle_gaps(
     stretches: Iterable[Stretch], start: datetime, end: datetime
 ) -> list[tuple[datetime, datetime]]:
     """Find the times in which no body ran, long enough that they would squeeze everything else to nothing."""
-    busy = sorted((s.start, s.end) for s in stretches if s.kind in ("solid", "group"))
+    busy = sorted((s.start, s.end) for s in stretches if s.kind in BUSY)
     if not busy:
         return []
     usual = median((b - a).total_seconds() for a, b in busy)
@@ -171,9 +172,12 @@ _SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said", "g
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
     # What took no time is drawn all the same.
-    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in ("solid", "group") else 0.0)
+    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in BUSY else 0.0)
     took = format_duration(stretch.end - stretch.start)
-    said = f"attempt {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
+    if stretch.kind == "kept":
+        return Bar("kept", stretch.status, x, 0.0, 0, f"kept from generation {stretch.number}")
+    what = "attempt at its rollback" if stretch.kind == "undo" else "attempt"
+    said = f"{what} {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
 

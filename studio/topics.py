@@ -16,7 +16,7 @@ from django.urls import reverse
 from engine import search
 from engine.models import Instance
 from engine.standing.places import places_of
-from studio import dossier, inbox, queries, rows, trail
+from studio import dossier, inbox, queries, rows, tombstones, trail
 from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
@@ -288,21 +288,41 @@ def _instance(topic: Topic, user: Any) -> Drawing:
     try:
         found = dossier.of_key(topic.key or 0, topic.upto)
     except Instance.DoesNotExist:
-        return Drawing({}, is_done=True)
+        return _gone(topic.key or 0)
     return draw_instance(found, user)
+
+
+def _gone(key: int) -> Drawing:
+    """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
+    tombstone = tombstones.of_key(key)
+    if tombstone is None:
+        return Drawing({}, is_done=True)
+    said = render_to_string("partials/gone.html", {"tombstone": tombstone})
+    actions = '<div id="actions" class="steer" hidden></div>'
+    pieces = {"flash": Piece(said, "innerHTML"), "actions": Piece(actions)}
+    return Drawing(pieces, is_done=True, say=f"{tombstone.id} was deleted")
 
 
 def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | None = None) -> Drawing:
     """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
-    asked = inbox.of_instance(found.instance, user) if found.has_requests else []
+    is_asking = found.has_requests and not found.is_past
+    asked = inbox.of_instance(found.instance, user) if is_asking else []
     if typed is not None:
         asked = [typed if one.ref == typed.ref else one for one in asked]
     may_act = role_of(user) >= Role.OPERATOR
-    context = {"d": found, "instance": found.instance, "may_act": may_act, "requests": asked, "place": ""}
+    context = {
+        "d": found,
+        "instance": found.instance,
+        "may_act": may_act,
+        "requests": asked,
+        "place": "",
+        "trail": found.trail,
+    }
     pieces = {
         name: Piece(render_to_string(f"partials/instance/{name}.html", context))
         for name in (
             "head",
+            "generations",
             "why",
             "requests",
             "code",
@@ -322,7 +342,13 @@ def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | Non
         {**pieces, **steps},
         order=tuple(steps),
         is_done=found.instance.is_finished,
-        say=f"{found.instance.id} is now {found.status}",
+        say=_said_of(found),
         is_personal=bool(asked),
         forms=tuple(one.ref for one in asked),
     )
+
+
+def _said_of(found: dossier.Dossier) -> str:
+    number = found.generations.newest
+    again = f" in generation {number}, after a restart" if number > 1 else ""
+    return f"{found.instance.id} is now {found.status}{again}"

@@ -61,15 +61,29 @@
     else if (note && of !== toldOf) setTimeout(() => note.isConnected && $("#flash").replaceChildren(), Math.max(0, toldAt + READ_MS - Date.now()));
   }
 
-  // What a dialog offers is over once the instance is: somebody else ended it, or it ended by itself.
+  function note(text, status = "errored") {
+    const said = document.createElement("div");
+    said.className = `note s-${status}`;
+    said.textContent = text;
+    $("#flash")?.replaceChildren(said);
+  }
+
+  // What a dialog offers is over once the instance is: somebody else ended it, or it ended by itself, or began again.
   function release() {
-    const open = $("#head[data-ended]") && $("#terminate[open], #event[open]");
+    const has = (dialogs) => $(dialogs.map((id) => `${id}[open]`).join());
+    const ended = $("#head[data-ended]"), open = ended ? has(["#terminate", "#event"]) : $("#head") && has(["#delete"]);
     if (!open) return;
     open.close();
-    const note = document.createElement("div");
-    note.className = "note s-errored";
-    note.textContent = "The instance has ended meanwhile: there is nothing left to send or to terminate.";
-    $("#flash")?.replaceChildren(note);
+    note(ended ? "The instance has ended meanwhile: there is nothing left to send or to terminate." : "The instance was restarted meanwhile: only a finished one can be deleted.");
+  }
+
+  // Somebody else has restarted the instance: all that the page shows is of another generation now.
+  let generation = "";
+  function renewed() {
+    const now = $("#head")?.dataset.generation;
+    if (generation && now && now !== generation && !$("dialog[open]")) note(`This is generation ${now} now. ${$("#generations .how")?.textContent ?? ""}`, "paused");
+    generation = now ?? generation;
+    if (!$("#head[data-ended]") && document.body.dataset.live === "done") reconnect();
   }
 
   // --- live: one socket, honest about its state ---------------------------------------------------------------
@@ -119,11 +133,15 @@
     countdown();
   });
   addEventListener("online", reconnect);
+  // A finished instance has no socket, and may be restarted all the same: whoever comes back to the page sees it.
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && document.body.dataset.live === "done") $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick"));
+  });
   // Whatever the socket missed, this asks for: slowly while it is live, sooner while it is not.
   let lastAsked = Date.now();
   setInterval(() => {
     const live = document.body.dataset.live, ask = $("#reconcile");
-    if (!ask || document.hidden || live === "done" || live === "out") return;
+    if (!ask || document.hidden || live === "out") return;
     if (Date.now() - lastAsked < (live === "live" ? 45000 : 15000)) return;
     lastAsked = Date.now();
     ask.dispatchEvent(new CustomEvent("studio:tick"));
@@ -179,10 +197,7 @@
   document.addEventListener("htmx:error", ({ detail }) => {
     const source = detail?.ctx?.sourceElement;
     if (!source?.matches("form[method=post]") || source.matches(".marked")) return;
-    const note = document.createElement("div");
-    note.className = "note s-errored";
-    note.textContent = "The server did not answer, so it is not known whether this was done. See what the page shows once it is live again.";
-    $("#flash")?.replaceChildren(note);
+    note("The server did not answer, so it is not known whether this was done. See what the page shows once it is live again.");
   });
 
   // --- small things by attribute --------------------------------------------------------------------------------
@@ -328,7 +343,7 @@
     wrong.dataset.led = "";
     wrong.focus();
   }
-  document.addEventListener("htmx:after:swap", () => { again(); lead(); tick(); wear(); forget(); release(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
+  document.addEventListener("htmx:after:swap", () => { again(); lead(); tick(); wear(); forget(); release(); renewed(); for (const form of $$("form.marked")) mark(form); fit($("dialog form[data-send]")); });
   document.addEventListener("DOMContentLoaded", () => {
     // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
     const address = $("[data-address]")?.dataset.address;
@@ -336,6 +351,7 @@
     tick();
     wear();
     forget();
+    renewed();
     unfold();
     $$(".editor").forEach((box) => box.closest("dialog") || edit(box));
     $("[data-focus]")?.focus();

@@ -189,6 +189,8 @@ def deed(entry: Audit) -> str:
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == ANSWER:
         return f"answered {data.get('request', '')}"
+    if data.get("from_step"):
+        return f"restarted it from {data['from_step']}"
     kind = data.get("type")
     return f"sent event {kind}" if kind else DEEDS.get(entry.verb, verb)
 
@@ -197,6 +199,11 @@ def deed(entry: Audit) -> str:
 def verb_name(verb: str) -> str:
     """Write a verb of the trail, or a status, as people do."""
     return verb.replace("_", " ").replace("-", " ")
+
+
+@register.filter
+def less(n: int, by: int) -> int:
+    return n - by
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""Pause, resume, terminate, retry, accept, send. Each is one call of the engine, and says what happened."""
+"""Pause, resume, terminate, delete, retry, accept, send. Each is one call of the engine, and says what happened."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 
-from engine import events, lifecycle
+from engine import deletion, events, lifecycle
 from engine.errors import (
     DedupConflictError,
     InstanceFinishedError,
+    InstanceNeededError,
+    InstanceNotFinishedError,
+    InstanceNotFoundError,
     LimitError,
     RepriseError,
     RollbackNotFailedError,
@@ -36,6 +40,7 @@ _DONE = {
     "answer": "answered",
     "accept_code": "its new code accepted",
     "retry_rollback": "rollback retried",
+    "restart": "restarted",
 }
 
 
@@ -52,7 +57,7 @@ def resume(request: HttpRequest, name: str, id: str) -> HttpResponse:
 @takes("POST")
 def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """End it; a reason is required, since nobody can ask the record later."""
-    if not _reason(request):
+    if not reason_of(request):
         return _refused(
             request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
         )
@@ -61,13 +66,31 @@ def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 @takes("POST")
+def delete(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """Remove it for good; a reason is required, since only that and the name of who did it are left."""
+    instance = _instance(name, id)
+    if not reason_of(request):
+        return _refused(request, name, id, "Say why: deleting needs a reason.", status=422, dialog="delete")
+    try:
+        deletion.delete(instance, by=request.user, reason=reason_of(request))
+    except InstanceNotFinishedError as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    except InstanceNeededError as error:
+        return _refused(request, name, id, str(error), status=409)
+    except InstanceNotFoundError:
+        raise Http404 from None
+    messages.success(request, f"{id} was deleted.")
+    return HttpResponseRedirect(f"{reverse('instances')}?workflow={name}")
+
+
+@takes("POST")
 def retry_rollback(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Go on with the rollback that failed."""
     instance = _instance(name, id)
     try:
-        instance = lifecycle.retry_rollback(instance, by=request.user, reason=_reason(request))
+        instance = lifecycle.retry_rollback(instance, by=request.user, reason=reason_of(request))
     except RollbackNotFailedError as error:
-        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
     return _done(request, instance, f"The rollback of {instance.id} goes on.")
 
 
@@ -80,9 +103,9 @@ def accept_code(request: HttpRequest, name: str, id: str) -> HttpResponse:
         text = "The code has changed again since this page was drawn. Nothing was accepted."
         return _refused(request, name, id, text, status=409)
     try:
-        instance = lifecycle.accept_code(instance, by=request.user, reason=_reason(request))
+        instance = lifecycle.accept_code(instance, by=request.user, reason=reason_of(request))
     except InstanceFinishedError as error:
-        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
     return _done(request, instance, f"The new code is accepted; {instance.id} is {_words(instance.status)}.")
 
 
@@ -100,7 +123,7 @@ def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
     try:
         events.send_event(instance, kind, checked.value, f"studio:{token}", by=request.user)
     except (InstanceFinishedError, DedupConflictError, LimitError) as error:
-        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
     except RepriseError as error:
         return _refused(request, name, id, str(error), status=422, dialog="event", event_text=text)
     return _done(request, instance, f"Event {kind} was sent.")
@@ -110,22 +133,22 @@ def _steer(
     request: HttpRequest, name: str, id: str, action: Action, act: Callable[..., Instance]
 ) -> HttpResponse:
     instance = _instance(name, id)
-    reason = _reason(request)
+    reason = reason_of(request)
     before = instance.status
     try:
         if not allows(action, before):
             return _refused(
-                request, name, id, _who_did(instance, f"It is {_words(before)} already."), status=409
+                request, name, id, who_did(instance, f"It is {_words(before)} already."), status=409
             )
         instance = act(instance, by=request.user, reason=reason)
     except InstanceFinishedError as error:
-        return _refused(request, name, id, _who_did(instance, str(error)), status=409)
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
     if action is Action.TERMINATE and not instance.is_finished:
         return _done(request, instance, f"{instance.id} is rolled back first, and ends when that is over.")
     return _done(request, instance, f"{instance.id} is {_words(instance.status)}.")
 
 
-def _reason(request: HttpRequest) -> str:
+def reason_of(request: HttpRequest) -> str:
     return request.POST.get("reason", "").replace("\0", "").strip()[:LONGEST_REASON]
 
 
@@ -166,7 +189,7 @@ def _now(request: HttpRequest, instance: Instance) -> str:
     return frame_of(topics.draw(topics.Topic("instance", key=instance.key), request.user))
 
 
-def _who_did(instance: Instance, text: str) -> str:
+def who_did(instance: Instance, text: str) -> str:
     """Add who brought the instance where it is."""
     last = Audit.objects.filter(instance_key=instance.key, outcome="done").order_by("-key").first()
     if last is None:

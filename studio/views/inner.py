@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from studio import inner
+from studio import generations, inner
 from studio.filters import cursor
 from studio.views.methods import takes
 
@@ -14,7 +14,11 @@ from studio.views.methods import takes
 def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     """Answer with a page of the steps within one."""
     instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()
-    found = inner.read(instance, seq, cursor(request.GET.get("page", "")) or 1) if instance else None
-    if instance is None or found is None:
+    if instance is None:
+        raise Http404
+    those = generations.of(instance, generations.wanted(instance, request.GET.get("generation", "")))
+    shown = generations.as_of(instance, those.shown) if those.is_past else instance
+    found = inner.read(shown, seq, cursor(request.GET.get("page", "")) or 1, place=those.query)
+    if found is None:
         raise Http404
     return HttpResponse(inner.html_of(instance, found))

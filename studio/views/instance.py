@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from studio import dossier, inbox, inner
+from studio import dossier, generations, inbox, inner, tombstones
 from studio.drawn_steps import step_html
 from studio.filters import cursor, opened
 from studio.forms import new_token
@@ -36,18 +36,19 @@ def instance_page(
     """Draw it; also after a refused action, with what was refused."""
     upto = cursor(request.GET.get("upto", ""))
     try:
-        found = dossier.of(name, id, upto)
+        found = dossier.of(name, id, upto, _generation(request, name, id))
     except Instance.DoesNotExist:
-        raise Http404 from None
+        return _gone(request, name, id)
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
-    within = inner.opened(found.instance, opened(request.GET.get("open", "")))
+    place = found.generations.query
+    within = inner.opened(found.instance, opened(request.GET.get("open", "")), place=place)
     drawing = draw_instance(found, request.user, typed=typed)
     return page(
         request,
         "pages/instance.html",
         replace(drawing, pieces={**drawing.pieces, **opened_steps(found, within)}),
-        topic=f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else ""),
+        topic=_topic(found, upto),
         status=status,
         **{
             "event_type": kind,
@@ -59,6 +60,26 @@ def instance_page(
             **context,
         },
     )
+
+
+def _generation(request: HttpRequest, name: str, id: str) -> int | None:
+    text = request.GET.get("generation", "")
+    return generations.wanted(Instance.objects.get(workflow=name, id=id), text) if text else None
+
+
+def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """Say of one that was deleted who did it; of what never was, that nothing is here."""
+    tombstone = tombstones.of(name, id)
+    if tombstone is None:
+        raise Http404
+    return page(request, "pages/gone.html", tombstone=tombstone, status=410)
+
+
+def _topic(found: dossier.Dossier, upto: int | None) -> str:
+    """Watch the newest generation; what an earlier one left changes no more."""
+    if found.is_past:
+        return ""
+    return f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else "")
 
 
 def opened_steps(found: dossier.Dossier, within: Mapping[int, str]) -> dict[str, Piece]:

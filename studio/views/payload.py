@@ -9,15 +9,21 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from django.http import Http404, HttpRequest, HttpResponse
 
-from engine.models import Event, Instance, Step
+from engine.models import Event, Generation, Instance, Step
 from studio.views.methods import takes
 
-_PART = re.compile(r"(step|event)-([0-9]{1,18})")
+_EVENT = re.compile(r"event-([0-9]{1,18})")
+_STEP = re.compile(r"step-([0-9]{1,9})(?:-g([0-9]{1,9}))?")
+_KEPT = re.compile(r"(output|error)-g([0-9]{1,9})")
 
 
 @takes("GET")
 def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse:
-    """Send params, output, error, `step-<seq>` (its output) or `event-<key>` (its payload)."""
+    """Send params, output, error, `step-<seq>` (its output) or `event-<key>` (its payload).
+
+    A step of a later generation than the first is `step-<seq>-g<number>`, and `output-g<number>` is what an earlier
+    generation returned: whatever an address has once shown, it shows for good.
+    """
     text = _text(name, id, what)
     if text is None:
         raise Http404
@@ -37,19 +43,16 @@ def _text(name: str, id: str, what: str) -> str | None:
         return None
     if what in ("params", "output", "error"):
         return _column(Instance.objects.filter(key=instance.key), what)
-    found = _PART.fullmatch(what)
-    if found is None or int(found[2]) > 2**63 - 1:
-        return None
-    kind, number = found[1], int(found[2])
-    if kind == "event":
-        return _column(Event.objects.filter(instance_id=instance.key, key=number), "payload")
-    if number > 2**31 - 1:
-        return None
-    # A sensitive value is for the program alone.
-    steps = Step.objects.filter(
-        instance_id=instance.key, generation=instance.generation, seq=number, sensitive=False
-    )
-    return _column(steps, "output")
+    if found := _EVENT.fullmatch(what):
+        return _column(Event.objects.filter(instance_id=instance.key, key=int(found[1])), "payload")
+    if found := _KEPT.fullmatch(what):
+        kept = Generation.objects.filter(instance_id=instance.key, number=int(found[2]))
+        return _column(kept, found[1])
+    if found := _STEP.fullmatch(what):
+        # A sensitive value is for the program alone.
+        steps = Step.objects.filter(instance_id=instance.key, seq=int(found[1]), sensitive=False)
+        return _column(steps.filter(generation=int(found[2] or 1)), "output")
+    return None
 
 
 def _column(rows: Any, column: str) -> str | None:

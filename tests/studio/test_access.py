@@ -89,7 +89,7 @@ class TestViewer:
     def test_sees_actions_disabled_with_the_reason(self, viewer: Client) -> None:
         """LC-49"""
         page = viewer.get(factories.instance("waiting").get_absolute_url()).content.decode()
-        assert page.count('disabled title="Needs the role operator"') == 3
+        assert page.count('disabled title="Needs the role operator"') == 4
 
 
 @pytest.mark.django_db
@@ -136,7 +136,16 @@ def test_an_unnamed_route_needs_what_nobody_has() -> None:
 class TestMethods:
     """E13."""
 
-    ACTIONS = ("pause", "resume", "terminate", "retry-rollback", "accept-code", "send-event", "answer")
+    ACTIONS = (
+        "pause",
+        "resume",
+        "terminate",
+        "delete",
+        "retry-rollback",
+        "accept-code",
+        "send-event",
+        "answer",
+    )
 
     @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options", "trace"])
     @pytest.mark.parametrize("name", ACTIONS)
@@ -152,7 +161,7 @@ class TestMethods:
         answer = operator.get(f"{address('pause', instance)}?_method=POST", headers=headers)
         assert (answer.status_code, instance.refresh().status) == (405, "waiting")
 
-    @pytest.mark.parametrize("name", [n for n in READABLE if n not in ("start", "live-frame")])
+    @pytest.mark.parametrize("name", [n for n in READABLE if n not in ("start", "restart", "live-frame")])
     def test_pages_take_no_post(self, operator: Client, name: str) -> None:
         assert operator.post(address(name, factories.instance())).status_code == 405
 

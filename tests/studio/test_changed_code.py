@@ -76,7 +76,7 @@ def test_a_paused_instance_offers_to_accept_and_not_to_resume(operator: Client) 
     assert "Paused: the code has changed since this instance started." in notice(page)
     assert "what is recorded stays" in notice(page)
     assert f'name="code" value="{current}"' in page
-    assert buttons(page) == ["Send event…", "Terminate…"]
+    assert buttons(page) == ["Send event…", "Restart…", "Terminate…"]
     assert "the code has changed since it started" in page[page.index('id="why"') :]
     assert '<section id="result" class="card" hidden>' in page
 

@@ -27,7 +27,7 @@ def page_of(client: Client, instance: Instance) -> str:
 
 def buttons(page: str) -> list[str]:
     actions = page[page.index('id="actions"') :]
-    actions = actions[: actions.index("</div>")]
+    actions = actions[: actions.index("</p>")]
     return [
         re.sub(r"<[^>]+>", "", button).strip()
         for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions)
@@ -37,14 +37,14 @@ def buttons(page: str) -> list[str]:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ("queued", ["Send event…", "Pause", "Terminate…"]),
-        ("running", ["Send event…", "Pause", "Terminate…"]),
-        ("waiting", ["Send event…", "Pause", "Terminate…"]),
-        ("waiting_for_pause", ["Withdraw the pause", "Send event…", "Terminate…"]),
-        ("paused", ["Resume", "Send event…", "Terminate…"]),
-        ("complete", ["Start again with these parameters"]),
-        ("errored", ["Start again with these parameters"]),
-        ("terminated", ["Start again with these parameters"]),
+        ("queued", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("running", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("waiting", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("waiting_for_pause", ["Withdraw the pause", "Send event…", "Restart…", "Terminate…"]),
+        ("paused", ["Resume", "Send event…", "Restart…", "Terminate…"]),
+        ("complete", ["Restart…", "Start another like it", "Delete…"]),
+        ("errored", ["Restart…", "Start another like it", "Delete…"]),
+        ("terminated", ["Restart…", "Start another like it", "Delete…"]),
     ],
 )
 def test_only_what_the_status_allows_is_offered(operator: Client, status: str, expected: list[str]) -> None:

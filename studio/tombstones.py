@@ -1,0 +1,43 @@
+"""What is left of an instance that is gone: its rows in the audit trail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from engine.models import Audit
+from engine.states import Action
+
+SHOWN = 50
+WINDOW = 100_000  # rows of the trail that are looked through by an id, which has no index there
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """An instance that was there. `deletion` is empty where nobody in particular deleted it: its retention was over."""
+
+    workflow: str
+    id: str
+    deletion: Audit | None
+    trail: tuple[Audit, ...]
+
+
+def of(workflow: str, id: str) -> Tombstone | None:
+    """Find what is left of it by its names; None if nothing is known of it."""
+    newest = Audit.objects.order_by("-key").values_list("key", flat=True).first() or 0
+    return _of(Audit.objects.filter(key__gt=newest - WINDOW, workflow=workflow, instance_id=id))
+
+
+def of_key(key: int) -> Tombstone | None:
+    """Find what is left of it by its key."""
+    return _of(Audit.objects.filter(instance_key=key))
+
+
+def _of(rows: QuerySet[Audit]) -> Tombstone | None:
+    trail = tuple(rows.order_by("-key")[:SHOWN])
+    if not trail:
+        return None
+    last = next((one for one in trail if one.outcome == "done"), trail[0])
+    deletion = last if last.verb == Action.DELETE else None
+    return Tombstone(last.workflow, last.instance_id, deletion, trail)

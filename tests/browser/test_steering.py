@@ -1,0 +1,72 @@
+"""What one person does to an instance, another sees: restarts, earlier generations, the end of it all."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Complaints
+from tests.browser.test_journey import NewTab, live, start_order, status, terminate
+
+
+def look_again(page: Page) -> None:
+    """Come back to a tab."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
+    signed_in: Page, new_tab: NewTab, complaints: Complaints
+) -> None:
+    complaints.allow("410")  # of the deleted one
+    page = signed_in
+    start_order(page)
+    status(page, "waiting")
+    other, address = new_tab(), page.url
+    other.goto(address)
+    live(other)
+
+    # From a step: what that does is said first.
+    page.locator("#s-2 summary").first.click()
+    page.locator("#s-2").get_by_role("link", name="Restart from here").click()
+    expect(page.locator("main")).to_contain_text("Runs again 1")
+    expect(page.locator("main .why")).to_contain_text("from step approval, as generation 2")
+    page.get_by_role("textbox", name="Reason").fill("asked too early")
+    page.get_by_role("button", name="Restart from approval").click()
+    expect(page.locator("#flash")).to_contain_text("this is generation 2")
+    status(page, "waiting")
+    expect(other.locator("#flash")).to_contain_text(
+        re.compile("This is generation 2 now.*by admin.*asked too early")
+    )
+    expect(other.locator("#s-1")).to_contain_text("kept from generation 1")
+    status(other, "waiting")
+
+    # The earlier one stays to be read.
+    other.locator("#generations").get_by_role("link", name="1").click()
+    expect(other.locator("#generations [role=note]")).to_contain_text("This is generation 1 as it ended")
+    expect(other.locator("#actions")).to_be_hidden()
+    other.get_by_role("link", name="The present one is generation 2").click()
+    live(other)
+
+    # A finished one is restarted and deleted as well, and whoever comes back to its page sees it.
+    terminate(page, "only a test")
+    expect(other.locator("body")).to_have_attribute("data-live", "done")
+    page.locator("#actions").get_by_role("link", name="Restart…").click()
+    page.get_by_role("textbox", name="Reason").fill("once more")
+    page.get_by_role("button", name="Restart from the start").click()
+    expect(page.locator("#flash")).to_contain_text("this is generation 3")
+    look_again(other)
+    expect(other.locator("#flash")).to_contain_text("This is generation 3 now.")
+    live(other)
+    status(page, "waiting")
+    terminate(page, "enough")
+    expect(other.locator("body")).to_have_attribute("data-live", "done")
+    page.get_by_role("button", name="Delete…").click()
+    page.fill("#delete-reason", "of no use")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#flash")).to_contain_text("was deleted")
+    look_again(other)
+    expect(other.locator("#flash")).to_contain_text("Deleted by admin")
+    expect(other.locator("#actions")).to_be_hidden()
+    other.goto(address)
+    expect(other.locator("main")).to_contain_text("“of no use”")

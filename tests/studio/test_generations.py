@@ -1,0 +1,228 @@
+"""Every generation of an instance stays to be read, whole and unchanged, beside the present one (guarantee 14)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from engine import restart
+from engine.models import Instance, Step
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+BROKEN = {
+    "type": "CardError",
+    "message": "the card was refused",
+    "details": {},
+    "traceback": "",
+    "step": "charge",
+}
+
+
+def restarted(status: str = "running", **given: Any) -> Instance:
+    """Make an instance in its second generation: it keeps two steps of the first one, which failed at the third."""
+    instance = factories.instance("errored", id="order-1", error=BROKEN)
+    factories.attempt(factories.step(instance, "reserve", started_at=factories.ago(days=3)))
+    wait = factories.step(instance, "approved", kind="event", started_at=factories.ago(days=3))
+    factories.event(instance, "approved", {"by": "first"}, **taken(wait))
+    charge = factories.step(instance, "charge", "errored", error=BROKEN)
+    factories.attempt(charge, "errored", error=BROKEN)
+    factories.log(instance, "said in the first", step_seq=1)
+    restart.restart(instance, "charge", by="ana", reason="the card is good")
+    factories.attempt(factories.step(instance, "charge", seq=3, output={"charged": "again"}), number=1)
+    factories.log(instance, "said in the second", step_seq=3)
+    put(instance, status, **given)
+    return instance
+
+
+def put(instance: Instance, status: str, **given: Any) -> None:
+    """Bring it into a status, with what belongs to that."""
+    like = factories.instance(status)
+    names = (
+        "status",
+        "wake_at",
+        "owner",
+        "started_at",
+        "finished_at",
+        "output",
+        "error",
+        "waiting_for",
+        "paused_at",
+    )
+    fields = {name: getattr(like, name) for name in names} | given
+    Instance.objects.filter(key=like.key).delete()
+    Instance.objects.filter(key=instance.key).update(**fields)
+    instance.refresh()
+
+
+def taken(step: Any) -> dict[str, Any]:
+    return {"state": "consumed", "consumed_by": step.seq, "consumed_generation": step.generation}
+
+
+def page_of(client: Client, instance: Instance, query: str = "") -> str:
+    answer = client.get(instance.get_absolute_url() + query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def step_of(page: str, seq: int) -> str:
+    return re.split(r'<li id="s-\d+" class="step', page)[seq]
+
+
+def test_one_that_was_never_restarted_says_nothing_of_generations(viewer: Client) -> None:
+    page = page_of(viewer, factories.instance())
+    assert 'id="generations" class="generations" hidden>' in page
+    assert "Generation" not in page
+
+
+def test_the_page_tells_how_its_generation_began(viewer: Client) -> None:
+    page = page_of(viewer, restarted())
+    assert "Restarted by ana " in page
+    assert "from step <code>charge</code> (2 steps kept): “the card is good”" in page
+    assert 'href="?generation=1"' in page
+    assert 'data-generation="2"' in page
+
+
+def test_what_was_kept_is_marked_and_has_the_attempts_with_which_it_ran(viewer: Client) -> None:
+    page = page_of(viewer, restarted())
+    assert "kept from generation 1" in step_of(page, 1)
+    assert 'id="s-1-a1"' in step_of(page, 1)
+    assert 'href="?generation=1#s-1"' in step_of(page, 1)
+    assert "kept from" not in step_of(page, 3)
+    assert page.count('class="kept"') == 4  # two steps, in the list and on the timeline
+    assert (
+        "// " not in page[page.index('id="timeline"') : page.index('id="steps"')]
+    )  # three days are not drawn
+
+
+def test_an_event_stands_at_the_wait_that_took_it_and_at_no_other_of_its_number(viewer: Client) -> None:
+    instance = restarted()
+    page = page_of(viewer, instance)
+    assert "Received" in step_of(page, 2)  # kept with what it took
+    assert '<a href="?generation=1#s-2">step 2 of generation 1</a>' in page
+    fresh = factories.step(instance, "other", kind="event", seq=4)
+    late = factories.event(instance, "other", {"by": "second"}, **taken(fresh))
+    Step.objects.filter(instance_id=instance.key, generation=1, seq=2).update(seq=4)
+    assert f'href="#e-{late.key}"' in step_of(page_of(viewer, instance), 4)
+    first = page_of(viewer, instance, "?generation=1")
+    assert f'href="#e-{late.key}"' not in first
+
+
+def test_an_earlier_one_is_whole_and_only_to_be_read(operator: Client) -> None:
+    instance = restarted("complete", output={"generation": "two"})
+    page = page_of(operator, instance, "?generation=1")
+    assert "This is generation 1 as it ended, complete and only to be read." in page
+    assert "the card was refused" in page
+    assert "said in the first" in page
+    assert "said in the second" not in page
+    assert "charged" not in page
+    assert 'id="s-3-a1"' in page
+    assert "Restart from here" not in page
+    assert '<div id="actions" class="steer" hidden>' in page
+    assert "<dialog id=" not in page.replace('<dialog id="keys"', "")
+    assert "hx-ws:connect" not in page
+    now = page_of(operator, instance)
+    assert "the card was refused" not in now
+    assert now.count("Restart from here") == 3
+
+
+def test_one_that_was_open_says_that_the_restart_ended_it(viewer: Client) -> None:
+    instance = restarted("waiting")
+    restart.restart(instance, by="li")
+    page = page_of(viewer, instance, "?generation=2")
+    assert "It was waiting when generation 3 began, which ended it." in page
+    assert "Restarted by li" in page
+    assert "from the start" in page
+
+
+def test_who_terminated_one_is_not_said_of_another(viewer: Client) -> None:
+    instance = restarted("paused")
+    instance.terminate(by="li", reason="enough")
+    assert "Terminated by li" in page_of(viewer, instance)
+    restart.restart(instance, by="ana")
+    put(instance, "terminated", error={"type": "WorkflowFailed", "message": "no"})
+    assert "The workflow ended itself: no." in page_of(viewer, instance)
+    assert "Terminated by li" in page_of(viewer, instance, "?generation=2")
+    assert "Terminated by" not in page_of(viewer, instance, "?generation=1").split('id="trail"')[0]
+
+
+def test_the_address_of_a_value_shows_the_same_for_good(viewer: Client) -> None:
+    instance = restarted("complete", output={"generation": "two"})
+    where = f"{instance.get_absolute_url()}payload"
+    first = factories.step(instance, "early", generation=1, seq=9, output={"of": 1})
+    factories.step(instance, "late", generation=2, seq=9, output={"of": 2})
+    assert viewer.get(f"{where}/step-{first.seq}/").content == b'{"of":1}'
+    assert viewer.get(f"{where}/step-{first.seq}-g2/").content == b'{"of":2}'
+    assert viewer.get(f"{where}/output/").content == b'{"generation":"two"}'
+    assert b"CardError" in viewer.get(f"{where}/error-g1/").content
+    assert viewer.get(f"{where}/error-g2/").status_code == 404
+    assert "/payload/step-9-g2/" in page_of(viewer, instance)
+    assert "/payload/step-9/" in page_of(viewer, instance, "?generation=1")
+
+
+def test_what_is_folded_is_of_the_generation_that_is_shown(viewer: Client) -> None:
+    instance = restarted()
+    for generation, name in ((1, "item-of-first"), (2, "item-of-second")):
+        factories.step(instance, "all", kind="map", seq=10, generation=generation, options={"items": 1})
+        factories.step(instance, name, seq=11, parent=10, generation=generation)
+    where = f"/_f{instance.get_absolute_url()}steps/10/"
+    assert "item-of-second" in viewer.get(where).content.decode()
+    first = viewer.get(f"{where}?generation=1").content.decode()
+    assert "item-of-first" in first
+    assert "steps/10/?generation=1&amp;page=1" in first or "steps/10/?generation=1&page=1" in first
+    page = page_of(viewer, instance, "?generation=1&open=10")
+    assert "item-of-first" in page
+    assert "item-of-second" not in page
+
+
+def test_the_children_of_a_kept_step_are_shown(viewer: Client) -> None:
+    instance = restarted()
+    factories.step(instance, "ship", kind="child", seq=5, kept_from=1)
+    tie = {"parent_key": instance.key, "parent_generation": 1}
+    factories.instance("complete", id="kept-child", parent_step=5, **tie)
+    factories.instance("complete", id="left-child", parent_step=6, **tie)
+    page = page_of(viewer, instance)
+    assert "kept-child" in page
+    assert "left-child" not in page
+    child = page_of(viewer, Instance.objects.get(id="left-child"))
+    assert f"{instance.get_absolute_url()}?generation=1#s-6" in child
+
+
+@pytest.mark.parametrize(
+    "query", ["?generation=3", "?generation=0", "?generation=99999999999", "?generation=2&x=1"]
+)
+def test_what_is_no_earlier_one_is_not_found_and_the_newest_is_the_present(
+    viewer: Client, query: str
+) -> None:
+    instance = restarted()
+    answer = viewer.get(instance.get_absolute_url() + query)
+    assert answer.status_code == (200 if "=2" in query else 404)
+    assert "only to be read" not in answer.content.decode()
+
+
+def test_nonsense_shows_the_present(viewer: Client) -> None:
+    assert "hx-ws:connect" in page_of(viewer, restarted(), "?generation=first")
+
+
+def test_thirty_of_them_cost_as_many_questions_as_two(
+    viewer: Client, django_assert_max_num_queries: Any
+) -> None:
+    instance = restarted()
+    for _ in range(29):
+        restart.restart(instance)
+    with django_assert_max_num_queries(32):
+        page = page_of(viewer, instance)
+    assert page.count('href="?generation=') >= 30
+
+
+def test_rollbacks_stand_on_the_timeline(viewer: Client) -> None:
+    instance = factories.instance("errored", rollback="complete")
+    step = factories.step(instance, "charge", rollback="complete")
+    factories.attempt(step)
+    factories.attempt(step, phase="rollback", number=1, started_at=factories.ago(seconds=30))
+    page = page_of(viewer, instance)
+    assert page.count('<rect class="undo"') == 1
+    assert "attempt at its rollback 1: complete" in page
