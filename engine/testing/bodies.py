@@ -18,7 +18,7 @@ from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.crashes import Crash, Crashes
 from engine.testing.loop import Inline, StandingLoop
 from engine.testing.mocks import Mocks
-from engine.worker.attempt import Bodies
+from engine.worker.attempt import Bodies, Running
 
 # What these say is said to the worker; any other BaseException, such as pytest.fail()'s, is meant for the test.
 OF_THE_ENGINE = (Exception, ControlFlow, asyncio.CancelledError, GeneratorExit, SystemExit)
@@ -63,6 +63,11 @@ class InlineBodies(Bodies):
             super().run(cycle, operation, attempt)
         else:
             self._die(crash)
+
+    def _start_clock(self, running: Running) -> None:
+        super()._start_clock(running)
+        if running.timer is not None:
+            self._standing.limits(running.timer)
 
     def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Callable[..., Any]:
         mock = self._mocks.of_step(operation, attempt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import psycopg
@@ -24,12 +24,16 @@ class Answer:
 
 
 class ConnectionLine:
-    """Stands for `engine.worker.line.Line`. One whose worker has died gets no answer any more."""
+    """Stands for `engine.worker.line.Line`. One whose worker has died gets no answer any more.
 
-    def __init__(self, loop: StandingLoop, clock: StandingClock, life: Life) -> None:
+    With `guards` a statement may be refused for what it writes, and must not break the test's transaction then.
+    """
+
+    def __init__(self, loop: StandingLoop, clock: StandingClock, life: Life, *, guards: bool = False) -> None:
         self._loop = loop
         self._clock = clock
         self._life = life
+        self._guards = guards
 
     async def execute(self, statement: str, parameters: Any = None) -> Answer:
         if self._life.is_over:
@@ -39,8 +43,7 @@ class ConnectionLine:
 
     def _execute(self, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
         real = _connection()
-        # Within the test's transaction that makes a savepoint: what is refused must not break it.
-        with real.transaction():
+        with real.transaction() if self._guards else nullcontext():
             cursor = psycopg.Cursor(real)
             cursor.execute(statement, parameters, prepare=False)
             return cursor.fetchall() if cursor.description else []

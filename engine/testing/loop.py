@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import selectors
+import threading
 import time
 from asyncio import events
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 
 from engine.testing.clock import StandingClock
 
+PATIENCE_SECONDS = 5.0  # with threads that nobody here knows
 ITS_OWN = 1  # the pipe by which other threads wake a loop
 MICROSECONDS = 1_000_000
 
@@ -26,11 +28,26 @@ class StandingLoop(asyncio.SelectorEventLoop):
     def __init__(self, clock: StandingClock) -> None:
         self._clock = clock
         self._outside = 0  # calls in threads
+        self._threads = threading.active_count()
+        self._limits: list[asyncio.TimerHandle] = []
         self._is_suspended = False
         super().__init__(_Selector(self, clock))
         self._clock_resolution = (
             1 / MICROSECONDS
         )  # or a timer is never due: this clock stands until it has fired
+
+    # What is outside
+
+    def limits(self, timer: asyncio.TimerHandle) -> None:
+        """Take note of a timer by which a body is given up."""
+        self._limits = [one for one in self._limits if not one.cancelled() and one.when() > self.time()]
+        self._limits.append(timer)
+
+    def may_be_answered(self, seconds: float) -> bool:
+        """Tell whether a thread that a body has made for itself may answer before it is given up, so soon."""
+        then = self.time() + seconds
+        is_given_up = any(not one.cancelled() and one.when() <= then for one in self._limits)
+        return is_given_up and threading.active_count() > self._threads
 
     def time(self) -> float:
         return self._clock.us / MICROSECONDS
@@ -122,5 +139,7 @@ class _Selector(selectors.DefaultSelector):
             began = time.monotonic()
             ready = super().select(timeout)
             timeout = time.monotonic() - began
+        elif self._loop.may_be_answered(timeout) and (ready := super().select(PATIENCE_SECONDS)):
+            return ready
         self._clock.move_to(self._clock.us + math.ceil(timeout * MICROSECONDS))
         return ready

@@ -59,12 +59,12 @@ class InlineWorker(Claims):
         super().__init__(SLOTS, NAME, Isolates.WHEN_EMPTY)
         self._seat_number = next(_seats)
         line: Any = ConnectionLine(loop, setting.clock, self._life)
-        self._line = line
+        writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
         self._reader = Reader(line, self._seat_number, setting.clock, self._on_reopened)
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
         self._changes = NoChanges()  # type: ignore[assignment]
-        self._debts: PromptDebts = PromptDebts(self._line)
-        self._journal = MortalJournal(self)
+        self._debts: PromptDebts = PromptDebts(line)
+        self._journal = MortalJournal(self, writing)
 
     async def work(self) -> None:
         """Drive all that is due until nothing is held any more, or until this worker dies."""
@@ -172,9 +172,9 @@ class InlineWorker(Claims):
 class MortalJournal(Journal):
     """Dies with its worker, where the test wants it."""
 
-    def __init__(self, worker: InlineWorker) -> None:
+    def __init__(self, worker: InlineWorker, line: Any) -> None:
         clock, pay = worker._setting.clock, worker._debts.pay
-        super().__init__(worker._line, worker._seat_number, clock, worker._on_written, pay)
+        super().__init__(line, worker._seat_number, clock, worker._on_written, pay)
         self._worker = worker
 
     async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:

@@ -1,5 +1,7 @@
 """Tests of `engine.testing` itself, as people write theirs: in the plain `db` of pytest-django."""
 
+from collections.abc import Iterator
+
 import pytest
 
 
@@ -9,3 +11,16 @@ def _story(db: None, own_registry: None) -> None:
     from django.contrib.auth.models import Group
 
     Group.objects.all().delete()  # those of the migrations
+
+
+@pytest.fixture
+def nothing_is_violated(_story: None) -> Iterator[None]:
+    """Hold what a test leaves behind to the engine's invariants."""
+    from django.db import connection
+
+    from engine.invariants import INVARIANTS, look
+
+    yield
+    with connection.cursor() as cursor:
+        found = [look(cursor, invariant) for invariant in INVARIANTS]
+    assert [(one.invariant.name, one.offenders) for one in found if one.count] == []

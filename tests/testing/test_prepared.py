@@ -96,7 +96,7 @@ def test_a_mocked_result_is_held_to_the_type_of_the_step() -> None:
         assert test.run().output != "1"
 
 
-def test_a_forced_timeout_fails_an_attempt_and_ends_a_wait() -> None:
+def test_a_forced_timeout_fails_an_attempt_and_ends_a_wait(nothing_is_violated: None) -> None:
     @workflow
     async def waits(step: WorkflowStep) -> list[str]:
         found = [await step.do("charge", real, timeout="3m")]
@@ -327,7 +327,9 @@ def test_a_worker_dies_before_and_after_a_body_and_another_goes_on() -> None:
     assert len({key for _, key in ran}) == 1
 
 
-def test_a_worker_may_die_around_any_kind_of_step_and_the_story_is_the_same() -> None:
+def test_a_worker_may_die_around_any_kind_of_step_and_the_story_is_the_same(
+    nothing_is_violated: None,
+) -> None:
     done = []
 
     @workflow
@@ -371,7 +373,7 @@ def test_a_worker_that_stays_down_is_followed_by_the_next_run() -> None:
         assert [one.status for one in test.attempts("charge")] == ["lost", "lost", "complete"]
 
 
-def test_a_crash_takes_down_all_that_its_worker_held() -> None:
+def test_a_crash_takes_down_all_that_its_worker_held(nothing_is_violated: None) -> None:
     @workflow
     async def both(step: WorkflowStep) -> list[str]:
         async def slow() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -117,7 +118,7 @@ def test_what_a_body_leaves_for_its_commit_happens() -> None:
     assert sent == ["mail", "atomic mail"]
 
 
-def test_an_atomic_step_writes_once_whatever_dies() -> None:
+def test_an_atomic_step_writes_once_whatever_dies(nothing_is_violated: None) -> None:
     def write() -> int:
         Group.objects.create(name=f"group {Group.objects.count()}")
         return Group.objects.count()
@@ -138,7 +139,7 @@ def test_an_atomic_step_writes_once_whatever_dies() -> None:
     assert Group.objects.count() == 2
 
 
-def test_all_that_a_handler_can_call_runs() -> None:
+def test_all_that_a_handler_can_call_runs(nothing_is_violated: None) -> None:
     @define_step(timeout="1m")
     def charge(amount: int) -> int:
         return amount
@@ -202,7 +203,7 @@ def test_what_is_not_deterministic_shows_when_every_outcome_is_replayed() -> Non
         assert test.run().output > 1
 
 
-def test_a_rollback_runs_and_can_be_made_to_fail() -> None:
+def test_a_rollback_runs_and_can_be_made_to_fail(nothing_is_violated: None) -> None:
     undone = []
 
     @workflow
@@ -226,8 +227,6 @@ def test_a_rollback_runs_and_can_be_made_to_fail() -> None:
 
 
 def test_async_bodies_wait_on_the_clock_of_the_test_and_time_out_by_it() -> None:
-    import asyncio
-
     async def long(seconds: float) -> str:
         await asyncio.sleep(seconds)
         return "done"
@@ -252,11 +251,33 @@ def test_async_bodies_wait_on_the_clock_of_the_test_and_time_out_by_it() -> None
 
 
 def test_a_body_that_waits_for_a_thread_waits_for_it() -> None:
-    import asyncio
-
     @workflow
     async def threads(step: WorkflowStep) -> str:
         return await step.do("thread", lambda: asyncio.to_thread(lambda: time.sleep(0.05) or "done"))
+
+    with workflow_test(threads) as test:
+        assert test.run().output == "done"
+
+
+def test_a_body_that_waits_for_a_thread_of_its_own_is_not_given_up_at_once() -> None:
+    async def own() -> str:
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+
+        def work() -> None:
+            time.sleep(0.1)
+            loop.call_soon_threadsafe(answer.set_result, "done")
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            return str(await answer)
+        finally:
+            thread.join()
+
+    @workflow
+    async def threads(step: WorkflowStep) -> str:
+        return await step.do("thread", own, max_attempts=1)
 
     with workflow_test(threads) as test:
         assert test.run().output == "done"
@@ -283,9 +304,7 @@ def test_a_body_may_call_async_code_from_sync_code_from_async_code() -> None:
         assert test.run().output == [1, 1]
 
 
-def test_what_bodies_do_to_instances_that_run_is_seen_at_once() -> None:
-    import asyncio
-
+def test_what_bodies_do_to_instances_that_run_is_seen_at_once(nothing_is_violated: None) -> None:
     def pause(ctx: StepContext) -> None:
         Instance.objects.get(id=ctx.instance_id).pause(reason="from within")
 
@@ -388,8 +407,6 @@ def test_a_running_loop_is_refused_with_advice() -> None:
     async def run() -> None:
         test.run()
 
-    import asyncio
-
     with workflow_test(one) as test, pytest.raises(WorkflowTestError, match="plain function"):
         asyncio.run(run())
 
@@ -416,3 +433,69 @@ class TestInDjangosTestCase(TestCase):
         Group.objects.create(name="of the test")
         with workflow_test(in_test_case) as test:
             assert test.run_to_end().output == Group.objects.count()
+
+
+def test_what_the_database_refuses_costs_the_instance_and_not_the_test() -> None:
+    @workflow
+    async def refused(step: WorkflowStep) -> int:
+        return await step.do("write", lambda: 7)
+
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE engine_step ADD CONSTRAINT no_7 CHECK (output::text <> '7')")
+    with workflow_test(refused) as test:
+        error = test.run().error
+    assert error is not None
+    assert error["type"] == "CheckViolation"
+    assert Group.objects.count() == 0
+
+
+def test_children_go_on_while_a_body_of_their_parent_waits() -> None:
+    @workflow
+    async def child(step: WorkflowStep) -> None:
+        await step.sleep("nap", "1h")
+
+    @workflow
+    async def parent(step: WorkflowStep) -> None:
+        long = step.do("long", asyncio.sleep, 7000, timeout="3h")
+        await asyncio.gather(long, step.run_workflow("child", child, None))
+
+    with workflow_test(parent, now=datetime(2030, 1, 1, tzinfo=UTC)) as test:
+        test.run()
+        assert round((test.instance.finished_at - datetime(2030, 1, 1, tzinfo=UTC)).total_seconds()) == 7000
+        grown = Instance.objects.get(workflow="child")
+        assert round((grown.finished_at - datetime(2030, 1, 1, tzinfo=UTC)).total_seconds()) == 3600
+
+
+def test_a_nested_step_backs_off_by_what_its_delay_function_says() -> None:
+    def delay(ctx: StepContext, error: BaseException) -> str:
+        return f"{ctx.attempt} h"
+
+    async def outer(step: WorkflowStep) -> int:
+        return await step.do(
+            "inner", lambda ctx: ctx.attempt, delay=delay, backoff="constant", max_delay="1d"
+        )
+
+    @workflow
+    async def nests(step: WorkflowStep) -> list[float]:
+        began = step.now()
+        attempt = await step.do("outer", outer, step, timeout="1d")
+        return [attempt, round((step.now() - began).total_seconds())]
+
+    with workflow_test(nests) as test:
+        test.mock("inner", error=ConnectionError, times=2, inside="outer")
+        assert test.run().output == [3, 3 * 3600]
+
+
+def test_instances_over_the_limit_have_their_turn() -> None:
+    @workflow(max_running=1)
+    async def limited(step: WorkflowStep, number: int) -> int:
+        return await step.do("work", asyncio.sleep, 60, number)
+
+    with workflow_test(limited) as test:
+        first = test.start(1)
+        assert test.run(2).output == 2
+        assert first.refresh().output == 1
+        assert {first.finished_at, test.instance.finished_at} == {
+            first.created_at + timedelta(seconds=60),
+            first.created_at + timedelta(seconds=120),
+        }
