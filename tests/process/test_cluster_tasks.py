@@ -14,6 +14,8 @@ from tests.process.clusters import Cluster, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
+DUE = "SELECT 1 FROM django_q_schedule WHERE name = 'reprise: schedules'"
+
 
 def test_tasks_of_megabytes_travel_there_and_back(shared_cluster: Cluster) -> None:
     parcel = "x" * 3_000_000
@@ -71,6 +73,19 @@ def test_a_new_cluster_says_that_it_is_there(shared_cluster: Cluster) -> None:
     assert name.endswith(f":{shared_cluster.main}")
     assert "tick" in workflows
     assert slots == 128
+
+
+def test_what_a_schedule_has_planned_starts_and_completes(shared_cluster: Cluster) -> None:
+    """All the way: django-q's row comes due, a worker has its scheduler look, another starts the instance."""
+    plans = "SELECT next_at FROM engine_schedule WHERE workflow = 'leap-day' AND next_at > now()"
+    wait_until(lambda: shared_cluster.query(plans) and shared_cluster.query(DUE), within=20)
+    shared_cluster.query("UPDATE engine_schedule SET next_at = '2024-02-29' WHERE workflow = 'leap-day'")
+    shared_cluster.query("UPDATE django_q_schedule SET next_run = now() WHERE name = 'reprise: schedules'")
+    started = "SELECT id, started_by, status FROM engine_instance WHERE workflow = 'leap-day'"
+    wait_until(lambda: [row[2] for row in shared_cluster.query(started)] == ["complete"], within=30)
+    ((name, by, _),) = shared_cluster.query(started)
+    assert (name[4:16], by) == ("0229T000000Z", "schedule 0 0 29 2 *")
+    wait_until(lambda: shared_cluster.query(plans), within=20)
 
 
 def test_an_idle_cluster_asks_less_than_one_statement_a_second(
