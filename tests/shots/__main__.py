@@ -23,6 +23,8 @@ from tests.shots.shop import write_shop
 
 IMAGES = PROJECT / "docs" / "images"
 WIDTH = 1440
+MARGIN = 32  # pixels below what a picture shows
+CHARGE = "li.step:has-text('charge')"
 LARGEST = 150_000  # bytes of a picture
 CALL = "from tests.shots import population as p; p.{}()"
 
@@ -63,11 +65,9 @@ def _shoot(stack: LiveStack, browser: Browser) -> None:
     stack.django(CALL.format("present"))
     # Now while the third attempt is not due yet.
     _until(stack, FAILED_TWICE)
-    _take(
-        page, "/workflows/ship-order/instances/A-4711/", "instance.png", height=740, prepare=_open_what_failed
-    )
-    _take(page, "/", "home.png", height=720)
-    _take(page, "/approvals/?box=open", "approval.png", height=900, prepare=_fill_in)
+    _take(page, "/workflows/ship-order/instances/A-4711/", "instance.png", upto=CHARGE, prepare=_open_charge)
+    _take(page, "/", "home.png", upto="main table >> nth=-1")
+    _take(page, "/approvals/?box=open", "approval.png", upto="form.answer button >> nth=-1", prepare=_fill_in)
 
 
 def _signed_in(browser: Browser, stack: LiveStack) -> Page:
@@ -84,13 +84,16 @@ def _signed_in(browser: Browser, stack: LiveStack) -> Page:
 
 
 def _take(
-    page: Page, address: str, name: str, *, height: int, prepare: Callable[[Page], None] | None = None
+    page: Page, address: str, name: str, *, upto: str, prepare: Callable[[Page], None] | None = None
 ) -> None:
-    page.set_viewport_size({"width": WIDTH, "height": height})
+    """Take a picture of the page down to an element."""
     page.goto(address)
     page.wait_for_selector("body[data-live=live]")
     if prepare is not None:
         prepare(page)
+    box = page.locator(upto).bounding_box()
+    assert box is not None
+    page.set_viewport_size({"width": WIDTH, "height": round(box["y"] + box["height"]) + MARGIN})
     picture = IMAGES / name
     picture.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=picture, animations="disabled", caret="hide")
@@ -100,8 +103,8 @@ def _take(
         raise SystemExit(f"{name} is over {LARGEST:,} bytes.")
 
 
-def _open_what_failed(page: Page) -> None:
-    step = page.locator("li.step", has_text="charge")
+def _open_charge(page: Page) -> None:
+    step = page.locator(CHARGE)
     step.locator("summary").first.click()
     step.locator("ol.attempts").wait_for()
     page.mouse.move(0, 0)
