@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -57,7 +58,9 @@ def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Find
     source, handler = _read(workflow)
     if source is None or handler is None:
         return ()
-    found = unstarted.find(workflow.name, source.file, handler, project.uses(source.file))
+    found: Iterable[Found] = ()
+    if not workflow.schedules:
+        found = unstarted.find(workflow.name, source.file, handler, project.uses(source.file))
     mine = reported(found, source, workflow.name)
     return tuple(sorted([*_findings_of_code(workflow, known), *mine], key=_by_place))
 
@@ -80,9 +83,11 @@ def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tu
 
 def _read(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
     """Return a workflow's source; None for one that was typed into a shell, say."""
-    file, line = workflow.source
-    source = Source.of(file)
-    return source, None if source is None else source.handler(workflow.handler.__name__, line)
+    # What is declared stands at the innermost of functions that wrap each other.
+    declared = inspect.unwrap(workflow.handler).__code__
+    source = Source.of(declared.co_filename)
+    line = declared.co_firstlineno
+    return source, None if source is None else source.handler(declared.co_name, line)
 
 
 def _by_place(one: Finding) -> tuple[str, int, int, str]:

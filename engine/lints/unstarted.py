@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from engine.lints.finding import Found
-from engine.lints.operations import keyword
 from engine.lints.uses import Uses
 
 MESSAGE = "Nothing in the project starts this workflow, and it has no schedule: it runs only when a person starts it."
@@ -15,13 +14,8 @@ HINT = "Call its `start()`, or `@workflow(schedules=[…])`; or leave it to peop
 
 def find(workflow: str, file: str, handler: ast.AsyncFunctionDef, project: Iterable[Uses]) -> Iterator[Found]:
     """Yield one finding, or none: also where workflows are looked up by names that only run time knows."""
-    if not _is_scheduled(handler) and not any(_uses(one, workflow, file, handler.name) for one in project):
+    if not any(_uses(one, workflow, file, handler.name) for one in project):
         yield Found("I102", handler, MESSAGE, HINT)
-
-
-def _is_scheduled(handler: ast.AsyncFunctionDef) -> bool:
-    calls = [one for one in handler.decorator_list if isinstance(one, ast.Call)]
-    return any(keyword(one, "schedules") is not None for one in calls)
 
 
 def _uses(uses: Uses, workflow: str, file: str, function: str) -> bool:

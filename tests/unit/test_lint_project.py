@@ -34,6 +34,23 @@ async def hold_order(step) -> None:
     await step.listen("go on")
 """
 
+WRAPPED = """\
+import functools, time
+from engine import workflow
+
+def timed(handler):
+    @functools.wraps(handler)
+    async def timed_handler(step):
+        return await handler(step)
+
+    return timed_handler
+
+@workflow
+@timed
+async def wrapped(step) -> None:
+    time.time()
+"""
+
 Write = Callable[..., Path]
 
 
@@ -58,7 +75,24 @@ def shop(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[
     monkeypatch.setattr(workflows, "_workflows", {})
     monkeypatch.setattr(project, "packages", lambda: [file.parent])
     monkeypatch.chdir(tmp_path)
-    spec = importlib.util.spec_from_file_location("shop.workflows", file)
+    return declared_in(file)
+
+
+@pytest.fixture
+def write_again(shop: list[Workflow[Any, Any]], tmp_path: Path) -> Callable[[str], list[Workflow[Any, Any]]]:
+    """Declare more workflows in a file of their own; return these."""
+
+    def declare(text: str) -> list[Workflow[Any, Any]]:
+        file = tmp_path / "shop" / "more.py"
+        file.write_text(text)
+        return [one for one in declared_in(file) if one not in shop]
+
+    return declare
+
+
+def declared_in(file: Path) -> list[Workflow[Any, Any]]:
+    """Import a file, and return all the workflows that there are then."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
@@ -113,11 +147,6 @@ def test_where_any_workflow_may_be_meant_none_is_mentioned(write: Write, views: 
     assert unstarted_in(write(views=views)) == []
 
 
-def test_a_workflow_with_a_schedule_is_not_mentioned(write: Write) -> None:
-    file = write(workflows=SHOP.replace('timeout="1 day"', 'schedules=["0 9 * * *"]'))
-    assert unstarted_in(file) == []
-
-
 def test_a_workflow_that_names_only_itself_is_mentioned(write: Write) -> None:
     file = write(workflows=SHOP.replace("@workflow(timeout=", '@workflow("ship-order", timeout='))
     assert unstarted_in(file) == ["I102"]
@@ -133,6 +162,22 @@ def test_findings_of_a_workflow_come_in_the_order_of_its_source(shop: list[Workf
         ("engine.E105", 6, 5),
         ("engine.W103", 8, 19),
     ]
+
+
+def test_a_workflow_with_a_schedule_is_not_said_to_be_started_by_nothing(
+    shop: list[Workflow[Any, Any]], write_again: Callable[[str], list[Workflow[Any, Any]]]
+) -> None:
+    (again,) = write_again(
+        "from engine import workflow\n@workflow(schedules=['0 9 * * *'])\nasync def nightly(step): ..."
+    )
+    assert findings(again) == []
+
+
+def test_a_handler_is_found_beneath_what_wraps_it(
+    shop: list[Workflow[Any, Any]], write_again: Callable[[str], list[Workflow[Any, Any]]]
+) -> None:
+    (again,) = write_again(WRAPPED)
+    assert [(one.id, one.line) for one in findings(again)] == [("engine.I102", 11), ("engine.E105", 14)]
 
 
 def test_a_lint_that_the_settings_silence_is_silent_everywhere(

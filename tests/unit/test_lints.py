@@ -396,6 +396,11 @@ def test_lists_that_are_made_of_results_or_stay_inside_are_not_warned_of() -> No
             results, log, before = [], [], [1]
             print(before)
 
+            def copy(found):
+                found = list(found)
+                found.append(1)
+                return found
+
             async def work(item):
                 log.append(item)
                 before.append(item)
@@ -408,6 +413,7 @@ def test_lists_that_are_made_of_results_or_stay_inside_are_not_warned_of() -> No
 
             await asyncio.gather(*(one(item) for item in params))
             results.append(await step.do("log", lambda: list(log)))
+            results.append(await step.do("copy", copy, results))
             total = {}
             total["n"] = await step.do("n", len, results)
             return results, total

@@ -38,7 +38,7 @@ def _changes(code: Code, body: Body) -> Iterator[tuple[ast.AST, ast.Name]]:
             continue
         if bound[0].node in given:
             name = root(given[bound[0].node])
-            if name is not None:
+            if name is not None and len(bound) == 1:
                 yield node, name
         elif bound[0].node not in inside:
             yield node, name
