@@ -74,10 +74,6 @@ def _path(node: ast.AST, parents: Parents) -> list[ast.AST]:
 
 def _is_either_or(common: ast.AST, mine: ast.AST, other: ast.AST) -> bool:
     match common:
-        case ast.If():
-            return mine in common.body and other in common.orelse
-        case ast.IfExp():
-            return mine is common.body and other is common.orelse
         case ast.Match():
             return isinstance(mine, ast.match_case) and isinstance(other, ast.match_case)
         case ast.Try() | ast.TryStar():
@@ -87,7 +83,7 @@ def _is_either_or(common: ast.AST, mine: ast.AST, other: ast.AST) -> bool:
 
 
 def _contradict(ahead: list[ast.AST], behind: list[ast.AST], parents: Parents) -> bool:
-    """Tell whether one stands beneath `if x` and the other beneath `if not x`."""
+    """Tell whether one stands beneath `if x` and the other beneath its `else`, or another `if not x`."""
     tests = _conditions(ahead)
     return any((test, not holds) in tests for test, holds in _conditions(behind))
 

@@ -71,7 +71,10 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture
 def shop(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Workflow[Any, Any]]:
     """The only workflows that there are, in the only package of the project."""
-    file = write(views='from engine import workflows\nworkflows["ship-oder"]\n', test_it='workflows["x"]')
+    file = write(
+        views='from engine import workflows\nworkflows["ship-oder"]\n',
+        test_it='from engine import workflows\nworkflows["x"]',
+    )
     monkeypatch.setattr(workflows, "_workflows", {})
     monkeypatch.setattr(project, "packages", lambda: [file.parent])
     monkeypatch.chdir(tmp_path)
@@ -178,6 +181,17 @@ def test_a_handler_is_found_beneath_what_wraps_it(
 ) -> None:
     (again,) = write_again(WRAPPED)
     assert [(one.id, one.line) for one in findings(again)] == [("engine.I102", 11), ("engine.E105", 14)]
+
+
+def test_a_comment_in_the_head_of_a_handler_says_that_people_start_it(
+    write_again: Callable[[str], list[Workflow[Any, Any]]],
+) -> None:
+    comment = "# reprise: allow I102 because people start it"
+    head = f"@workflow\nasync def by_hand(step):  {comment}\n    pass"
+    body = f"@workflow\nasync def by_nobody(step):\n    pass  {comment}"
+    by_hand, by_nobody = write_again(f"from engine import workflow\n\n{head}\n\n{body}\n")
+    assert findings(by_hand) == []
+    assert [one.id for one in findings(by_nobody)] == ["engine.I102"]
 
 
 def test_a_lint_that_the_settings_silence_is_silent_everywhere(

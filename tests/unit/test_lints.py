@@ -192,7 +192,7 @@ def test_a_step_name_made_from_what_moves_is_an_error() -> None:
             await step.do(f"tag-{tag}", print)  #! E104
 
             @step.do(f"{uuid.uuid1()}")  #! E104
-            def body(): ...
+            def body(uuid): ...
     """)
     assert found[0].message == (
         "The step's name is made from `time.time()`: every replay makes another, so it never finds the recorded step "
@@ -208,10 +208,11 @@ def test_names_from_data_or_from_the_twins_of_step_stand_still() -> None:
 
         async def handler(step, params: list):
             token = await step.do("token", uuid4)
+            order = await step.do("order", create, uuid4())  #! E105
             stamp = step.now().date()
             for number, item in enumerate(params):
                 await step.do(f"work:{item}:{number}", print)
-                await step.do(f"again:{token}:{stamp}:{step.uuid4()}:{step.random.random()}", print)
+                await step.do(f"again:{token}:{order}:{stamp}:{step.uuid4()}:{step.random.random()}", print)
     """)
 
 
@@ -455,6 +456,8 @@ def test_copies_of_params_may_be_changed() -> None:
             items.append(1)
             deep = copy.deepcopy(params)
             deep.total = 5
+            mine = params.model_copy(deep=True)
+            mine.total = 5
             total = params.total
             total += 1
             step.params = 1
