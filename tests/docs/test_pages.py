@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from django.apps import apps
 
 import engine
 from engine import workflows
@@ -31,6 +32,8 @@ def stage(db: None, own_registry: None, monkeypatch: pytest.MonkeyPatch) -> Iter
     stage.close()
     for name in [one for one in sys.modules if one.partition(".")[0] == "shop"]:
         del sys.modules[name]
+    apps.all_models.pop("shop", None)  # or the next page could not import its models
+    apps.clear_cache()
 
 
 @pytest.fixture
