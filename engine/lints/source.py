@@ -31,7 +31,7 @@ class Source:
     def steps(self) -> list[ast.arg]:
         """The arguments that say they are a WorkflowStep."""
         annotated = ((one, one.annotation) for one in ast.walk(self.tree) if isinstance(one, ast.arg))
-        return [arg for arg, said in annotated if said is not None and _is_step(said)]
+        return [arg for arg, said in annotated if said is not None and self._is_step(said)]
 
     @classmethod
     def of(cls, file: str) -> Source | None:
@@ -48,6 +48,10 @@ class Source:
             if isinstance(node, AsyncFunction) and node.name == name and first_line(node) == line:
                 return node
         return None
+
+    def _is_step(self, annotation: ast.expr) -> bool:
+        said = annotation.value if isinstance(annotation, ast.Constant) else self.names.resolve(annotation)
+        return str(said).rpartition(".")[2] == "WorkflowStep"
 
     def allows(self, id: str, node: ast.AST) -> bool:
         """Tell whether a comment at the end of one of the node's lines allows it."""
@@ -72,11 +76,6 @@ class Source:
 def first_line(node: ast.AST) -> int:
     lines: list[int] = [one.lineno for one in getattr(node, "decorator_list", [])]
     return min([*lines, getattr(node, "lineno", 1)])
-
-
-def _is_step(annotation: ast.expr) -> bool:
-    said = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
-    return str(said).rpartition(".")[2] == "WorkflowStep"
 
 
 def _ids(line: str) -> list[str]:

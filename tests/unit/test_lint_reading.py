@@ -105,15 +105,25 @@ def test_a_function_that_only_makes_bodies_is_read_as_far_as_it_runs() -> None:
 
 def test_step_and_params_may_have_any_name_and_be_handed_on() -> None:
     check("""
+        import engine
+        from engine import WorkflowStep as Step
+
         def change(order): order.total = 1  #! E108
 
         async def typed(work: "engine.WorkflowStep"): work.do("a", print)  #! E109
+
+        async def renamed(work: Step):
+            async def inner(again: engine.WorkflowStep):
+                again.do("f", print)  #! E109
+            work.do("g", print)  #! E109
+            await inner(nobody)
 
         async def handed(s): s.do("b", print)  #! E109
 
         async def handler(flow: WorkflowStep, order: Order):
             flow.do("c", print)  #! E109
             await typed(flow)
+            await renamed(nobody)
             await handed(flow)
             change(order)
             do = flow.do
