@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -86,18 +87,22 @@ def _declared(schedule: Schedule, takes_params: bool, params: Codec) -> Declared
 
 
 def _params(schedule: Schedule, takes_params: bool, params: Codec) -> str:
-    if takes_params and schedule.params is None:
-        try:
-            return encode_valid(params, None)
-        except RepriseError:
-            raise ValueError(
-                "The workflow takes params, and the schedule gives none. Give them: Schedule(…, params=…)."
-            ) from None
-    if not takes_params:
-        if schedule.params is not None:
-            raise ValueError("The workflow takes no params, and the schedule gives some. Leave them out.")
-        return "null"
-    return encode_valid(params, schedule.params)
+    if schedule.params is not None and not takes_params:
+        raise ValueError("The workflow takes no params, and the schedule gives some. Leave them out.")
+    if schedule.params is not None:
+        return encode_valid(params, schedule.params)
+    return _defaults(params) if takes_params else "null"
+
+
+def _defaults(params: Codec) -> str:
+    """Return params of which nothing is said: None, or all their defaults."""
+    nothings: tuple[object, ...] = (None, {})
+    for nothing in nothings:
+        with suppress(RepriseError):
+            return encode_valid(params, nothing)
+    raise ValueError(
+        "The workflow takes params, and the schedule gives none. Give them: Schedule(…, params=…)."
+    )
 
 
 def _about(schedule: Schedule, problem: str) -> str:

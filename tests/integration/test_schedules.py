@@ -30,6 +30,10 @@ class Report(BaseModel):
     pages: int = 3
 
 
+class Week(BaseModel):
+    days: int = 7
+
+
 def declare(given: Any, *, takes_params: bool = True) -> Workflow[Any, Any]:
     if takes_params:
 
@@ -58,6 +62,13 @@ def test_a_bare_expression_is_its_own_name_in_the_projects_zone(settings: Any) -
     settings.TIME_ZONE = "America/Santiago"
     (one,) = declare(["0 9 * * *"], takes_params=False).schedules
     assert (one.name, one.cron.timezone, one.params) == ("0 9 * * *", "America/Santiago", "null")
+
+
+def test_params_that_all_have_defaults_need_not_be_given() -> None:
+    @workflow(schedules=["0 9 * * 1"])
+    async def weekly(step: WorkflowStep, params: Week) -> None: ...
+
+    assert weekly.schedules[0].params == '{"days":7}'
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""A client whose instances are kept no moment, and that deletes what is over all the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import count
+
+from django.db import Error, connection
+
+from engine import retention
+from engine.models import Instance
+from tests.chaos.workflows import passing
+from tests.process import ledger
+
+START_EVERY = 0.5
+TRY_AGAIN = 0.1
+
+
+def start_and_sweep(ends_at: float) -> None:
+    """Go on until then, and after it until all are gone.
+
+    A start of which nobody knows is not repeated under its id: the first may be over, and gone.
+    """
+    names = (f"p{number}" for number in count())
+    start_at = time.monotonic()
+    while time.monotonic() < ends_at:
+        if time.monotonic() >= start_at:
+            name = next(names)
+            if _do(lambda name=name: passing.start(1, id=name)) is not None:  # type: ignore[misc]
+                ledger.write("passing", instance=name)
+            start_at = time.monotonic() + START_EVERY
+        _do(lambda: retention.sweep(seconds=1.0))
+        time.sleep(TRY_AGAIN / 2)
+    while _do(Instance.objects.filter(workflow=passing.name).exists) is not False:
+        _do(lambda: retention.sweep(seconds=1.0))
+        time.sleep(TRY_AGAIN)
+
+
+def _do(act: Callable[[], object]) -> object:
+    """Return the answer; None where the database is away."""
+    try:
+        return act()
+    except Error:
+        connection.close()
+        time.sleep(TRY_AGAIN)
+        return None
