@@ -47,7 +47,11 @@ class StandingLoop(asyncio.SelectorEventLoop):
         """Tell whether a thread that a body has made for itself may answer before it is given up, so soon."""
         then = self.time() + seconds
         is_given_up = any(not one.cancelled() and one.when() <= then for one in self._limits)
-        return is_given_up and threading.active_count() > self._threads
+        return is_given_up and self.has_other_threads
+
+    @property
+    def has_other_threads(self) -> bool:
+        return threading.active_count() > self._threads
 
     def time(self) -> float:
         return self._clock.us / MICROSECONDS
@@ -135,7 +139,10 @@ class _Selector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
-        if timeout is None or len(self.get_map()) > ITS_OWN or self._loop.waits_for_threads:
+        is_busy_outside = len(self.get_map()) > ITS_OWN or self._loop.waits_for_threads
+        if timeout is None and not is_busy_outside and not self._loop.has_other_threads:
+            raise RuntimeError("The worker waits, and there is nothing that could ever happen.")
+        if timeout is None or is_busy_outside:
             began = time.monotonic()
             ready = super().select(timeout)
             timeout = time.monotonic() - began

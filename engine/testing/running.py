@@ -83,7 +83,6 @@ class Running:
             await worker.work()
             return worker.died_of
 
-        refuse_a_running_loop()
         # Where async code has called the test, ORM calls of bodies belong here, and not to whom that waits for.
         outer = getattr(AsyncToSync.executors, "current", None)
         AsyncToSync.executors.current = None
@@ -99,6 +98,6 @@ def refuse_a_running_loop() -> None:
     except RuntimeError:
         return
     raise WorkflowTestError(
-        "A workflow is run here from a coroutine. Make the test a plain function; within django.test.TestCase an async "
-        "one may also call it by sync_to_async()."
+        "A workflow is tested in sync code. Make the test a plain function, or put the whole `with` block into one; "
+        "an async test of django.test.TestCase may call that by sync_to_async()."
     )

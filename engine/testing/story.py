@@ -43,6 +43,7 @@ def workflow_test(
     is False. With `always_replay` the worker forgets everything after each outcome, as if it were started anew each
     time: what is not deterministic shows. Raises UnusedError at the end for what was prepared and not used.
     """
+    refuse_a_running_loop()
     with _one_clock(now) as clock:
         test = WorkflowTest(workflow, clock, always_replay=always_replay, skips_time=skips_time)
         try:
@@ -117,7 +118,6 @@ class WorkflowTest(Preparing):
 
     def start(self, params: Any = None, **options: Any) -> Instance:
         """Start an instance as `Workflow.start` does, without running it; it is the test's own from now on."""
-        refuse_a_running_loop()
         if self.workflow is None:
             rule = "Say of which workflow, as in workflow_test(ship_order), or give run() an instance."
             raise WorkflowTestError(f"There is no workflow to start. {rule}")

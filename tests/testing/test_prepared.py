@@ -323,8 +323,12 @@ def test_a_worker_dies_before_and_after_a_body_and_another_goes_on() -> None:
         assert test.run().output == 3
         assert [one.status for one in test.attempts("charge")] == ["lost", "lost", "complete"]
         assert test.crashes == ['crash_before("charge")', 'crash_after("charge", attempt 2)']
-    assert [attempt for attempt, _ in ran] == [2, 3]
-    assert len({key for _, key in ran}) == 1
+        test.mock("charge", error=ConnectionError, times=1)
+        test.crash_after("charge", attempt=2)
+        assert test.run(None).output == 3
+        assert [one.status for one in test.attempts("charge")] == ["errored", "lost", "complete"]
+    assert [attempt for attempt, _ in ran] == [2, 3, 2, 3]
+    assert len({key for _, key in ran}) == 2  # instances
 
 
 def test_a_worker_may_die_around_any_kind_of_step_and_the_story_is_the_same(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, transaction
 from django.test import TestCase
@@ -251,12 +252,26 @@ def test_async_bodies_wait_on_the_clock_of_the_test_and_time_out_by_it() -> None
 
 
 def test_a_body_that_waits_for_a_thread_waits_for_it() -> None:
+    ended = []
+
+    async def both() -> list[str]:
+        async def thread() -> None:
+            await asyncio.to_thread(time.sleep, 0.05)
+            ended.append("thread")
+
+        async def timer() -> None:
+            await asyncio.sleep(300)
+            ended.append("timer")
+
+        await asyncio.gather(thread(), timer())
+        return ended
+
     @workflow
-    async def threads(step: WorkflowStep) -> str:
-        return await step.do("thread", lambda: asyncio.to_thread(lambda: time.sleep(0.05) or "done"))
+    async def threads(step: WorkflowStep) -> list[str]:
+        return await step.do("both", both)
 
     with workflow_test(threads) as test:
-        assert test.run().output == "done"
+        assert test.run().output == ["thread", "timer"]
 
 
 def test_a_body_that_waits_for_a_thread_of_its_own_is_not_given_up_at_once() -> None:
@@ -284,8 +299,6 @@ def test_a_body_that_waits_for_a_thread_of_its_own_is_not_given_up_at_once() -> 
 
 
 def test_a_body_may_call_async_code_from_sync_code_from_async_code() -> None:
-    from asgiref.sync import async_to_sync, sync_to_async
-
     async def innermost() -> int:
         return await Group.objects.acount()
 
@@ -320,14 +333,18 @@ def test_what_bodies_do_to_instances_that_run_is_seen_at_once(nothing_is_violate
         assert test.run().output == "done"
 
     @workflow
-    async def ends(step: WorkflowStep) -> None:
-        await asyncio.gather(
-            step.do("long", asyncio.sleep, 100),
-            step.do("end", lambda ctx: Instance.objects.get(id=ctx.instance_id).terminate() and None),
-        )
+    async def long(step: WorkflowStep) -> None:
+        await step.do("long", asyncio.sleep, 100)
+
+    @workflow
+    async def ends(step: WorkflowStep, key: int) -> None:
+        await step.do("end", lambda: Instance.objects.get(key=key).terminate() and None)
 
     with workflow_test(ends) as test:
-        assert test.run().status == "terminated"
+        began, other = test.time.now(), long.start()
+        test.run(other.key)
+        assert (other.refresh().status, test.time.now()) == ("terminated", began)
+        test.run(other)
         assert [one.status for one in test.attempts("long")] == ["cancelled"]
 
 
@@ -400,15 +417,9 @@ def test_it_runs_where_transactions_are_real(transactional_db: None) -> None:
     assert not connection.in_atomic_block
 
 
-def test_a_running_loop_is_refused_with_advice() -> None:
-    @workflow
-    async def one(step: WorkflowStep) -> None: ...
-
-    async def run() -> None:
-        test.run()
-
-    with workflow_test(one) as test, pytest.raises(WorkflowTestError, match="plain function"):
-        asyncio.run(run())
+async def test_a_running_loop_is_refused_with_advice() -> None:
+    with pytest.raises(WorkflowTestError, match="plain function"):
+        workflow_test().__enter__()
 
 
 def test_an_endless_workflow_does_not_run_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,6 +435,19 @@ def test_an_endless_workflow_does_not_run_for_ever(monkeypatch: pytest.MonkeyPat
 
 
 class TestInDjangosTestCase(TestCase):
+    async def test_it_runs_from_an_async_test(self) -> None:
+        @workflow
+        async def in_async_test(step: WorkflowStep) -> list[int]:
+            return [await step.do("async", Group.objects.acount), await step.do("sync", Group.objects.count)]
+
+        def run() -> list[int]:
+            with workflow_test(in_async_test) as test:
+                return list(test.run().output)
+
+        await Group.objects.acreate(name="of the test")
+        count = await Group.objects.acount()
+        assert await sync_to_async(run)() == [count, count]
+
     def test_it_runs(self) -> None:
         @workflow
         async def in_test_case(step: WorkflowStep) -> int:
