@@ -16,6 +16,7 @@ from engine import audit, launch
 from engine.clock import database_time as clock
 from engine.cron import Cron
 from engine.errors import ScheduleNotDeclaredError, ScheduleNotFoundError
+from engine.identity import new_instance_id
 from engine.models import Instance, ScheduleRow
 from engine.registry import workflows
 
@@ -59,8 +60,10 @@ def resume(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> Sch
         return schedule
 
 
-def run_now(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> Instance:
+def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, reason: str = "") -> Instance:
     """Start an instance with the schedule's params, besides the planned ones; also while the schedule is paused.
+
+    With an `id` it is started once, however often that is asked for.
 
     `started_by` of the instance is the schedule, and the audit trail says who had it run. Raises
     ScheduleNotDeclaredError if the code declares it no more, UnknownWorkflowError, ScheduleNotFoundError, and
@@ -71,8 +74,10 @@ def run_now(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> In
         row = _lock(schedule)
         if not row.is_declared:
             raise ScheduleNotDeclaredError(row.workflow, row.name)
-        instance = launch.start(workflows[row.workflow], row.params, by=starter(row))
-        audit.write(RUN, [instance], cause, data={"schedule": row.name})
+        chosen = new_instance_id() if id is None else id
+        instance, is_new = launch.get_or_start(workflows[row.workflow], chosen, row.params, by=starter(row))
+        if is_new:
+            audit.write(RUN, [instance], cause, data={"schedule": row.name})
         return instance
 
 
