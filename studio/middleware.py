@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from engine import audit
-from engine.models import Instance
+from engine.models import Instance, ScheduleRow
 from engine.registry import workflows as registry
 from studio.permissions import PUBLIC, ROUTES, STEERING, needed, role_of
 from studio.views.errors import forbidden
@@ -72,6 +72,9 @@ def _note_refusal(request: HttpRequest, route: str, names: Any) -> None:
     """Leave a row in the trail of what somebody wanted to start or to steer, and may not."""
     if request.method != "POST" or route not in STEERING:
         return
+    if "key" in names:
+        _note_refused_schedule(request, route, names["key"])
+        return
     verb, workflow = route.replace("-", "_"), names["name"]
     if "id" not in names:
         if workflow in registry:
@@ -82,6 +85,13 @@ def _note_refusal(request: HttpRequest, route: str, names: Any) -> None:
         audit.record(
             verb, instance, by=request.user, before=instance.status, after=instance.status, outcome="denied"
         )
+
+
+def _note_refused_schedule(request: HttpRequest, verb: str, key: int) -> None:
+    row = ScheduleRow.objects.filter(key=key).first()
+    if row is not None:
+        cause, data = audit.Cause.of(request.user), {"schedule": row.name}
+        audit.note(verb, row.workflow, cause, outcome="denied", data=data)
 
 
 def _sign_in_first(request: HttpRequest) -> HttpResponse:

@@ -43,6 +43,10 @@ ROUTES: Mapping[str, tuple[Role | None, Role | None]] = {
     "payload": (Role.VIEWER, None),
     "within": (Role.VIEWER, None),
     "approvals": (Role.VIEWER, None),
+    "schedules": (Role.VIEWER, None),
+    "schedule-pause": (None, Role.OPERATOR),
+    "schedule-resume": (None, Role.OPERATOR),
+    "schedule-run": (None, Role.OPERATOR),
     "audit": (Role.VIEWER, None),
     "audit-csv": (Role.VIEWER, None),
     "audit-json": (Role.VIEWER, None),
@@ -71,6 +75,9 @@ STEERING = frozenset(
         "send-event",
         "restart",
         "delete",
+        "schedule-pause",
+        "schedule-resume",
+        "schedule-run",
     }
 )
 

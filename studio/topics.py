@@ -16,7 +16,7 @@ from django.urls import reverse
 from engine import search
 from engine.models import Instance
 from engine.standing.places import places_of
-from studio import dossier, inbox, queries, rows, tombstones, trail
+from studio import dossier, inbox, queries, rows, timetable, tombstones, trail
 from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
@@ -68,8 +68,8 @@ WHOLE_TRAIL = trail.Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """`home`, `workflows`, `workflow:<name>`, `list` with its filter and rows, `approvals` with its box and the request
-    that is shown, `audit` with its filter, or `instance:<key>`."""
+    """`home`, `workflows`, `schedules`, `workflow:<name>`, `list` with its filter and rows, `approvals`
+    with its box and the request that is shown, `audit` with its filter, or `instance:<key>`."""
 
     kind: str
     name: str = ""
@@ -87,7 +87,7 @@ class Topic:
         """Read it from a query string."""
         given = QueryDict(query[:4_000]) if isinstance(query, str) else query
         text = given.get("topic", "")
-        if text in ("home", "workflows"):
+        if text in ("home", "workflows", "schedules"):
             return cls(text)
         if found := _WORKFLOW.fullmatch(text):
             return cls("workflow", name=found[1], shown=tuple(keys(given.get("keys", ""), 100)))
@@ -118,6 +118,7 @@ def draw(topic: Topic, user: Any) -> Drawing:
     return {
         "home": _home,
         "workflows": _workflows,
+        "schedules": _schedules,
         "workflow": _workflow,
         "list": _list,
         "approvals": _approvals,
@@ -205,9 +206,20 @@ def _workflow(topic: Topic, user: Any) -> Drawing:
     return Drawing(
         {
             "workflow-counts": Piece(render_to_string("partials/workflow-counts.html", context)),
+            "schedules": _timetable(user, topic.name),
             **_row_pieces(queries.rows_by_key(topic.shown)),
         }
     )
+
+
+def _schedules(topic: Topic, user: Any) -> Drawing:
+    return Drawing({"schedules": _timetable(user)})
+
+
+def _timetable(user: Any, workflow: str = "") -> Piece:
+    may_act = role_of(user) >= Role.OPERATOR
+    context = {"schedules": timetable.entries(workflow), "workflow": workflow, "may_act": may_act}
+    return Piece(render_to_string("partials/schedules.html", context))
 
 
 def _list(topic: Topic, user: Any) -> Drawing:

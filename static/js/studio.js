@@ -299,7 +299,7 @@
 
   // --- keys -------------------------------------------------------------------------------------------------------
   let pending = "";
-  const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/", t: "/audit/" };
+  const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/", t: "/audit/", s: "/schedules/" };
   let chosen = "";  // a patch draws a row without our mark
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {

@@ -12,9 +12,11 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from engine import retention, schedules
 from engine.durations import format_duration
 from engine.models import Audit
 from engine.requests import ANSWER, is_answer
+from engine.retention_rules import Retention
 from engine.standing import why
 from studio import payloads
 from studio.queries import COUNT_CAP
@@ -184,21 +186,39 @@ DEEDS = {
 def deed(entry: Audit) -> str:
     """Say what somebody did, or was not allowed to do."""
     verb = verb_name(entry.verb)
-    if entry.outcome == "denied":
-        return f"was refused: {verb}"
     data = entry.data if isinstance(entry.data, dict) else {}
+    if entry.verb == schedules.REFUSED:
+        return f"could not start what schedule {data.get('schedule')} had planned"
+    of = f" {data['schedule']}" if data.get("schedule") else ""
+    if entry.outcome == "denied":
+        return f"was refused: {verb}{of}"
     if entry.verb == ANSWER:
         return f"answered {data.get('request', '')}"
+    if entry.verb == retention.VERB:
+        return f"deleted {sum(data.values())} whose retention was over"
     if data.get("from_step"):
         return f"restarted it from {data['from_step']}"
     kind = data.get("type")
-    return f"sent event {kind}" if kind else DEEDS.get(entry.verb, verb)
+    return f"sent event {kind}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
 
 
 @register.filter
 def verb_name(verb: str) -> str:
     """Write a verb of the trail, or a status, as people do."""
     return verb.replace("_", " ").replace("-", " ")
+
+
+@register.filter
+def kept_for(rules: Retention) -> str:
+    """Say how long finished instances are kept."""
+    spans = {status: getattr(rules, status) for status in ("complete", "errored", "terminated")}
+    said = {
+        status: format_duration(span) if span is not None else "for ever" for status, span in spans.items()
+    }
+    if len(set(said.values())) == 1:
+        only = said["complete"]
+        return only if only == "for ever" else f"{only} after its end"
+    return " · ".join(f"{status} {span}" for status, span in said.items())
 
 
 @register.filter

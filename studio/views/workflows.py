@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from engine.registry import workflows as registry
 from studio import lints, queries, rows, schema
 from studio.filters import Filter
+from studio.forms import new_token
 from studio.topics import Topic, draw
 from studio.views.methods import takes
 from studio.views.pages import page
@@ -38,6 +39,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         wanted=wanted,
         rows=rows.rows_of(recent),
         definition=registry.get(name),
+        token=new_token(),
         lints=lints.lines_of(name, has_run=bool(overview.counts)),
         fields=schema.fields(registry[name].params_schema()) if overview.is_known else [],
     )

@@ -19,5 +19,5 @@ def address(name: str, instance: Instance | None = None, workflow: str = "proces
     """Give the address of a route."""
     pattern = next(p for p in urlpatterns if isinstance(p, URLPattern) and p.name == name)
     known: dict[str, Any] = {"name": instance.workflow if instance else workflow, "what": "params"}
-    known |= {"id": instance.id if instance else "order-1", "seq": 1}
+    known |= {"id": instance.id if instance else "order-1", "seq": 1, "key": 1}
     return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})

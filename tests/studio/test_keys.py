@@ -16,6 +16,6 @@ def test_the_help_lists_every_key_that_exists() -> None:
     handled = set(re.findall(r'key === "([^"]+)"', SCRIPT))
     follow_g = set(re.findall(r"(\w): ", re.search(r"const GO = \{([^}]*)\}", SCRIPT)[1]))  # type: ignore[index]
     assert {"?", "/", "g"} < handled
-    assert follow_g == {"h", "w", "i", "a", "t"}
+    assert follow_g == {"h", "w", "i", "a", "t", "s"}
     # Esc closes a dialog by itself, and Ctrl+Enter is the editor's.
     assert listed == handled | follow_g | {"Esc", "Ctrl"}

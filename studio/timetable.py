@@ -1,0 +1,82 @@
+"""Schedules as the pages show them: when each fires next, what it started last, and what stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from engine import schedules
+from engine.models import Instance, ScheduleRow
+from engine.registry import workflows as registry
+
+NEXT = 5
+SHOWN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A planned moment: `there` is what the clocks of the schedule's time zone show then."""
+
+    at: datetime
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A schedule. One that no cluster has taken over yet has no key."""
+
+    row: ScheduleRow
+    planned: tuple[Planned, ...]
+    last: Instance | None
+
+    @property
+    def is_new(self) -> bool:
+        return self.row.pk is None
+
+    @property
+    def is_paused(self) -> bool:
+        return self.row.paused_at is not None
+
+    @property
+    def has_own_name(self) -> bool:
+        return self.row.name != self.row.expression
+
+
+def entries(workflow: str = "") -> list[Entry]:
+    """Read the schedules of a workflow, or of all: those that the code declares, and those that it did."""
+    rows = ScheduleRow.objects.filter(workflow=workflow) if workflow else ScheduleRow.objects.all()
+    found = list(rows.defer("params").order_by("-is_declared", "workflow", "name")[:SHOWN])
+    found += _not_taken_over(found, [workflow] if workflow else list(registry))
+    now = schedules.clock()
+    last = _last_of(found)
+    return [Entry(row, _planned(row, now), last.get(row.last_instance_key or 0)) for row in found]
+
+
+def _not_taken_over(rows: Iterable[ScheduleRow], names: Iterable[str]) -> list[ScheduleRow]:
+    known = {(row.workflow, row.name) for row in rows}
+    declared = [(name, one) for name in names if name in registry for one in registry[name].schedules]
+    return [
+        ScheduleRow(workflow=name, name=one.name, expression=one.cron.expression, timezone=one.cron.timezone)
+        for name, one in declared
+        if (name, one.name) not in known
+    ]
+
+
+def _planned(row: ScheduleRow, now: datetime) -> tuple[Planned, ...]:
+    try:
+        zone = ZoneInfo(row.timezone)
+        return tuple(Planned(at, _there(at, zone)) for at in schedules.upcoming(row, NEXT, now=now))
+    except (KeyError, ValueError):  # a zone that only another machine knows
+        return ()
+
+
+def _there(at: datetime, zone: ZoneInfo) -> str:
+    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
+
+
+def _last_of(rows: Iterable[ScheduleRow]) -> Mapping[int, Instance]:
+    keys = {row.last_instance_key for row in rows if row.last_instance_key is not None}
+    found = Instance.objects.only("key", "workflow", "id", "status", "waiting_for").filter(key__in=keys)
+    return {instance.key: instance for instance in (found if keys else ())}
