@@ -9,7 +9,10 @@ from engine.lints.finding import Found
 from engine.lints.uses import Uses
 
 MESSAGE = "Nothing in the project starts this workflow, and it has no schedule: it runs only when a person starts it."
-HINT = "Call its `start()`, or `@workflow(schedules=[…])`; or leave it to people, and say so in a comment."
+HINT = (
+    "Call its `start()`, or `@workflow(schedules=[…])`. If people start it, end the line of its decorator with "
+    "`# reprise: allow I102 because people start it`."
+)
 
 
 def find(workflow: str, file: str, handler: ast.AsyncFunctionDef, project: Iterable[Uses]) -> Iterator[Found]:
