@@ -20,15 +20,15 @@ DUE = "SELECT 1 FROM django_q_schedule WHERE name = 'reprise: schedules'"
 def test_tasks_of_megabytes_travel_there_and_back(shared_cluster: Cluster) -> None:
     parcel = "x" * 3_000_000
     shared_cluster.send("tests.process.tasks.weigh", str(shared_cluster.notes), parcel, save=True)
-    shared_cluster.wait_for("3000000", within=10)
-    wait_until(lambda: shared_cluster.queued() == 0, within=10)
+    shared_cluster.wait_for("3000000")
+    wait_until(lambda: shared_cluster.queued() == 0)
     ((saved,),) = shared_cluster.query("SELECT length(result) FROM django_q_task WHERE success")
     assert saved > 3_000_000
 
 
 def test_a_result_that_cannot_be_pickled_is_a_failure_and_runs_once(shared_cluster: Cluster) -> None:
     shared_cluster.send("tests.process.tasks.unpicklable")
-    wait_until(lambda: shared_cluster.queued() == 0, within=5)
+    wait_until(lambda: shared_cluster.queued() == 0)
     ((attempts,),) = shared_cluster.query("SELECT attempt_count FROM django_q_task WHERE NOT success")
     assert attempts == 1
 
@@ -36,7 +36,7 @@ def test_a_result_that_cannot_be_pickled_is_a_failure_and_runs_once(shared_clust
 def test_each_of_many_tasks_runs_once(shared_cluster: Cluster) -> None:
     for number in range(200):
         shared_cluster.note(str(number))
-    wait_until(lambda: shared_cluster.queued() == 0, within=20)
+    wait_until(lambda: shared_cluster.queued() == 0)
     assert sorted(map(int, shared_cluster.noted())) == list(range(200))
 
 
@@ -47,21 +47,21 @@ def test_tasks_run_soon_after_every_connection_was_cut(shared_cluster: Cluster) 
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         shared_cluster.note(f"after cut {turn}")
-        shared_cluster.wait_for(f"after cut {turn}", within=3)
+        shared_cluster.wait_for(f"after cut {turn}")
     assert "Traceback" not in shared_cluster.log.read_text()
 
 
 def test_a_hung_worker_is_replaced_although_the_count_never_meets_zero(cluster: Cluster) -> None:
     # 1 s and django-q's 3 s of grace; SIGALRM cannot end a stopped process.
     cluster.send("tests.process.tasks.note_and_wait", str(cluster.notes), 60, timeout=1)
-    wait_until(lambda: any(line.startswith("begun") for line in cluster.noted()), within=5)
+    wait_until(lambda: any(line.startswith("begun") for line in cluster.noted()))
     (begun,) = [line for line in cluster.noted() if line.startswith("begun")]
     hung = int(begun.split()[1])
     os.kill(hung, signal.SIGSTOP)
     try:
-        wait_until(lambda: len(set(cluster.children()) - {hung}) == 5, within=10)
+        wait_until(lambda: len(set(cluster.children()) - {hung}) == 5)
         cluster.note("after the hung one")
-        cluster.wait_for("after the hung one", within=5)
+        cluster.wait_for("after the hung one")
     finally:
         os.kill(hung, signal.SIGKILL)
 
