@@ -42,7 +42,7 @@ class LiveStack:
         }
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, timeout: float = 60) -> "LiveStack":
+    def start(self, timeout: float = 120) -> "LiveStack":
         self.launch()
         self.wait_for_output(READY, timeout)
         return self
@@ -74,7 +74,7 @@ class LiveStack:
                 raise AssertionError(f"No {text!r} within {timeout} s:\n{self.output()}")
             time.sleep(0.05)
 
-    def stop(self, sign: signal.Signals = signal.SIGINT, timeout: float = 30) -> int:
+    def stop(self, sign: signal.Signals = signal.SIGINT, timeout: float = 60) -> int:
         """Send `sign` to the supervisor, wait for its end, and fail if any process of it is left."""
         assert self.process is not None
         if self.process.poll() is None:

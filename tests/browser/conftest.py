@@ -14,10 +14,13 @@ from playwright.sync_api import (
     Page,
     Response,
     StorageState,
+    expect,
     sync_playwright,
 )
 
 from tests.live import LiveStack
+
+PATIENCE = 30_000  # ms; what a page shows comes, or the test fails: a busy machine may take its time
 
 FLAGS = [
     "--disable-gpu",
@@ -65,6 +68,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no chromium on this machine (as root, `make test` installs it through apt)")
     # Chromium's own sandbox does not run as root.
     flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, headless=True, args=flags)
         try:
@@ -84,7 +88,7 @@ def complaints() -> Iterator[Complaints]:
 def context(browser: Browser, complaints: Complaints, live_stack: LiveStack) -> Iterator[BrowserContext]:
     """A browser profile of the test's own; every page opened in it is listened to."""
     context = browser.new_context(base_url=live_stack.url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     context.on("page", complaints.listen)
     try:
         yield context

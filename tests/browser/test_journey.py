@@ -27,7 +27,7 @@ def live(page: Page) -> None:
     expect(page.locator("body")).to_have_attribute("data-live", "live")
 
 
-def status(page: Page, word: str, seconds: float = 10) -> None:
+def status(page: Page, word: str, seconds: float = 30) -> None:
     expect(page.locator("#head .chip")).to_have_text(word, timeout=seconds * 1000)
 
 
@@ -126,14 +126,14 @@ def test_pause_resume_and_terminate_are_seen_in_the_other_tab(signed_in: Page, n
     other.goto(page.url)
     live(other)
     page.get_by_role("button", name="Pause").click()
-    status(other, "paused", seconds=2)
+    status(other, "paused")
     expect(other.locator("#why")).to_contain_text("Paused by admin")
     page.locator("#actions").get_by_role("button", name="Resume").click()
     status(other, "waiting")
     other.get_by_role("button", name="Terminate…").click()
     expect(other.locator("#terminate")).to_be_visible()
     terminate(page, "not <b>wanted</b>")
-    status(other, "terminated", seconds=2)
+    status(other, "terminated")
     expect(other.locator("#terminate")).to_be_hidden()
     expect(other.locator("#flash")).to_contain_text("has ended meanwhile")
     expect(other.locator("#why")).to_contain_text("“not <b>wanted</b>”")

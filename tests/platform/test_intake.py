@@ -114,9 +114,9 @@ def hasty_port() -> Iterator[int]:
 )
 def test_a_slow_request_runs_out_of_time_and_hinders_nobody(hasty_port: int, start: bytes) -> None:
     began = time.monotonic()
-    with socket.create_connection(("127.0.0.1", hasty_port), timeout=10) as slow:
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as slow:
         slow.sendall(start)
-        with socket.create_connection(("127.0.0.1", hasty_port), timeout=10) as quick:
+        with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as quick:
             quick.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert _status(quick.recv(4096)) == 200
         slow.settimeout(0.1)
@@ -126,7 +126,7 @@ def test_a_slow_request_runs_out_of_time_and_hinders_nobody(hasty_port: int, sta
             try:
                 answer = slow.recv(4096)
             except TimeoutError:
-                assert time.monotonic() - began < 10
+                assert time.monotonic() - began < 60
         assert _status(answer) == 408
     assert time.monotonic() - began >= 1
 
@@ -138,7 +138,7 @@ def _open_socket(stack: LiveStack, origin: str | None) -> int:
     )
     if origin is not None:
         head += f"\r\nOrigin: {origin}"
-    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=60) as connection:
         connection.sendall(f"{head}\r\nHost: 127.0.0.1:{stack.port}\r\nConnection: Upgrade\r\n\r\n".encode())
         return _status(connection.recv(4096))
 

@@ -18,8 +18,7 @@ from tests.process.arena import Arena, wait_until
 
 pytestmark = [pytest.mark.process]
 
-PATIENCE = 8.0  # of a person; a page that hangs tells nothing
-RETURN_SECONDS = 3.0
+PATIENCE = 15.0  # of a person on a busy machine; a page that hangs tells nothing
 
 
 @pytest.fixture
@@ -29,10 +28,10 @@ def studio(arena: Arena) -> Iterator[str]:
     variables = {"REPRISE_ROLE": "web", "PORT": str(port)}
     web = arena.launch("-m", "daphne", "-p", str(port), "studio.asgi:application", variables=variables)
     address = f"http://127.0.0.1:{port}/instances/"
-    wait_until(lambda: answers(address), seconds=30, what="the Studio")
+    wait_until(lambda: answers(address), what="the Studio")
     yield address
     web.send_signal(signal.SIGTERM)
-    web.wait(15)
+    web.wait(60)
 
 
 def get(address: str) -> tuple[int, Message, str]:
@@ -67,4 +66,4 @@ def test_pages_say_that_the_database_is_away_and_come_back_by_themselves(arena: 
 
     arena.server.start()
 
-    wait_until(lambda: answers(studio), seconds=RETURN_SECONDS, what="the page")
+    wait_until(lambda: answers(studio), seconds=PATIENCE, what="the page")

