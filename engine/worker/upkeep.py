@@ -6,10 +6,11 @@ one is due.
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django_q.models import Schedule
 from django_q.scheduler import scheduler
 
@@ -18,6 +19,8 @@ from engine.models import ScheduleRow
 from engine.registry import workflows
 from engine.worker import schedules
 from engine.worker.cluster_sql import TAKE_UPKEEP
+
+logger = logging.getLogger("engine.cluster")
 
 MINUTE = timedelta(minutes=1)
 
@@ -36,9 +39,17 @@ OPTIONS = repr({"q_options": {"save": False, "ack_failure": True}})
 
 
 def begin() -> None:
-    """Start what came due while no cluster ran, and see to it that the next times come. Runs when a cluster starts."""
-    schedules.fire_due()
-    _plan(database_time())
+    """Start what came due while no cluster ran, and see to it that the next times come.
+
+    Runs when a cluster starts, and when it has its database back: amid a loss of it nothing is to be done.
+    """
+    try:
+        schedules.fire_due()
+        _plan(database_time())
+    except OperationalError as error:
+        logger.warning(
+            "The database was lost; what is due by the clock is seen to when it is back: %s", error
+        )
 
 
 def look() -> None:

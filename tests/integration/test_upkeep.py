@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 from django_q.signing import SignedPackage
 
 from engine import WorkflowStep, workflow, workflows
 from engine.models import Instance, ScheduleRow
-from engine.worker import upkeep
+from engine.worker import schedules, upkeep
 from tests.integration.sessions import together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
@@ -54,6 +55,23 @@ def test_nothing_looks_for_schedules_where_none_is_declared() -> None:
     declare()
     upkeep.begin()
     assert rows() == [RETENTION]
+
+
+def test_a_connection_that_is_cut_meanwhile_is_no_failure_of_anybody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The cluster begins anew when it has its database back."""
+
+    def cut() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    monkeypatch.setattr(schedules, "fire_due", cut)
+    with caplog.at_level("WARNING", logger="engine.cluster"):
+        upkeep.begin()
+    connection.close()
+    assert "The database was lost" in caplog.text
+    assert rows() == []
 
 
 def test_what_came_due_while_no_cluster_ran_starts_with_the_first() -> None:

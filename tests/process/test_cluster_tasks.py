@@ -48,7 +48,8 @@ def test_tasks_run_soon_after_every_connection_was_cut(shared_cluster: Cluster) 
         )
         shared_cluster.note(f"after cut {turn}")
         shared_cluster.wait_for(f"after cut {turn}")
-    assert "Traceback" not in shared_cluster.log.read_text()
+    log = shared_cluster.log.read_text()
+    assert "Traceback" not in log, log
 
 
 def test_a_hung_worker_is_replaced_although_the_count_never_meets_zero(cluster: Cluster) -> None:
