@@ -16,7 +16,7 @@ from engine.replay.outcomes import micros, moment
 from engine.worker.clock import DatabaseClock
 
 # Not transaction_timestamp(): it says which transaction this is.
-ASKS_FOR_TIME = re.compile(r"\b(?:clock_timestamp|statement_timestamp|now)\(\)", re.IGNORECASE)
+ASKS_FOR_TIME = re.compile(r"(?<![\w.'\"])(?:clock_timestamp|statement_timestamp|now)\(\)", re.IGNORECASE)
 
 
 class StandingClock(DatabaseClock):
