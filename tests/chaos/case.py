@@ -81,6 +81,11 @@ class Case:
         return {name: story for name, story in self.stories.items() if name not in left_out}
 
     @cached_property
+    def deleted(self) -> set[str]:
+        """Of which nothing is left but what the ledger and the audit trail say."""
+        return {line.instance for line in self.evidence.by_what["delete"]}
+
+    @cached_property
     def requests(self) -> list[Request]:
         found = []
         for line in self.evidence.by_what["http"]:

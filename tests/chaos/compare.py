@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.chaos.case import Case, overlaps
 from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN, flat
-from tests.chaos.record import plain
+from tests.chaos.record import instance_of, plain
 from tests.chaos.stories import CHILD
 
 # Answers that say that this very call had an effect; of a resume none does: the instance may have gone on since.
@@ -15,6 +15,8 @@ DONE = {
     "pause": ("paused", "waiting_for_pause", "done"),
     "resume": (),
     "terminate": ("terminated", "done"),
+    "restart": ("queued", "done"),
+    "delete": ("done",),
 }
 # By how much the workers' idea of the database's clock may be off.
 SKEW = 0.5
@@ -26,7 +28,8 @@ def starts(case: Case) -> Iterator[str]:
     """Every accepted start is there, once, and nothing else is."""
     accepted = {line.instance for line in case.evidence.by_what["accepted"]}
     present = {name for name in case.record.instances if name.startswith("i")}
-    yield from (f"{name} was accepted and is not there" for name in accepted - present)
+    yield from (f"{name} was accepted and is not there" for name in accepted - present - case.deleted)
+    yield from (f"{name} was deleted and is there" for name in present & case.deleted)
     accepted |= {name for name, story in case.told.items() if story.kind == CHILD}
     calls = Counter((row.parent, row.called) for row in case.record.instances.values() if row.parent)
     yield from (f"{call} has started {times} children" for call, times in calls.items() if times > 1)
@@ -117,7 +120,8 @@ def outcomes(case: Case) -> Iterator[str]:
 def bodies(case: Case) -> Iterator[str]:
     """Every body ran in an attempt of its own that was recorded; what is recorded as complete ended."""
     recorded = {(row.instance, row.step, row.number): row for row in case.record.attempts}
-    ran = Counter(run.body for run in case.evidence.runs)
+    runs = [run for run in case.evidence.runs if instance_of(run.body[0]) not in case.deleted]
+    ran = Counter(run.body for run in runs)
     yield from (f"{body} ran {times} times" for body, times in ran.items() if times > 1)
     yield from (f"{body} ran and is not recorded" for body in ran.keys() - recorded.keys())
     ended = {run.body for run in case.evidence.runs if run.how == "end"}
@@ -163,7 +167,7 @@ def failures(case: Case) -> Iterator[str]:
     """
     failed: dict[tuple[str, str], int] = Counter()
     for row in case.record.attempts:
-        story = case.stories.get(row.instance)
+        story = case.stories.get(instance_of(row.instance))
         if row.status == "errored":
             # What an atomic body writes with may be away.
             is_atomic = story is not None and story.steps()[row.step].kind == "atomic"
@@ -174,7 +178,7 @@ def failures(case: Case) -> Iterator[str]:
         elif row.status == "cancelled" and not (story and story.is_steered):
             yield f"{row} was cancelled"
     for (name, step), times in failed.items():
-        story = case.stories.get(name)
+        story = case.stories.get(instance_of(name))
         op = story.steps()[step] if story else None
         most = {"flaky": op.times, "broken": ATTEMPTS_OF_THE_BROKEN, "nasty": 1}.get(op.kind, 0) if op else 0
         if times > most:
@@ -226,11 +230,13 @@ def rollbacks(case: Case) -> Iterator[str]:
 
 def sales(case: Case) -> Iterator[str]:
     """What atomic bodies wrote is there once for each that is complete, and for nothing else."""
-    rows = Counter(case.record.sales)
+    rows = Counter(sale for sale in case.record.sales if instance_of(sale[0]) not in case.deleted)
     yield from (f"{sale} is there {times} times" for sale, times in rows.items() if times > 1)
     kinds = {(name, op.name): op.kind for name, story in case.told.items() for op in story.steps().values()}
     complete = {
-        step for step, row in case.steps.items() if row.status == "complete" and kinds.get(step) == "atomic"
+        (name, step)
+        for (name, step), row in case.steps.items()
+        if row.status == "complete" and kinds.get((instance_of(name), step)) == "atomic"
     }
     yield from (f"{sale} is not there" for sale in complete - rows.keys())
     yield from (f"{sale} is there, and its step is not complete" for sale in rows.keys() - complete)

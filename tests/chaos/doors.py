@@ -10,11 +10,12 @@ import dataclasses
 import json
 import time
 import uuid
+from contextlib import suppress
 from typing import Protocol
 
 from django.db import Error, connection, transaction
 
-from engine.errors import InstanceFinishedError
+from engine.errors import InstanceFinishedError, InstanceNotFoundError, StepNotFoundError
 from engine.models import Instance
 from tests.chaos.browser import Browser
 from tests.chaos.stories import EVENT, Deed, Story
@@ -74,6 +75,20 @@ class EngineDoor:
             return str(instance.terminate(by=BY).status)
         except InstanceFinishedError as error:
             return error.status
+
+    def _restart(self, instance: Instance, deed: Deed) -> str:
+        """Once: nobody else does, so that another generation is the answer to a call which nobody heard."""
+        if instance.refresh().generation > 1:
+            return "done"
+        try:
+            return str(instance.restart(deed.key or None, by=BY).status)
+        except StepNotFoundError:  # it is not that far
+            return str(instance.restart(by=BY).status)
+
+    def _delete(self, instance: Instance, deed: Deed) -> str:
+        with suppress(InstanceNotFoundError):
+            instance.delete(by=BY)
+        return "done"
 
     @staticmethod
     def _away(error: Error) -> NotAcceptedError:

@@ -62,7 +62,18 @@ def faults(case: Case) -> dict[str, dict[str, Any]]:
 
 def accepted(case: Case) -> dict[str, int]:
     ledger = case.evidence.by_what
-    counted = ("accepted", "again", "send", "sent again", "pause", "resume", "terminate", "not accepted")
+    counted = (
+        "accepted",
+        "again",
+        "send",
+        "sent again",
+        "pause",
+        "resume",
+        "terminate",
+        "restart",
+        "delete",
+        "not accepted",
+    )
     return {what: len(ledger[what]) for what in counted} | {
         "instances": sum(name.startswith("i") for name in case.record.instances),
         "events": len(case.record.events),

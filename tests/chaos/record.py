@@ -70,6 +70,8 @@ class AuditRow:
     at: float
 
 
+# Each generation is told of by a name of its own, as the ledger does (`workflows.label`).
+LABEL = "i.id || CASE WHEN {row}.generation > 1 THEN '@' || {row}.generation ELSE '' END"
 INSTANCES = """
     SELECT key, id, status, output::text, error,
         (SELECT count(*) FROM engine_attempt a WHERE a.instance_id = i.key AND a.status = 'lost' AND a.alone),
@@ -79,13 +81,15 @@ INSTANCES = """
         ), '')
     FROM engine_instance i
 """
-STEPS = """
-    SELECT i.id, s.name, s.kind, s.status, s.attempts,
+# What a restart has kept ran in an earlier generation, which says so.
+STEPS = f"""
+    SELECT {LABEL.format(row="s")}, s.name, s.kind, s.status, s.attempts,
         extract(epoch FROM s.started_at)::float8, extract(epoch FROM s.finished_at)::float8, s.rollback
     FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
+    WHERE s.kept_from IS NULL
 """
-ATTEMPTS = """
-    SELECT i.id, s.name, a.number, a.status, split_part(a.worker, ':', 2)::integer, a.alone,
+ATTEMPTS = f"""
+    SELECT {LABEL.format(row="a")}, s.name, a.number, a.status, split_part(a.worker, ':', 2)::integer, a.alone,
         extract(epoch FROM a.started_at)::float8, extract(epoch FROM a.finished_at)::float8
     FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
     JOIN engine_step s ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
@@ -135,6 +139,11 @@ class Record:
             [AttemptRow(*_at(row, offset, 6, 7)) for row in undoing],
             connection.execute(SALES).fetchall(),
         )
+
+
+def instance_of(label: str) -> str:
+    """Return the id of the instance that is told of by this name, in whatever generation."""
+    return label.split("@")[0]
 
 
 def _at(row: tuple[Any, ...], offset: float, *columns: int) -> Iterator[Any]:

@@ -94,7 +94,8 @@ def _accepted(told: dict[str, int]) -> str:
     return (
         f"starts {told['accepted']}/{told['instances']} present, {told['again']} sent twice | "
         f"events {told['send']}/{told['events']}, {told['sent again']} sent twice | "
-        f"pause {told['pause']} resume {told['resume']} terminate {told['terminate']}, "
+        f"pause {told['pause']} resume {told['resume']} terminate {told['terminate']} restart {told['restart']} "
+        f"delete {told['delete']}, "
         f"{told['audit rows']} rows in the trail | calls that were not accepted {told['not accepted']}"
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tests.chaos.ops import BAD, GOOD, Kind, Op, flat, oracle
 
-Verb = Literal["send", "pause", "resume", "terminate"]
+Verb = Literal["send", "pause", "resume", "terminate", "restart", "delete"]
 EVENT = "go"
 NEVER = "never-sent"
 HOURS = 6 * 3600.0
@@ -28,7 +28,10 @@ THROUGH_THE_STUDIO = 0.15
 
 @dataclass(frozen=True)
 class Deed:
-    """What a client does to an instance, so many seconds after its start was accepted."""
+    """What a client does to an instance, so many seconds after its start was accepted.
+
+    `key` is an event's, or the step from which it is restarted.
+    """
 
     after: float
     verb: Verb
@@ -209,6 +212,24 @@ def _terminated(teller: Teller) -> None:
     teller.story.status = "terminated"
 
 
+def _restarted(teller: Teller) -> None:
+    """From the start or from a step, while it runs or when it has ended; it does the rest again."""
+    teller.bodies(3, 8)
+    story, rng = teller.story, teller.rng
+    story.is_in_studio = False
+    targets = [op.name for op in story.ops if op.kind in ("work", "block", "atomic")]
+    target = rng.choice(targets) if targets and rng.random() < 0.7 else ""
+    story.deeds.append(Deed(rng.uniform(0.1, 5), "restart", target))
+
+
+def _deleted(teller: Teller) -> None:
+    """As soon as it has ended, of which one can be sure when one ends it."""
+    _terminated(teller)
+    story = teller.story
+    story.is_in_studio = False
+    story.deeds.append(Deed(story.deeds[-1].after + teller.rng.uniform(0, 1), "delete"))
+
+
 def _nasty(teller: Teller) -> None:
     for what in teller.rng.sample([*GOOD, *BAD], 3):
         teller.story.ops.append(Op("nasty", teller.name("nasty"), what=what))
@@ -226,11 +247,13 @@ TELLERS: dict[str, Callable[[Teller], None]] = {
     "orphaned": _orphaned,
     "paused": _paused,
     "terminated": _terminated,
+    "restarted": _restarted,
+    "deleted": _deleted,
     "nasty": _nasty,
 }
 # The shares of RELIABILITY.md, section D.
 MIX = {
-    "steps": 37,
+    "steps": 31,
     "sleeps": 20,
     "waits": 16,
     "parent": 8,
@@ -240,6 +263,8 @@ MIX = {
     "undone": 4,
     "paused": 3,
     "terminated": 2,
+    "restarted": 4,
+    "deleted": 2,
     "nasty": 1,
 }
 

@@ -83,7 +83,7 @@ def sell(op: Op, ctx: StepContext) -> str:
     """Write a row that is there once if the step is complete, and not at all if it is not."""
     with noted(ctx):
         with connection.cursor() as cursor:
-            cursor.execute("INSERT INTO chaos_sale VALUES (%s, %s)", [ctx.instance_id, ctx.name])
+            cursor.execute("INSERT INTO chaos_sale VALUES (%s, %s)", [label(ctx), ctx.name])
         time.sleep(op.seconds)
         return made_by(ctx.instance_id, ctx.name)
 
@@ -131,4 +131,9 @@ def noted(ctx: StepContext) -> Iterator[None]:
 
 
 def note(what: str, ctx: StepContext) -> None:
-    ledger.write(what, instance=ctx.instance_id, step=ctx.name, attempt=ctx.attempt, key=ctx.idempotency_key)
+    ledger.write(what, instance=label(ctx), step=ctx.name, attempt=ctx.attempt, key=ctx.idempotency_key)
+
+
+def label(ctx: StepContext | RollbackContext) -> str:
+    """Name the generation of the instance: what was restarted does the same steps again."""
+    return ctx.instance_id if ctx.generation == 1 else f"{ctx.instance_id}@{ctx.generation}"
