@@ -13,6 +13,7 @@ from engine.errors import (
     InstanceNeededError,
     InstanceNotFinishedError,
     InstanceNotFoundError,
+    InvalidNameError,
     LimitError,
     RepriseError,
 )
@@ -79,6 +80,8 @@ def remove(keys: Collection[int]) -> None:
 
 
 def _checked(ids: Iterable[str]) -> list[str]:
+    if isinstance(ids, str):  # which would be an id a character
+        raise InvalidNameError("a list of ids", ids, "Give a list, also for a single one.")
     wanted = list[str]()
     for count, one in enumerate(ids, start=1):
         if count > MAX_AT_ONCE:

@@ -57,6 +57,9 @@ __all__ = [
 ]
 
 
+NEAR_AMONG = 500  # names: to compare with thousands takes seconds
+
+
 class RepriseError(Exception):
     """Every error that the engine raises on purpose is one of these."""
 
@@ -355,7 +358,7 @@ class StepNotFoundError(RepriseError, LookupError):
         self.step = step
         self.known = list(known)
         names = {_step_shown(*one): None for one in self.known}
-        near = difflib.get_close_matches(_step_shown(*step), names, n=1)
+        near = difflib.get_close_matches(_step_shown(*step), [*names][:NEAR_AMONG], n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         listed = ", ".join([*names][:20]) or "none"
         more = f", and {len(names) - 20:,} more" if len(names) > 20 else ""

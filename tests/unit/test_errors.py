@@ -15,6 +15,8 @@ from engine.errors import (
     FailWorkflow,
     InstanceExistsError,
     InstanceFinishedError,
+    InstanceNeededError,
+    InstanceNotFinishedError,
     InstanceNotFoundError,
     InvalidNameError,
     InvalidParamsError,
@@ -24,8 +26,10 @@ from engine.errors import (
     NonRetryableError,
     ParkingError,
     RepriseError,
+    RestartError,
     StepConfigError,
     StepError,
+    StepNotFoundError,
     StepTimeoutError,
     UnknownWorkflowError,
     WorkerLostError,
@@ -110,6 +114,46 @@ MINUTE = timedelta(minutes=1)
             (
                 'Instance "i" of workflow "w" is complete, so sending an event is not possible any more. '
                 "Only a restart leaves a final status."
+            ),
+        ),
+        (
+            StepNotFoundError("w", "i", ("do", "shipp", 1), [("do", "ship", 1), ("do", "ship", 2)]),
+            (
+                'Instance "i" of workflow "w" has no step do "shipp" to restart from. Did you mean do "ship"? '
+                'Its steps: do "ship", do "ship" #2.'
+            ),
+        ),
+        (
+            StepNotFoundError("w", "i", ("do", "x", 3), []),
+            'Instance "i" of workflow "w" has no step do "x" #3 to restart from. Its steps: none.',
+        ),
+        (
+            StepNotFoundError("w", "i", ("do", "x", 1), [("do", f"step-{n}", 1) for n in range(21)]),
+            (
+                'Instance "i" of workflow "w" has no step do "x" to restart from. Its steps: '
+                + ", ".join(f'do "step-{n}"' for n in range(20))
+                + ", and 1 more."
+            ),
+        ),
+        (
+            RestartError("w", "i", 'do "ship"', 'do "charge"', 'do "reserve"'),
+            (
+                'Instance "i" of workflow "w" cannot be restarted from step do "ship": it would keep step '
+                'do "charge", which was rolled back. Restart it from step do "reserve" or an earlier one, or from '
+                "the start."
+            ),
+        ),
+        (
+            InstanceNotFinishedError("w", "i", "running"),
+            (
+                'Instance "i" of workflow "w" is running. Only a finished instance can be deleted; terminate it first.'
+            ),
+        ),
+        (
+            InstanceNeededError("w", "i", "v", "p"),
+            (
+                'Instance "i" of workflow "w" cannot be deleted while instance "p" of workflow "v" has not taken in '
+                "how it ended. Try again when that has gone on, or is finished."
             ),
         ),
         (
