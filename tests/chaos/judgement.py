@@ -37,6 +37,7 @@ BEGIN = re.compile(r"\w+ *│ (\d{4}-\d\d-\d\d |.*Reprise|Starting|Stopp|The emb
 
 MACHINES = ("a", "b")
 GOOD = {200, 302, 409}
+GONE = 410
 
 
 def everything_was_tried(case: Case) -> Iterator[str]:
@@ -123,7 +124,10 @@ def pages(case: Case) -> Iterator[str]:
     for request in case.requests:
         if request.status in GOOD:
             continue
-        if request.status == 503:
+        if request.status == GONE:
+            if not any(f"/instances/{name}/" in request.what for name in case.deleted):
+                yield f"{request} told of a deletion that nobody asked for"
+        elif request.status == 503:
             if not overlaps(request.began, request.ended, case.outages):
                 yield f"{request} was refused although the database was there"
             elif not request.says_when:
