@@ -128,16 +128,21 @@ def test_the_handler_sees_again_what_the_kept_steps_saw() -> None:
         seen.append((*values, step.now(), step.uuid4()))
         await step.do("b", str)
 
-    instance = run_to_end(story.start())
+    def seen_by_run() -> tuple[Any, ...]:
+        seen.clear()
+        run_to_end(instance)
+        (same_on_every_replay,) = set(seen)
+        return same_on_every_replay
+
+    instance = story.start()
+    first = seen_by_run()
     instance.restart("b")
-    run_to_end(instance)
+    assert seen_by_run() == first
     instance.restart()
-    run_to_end(instance)
+    anew = seen_by_run()
+    assert anew[0] != first[0]
     instance.restart("b")
-    run_to_end(instance)
-    first, kept, anew, kept_anew = seen
-    assert (kept, kept_anew) == (first, anew)
-    assert first[0] != anew[0]
+    assert seen_by_run() == anew
 
 
 def test_what_is_kept_is_rolled_back_as_what_ran_here() -> None:
@@ -284,7 +289,8 @@ def test_what_waits_and_failed_before_the_step_is_kept_or_runs_again() -> None:
         ran.clear()
         instance.restart("last")
         wait_for(instance, "waiting")
-    assert ran == ["caught", "last"]
+    assert list(dict.fromkeys(ran)) == ["caught", "last"]
+    assert ran.count("last") == 1
     assert origins(instance) == {"broken": 1, "nap": 2, "last": 2}
 
 
