@@ -14,17 +14,21 @@ from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed
-from engine.replay.writes import Writes
-from engine.states import InstanceStatus
-from engine.testing.bodies import OF_THE_ENGINE, InlineBodies
+from engine.testing.bodies import InlineBodies
 from engine.testing.clock import StandingClock
 from engine.testing.crashes import Crash, Crashes, Life
 from engine.testing.line import ConnectionLine
 from engine.testing.loop import StandingLoop
-from engine.testing.mocks import Mock, Mocks
+from engine.testing.mocks import Mocks
+from engine.testing.parts import (
+    ForgetfulCycle,
+    MortalJournal,
+    NoChanges,
+    PromptDebts,
+    UnlimitedSlices,
+    mocked_handler,
+)
 from engine.worker.claims import Claims, Isolates
-from engine.worker.journal import Answer, Journal
-from engine.worker.kin import Debts
 from engine.worker.reader import Reader
 from engine.worker.slices import Slices
 
@@ -52,18 +56,18 @@ class InlineWorker(Claims):
         loop = asyncio.get_running_loop()
         assert isinstance(loop, StandingLoop)
         self._standing = loop
-        self._setting = setting
+        self.setting = setting
         self._life = Life()
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
         super().__init__(SLOTS, NAME, Isolates.WHEN_EMPTY)
-        self._seat_number = next(_seats)
+        self.seat_number = next(_seats)
         line: Any = ConnectionLine(loop, setting.clock, self._life)
         writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(line, self._seat_number, setting.clock, self._on_reopened)
+        self._reader = Reader(line, self.seat_number, setting.clock, self._on_reopened)
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
         self._changes = NoChanges()  # type: ignore[assignment]
-        self._debts: PromptDebts = PromptDebts(line)
+        self._debts = self.debts = PromptDebts(line)
         self._journal = MortalJournal(self, writing)
 
     async def work(self) -> None:
@@ -85,7 +89,7 @@ class InlineWorker(Claims):
         if self._signalled:
             await self._look_for_signals()
         claimed = await self._claim()
-        settled = await self._debts.settle()
+        settled = await self.debts.settle()
         if claimed or settled:
             self._woken.set()
         elif self._cycles:
@@ -141,7 +145,7 @@ class InlineWorker(Claims):
     # What it works with
 
     def _make_clock(self) -> StandingClock:
-        return self._setting.clock
+        return self.setting.clock
 
     def _make_slices(self) -> Slices:
         return UnlimitedSlices(self)  # type: ignore[return-value]
@@ -150,8 +154,8 @@ class InlineWorker(Claims):
         return InlineBodies(
             self._standing,
             self.now_us,
-            self._setting.mocks,
-            self._setting.crashes,
+            self.setting.mocks,
+            self.setting.crashes,
             die=self.die,
             stop=self.stop,
             look=self.look,
@@ -159,94 +163,11 @@ class InlineWorker(Claims):
 
     def _make_cycle(self, claimed: Claimed, history: History) -> Cycle:
         workflow = workflows[claimed.workflow]
-        mock = self._setting.mocks.of_workflow(claimed.workflow)
+        mock = self.setting.mocks.of_workflow(claimed.workflow)
         if mock is not None:
-            workflow = dataclasses.replace(workflow, handler=_mocked_handler(mock))
-        made = ForgetfulCycle if self._setting.always_replay else Cycle
+            workflow = dataclasses.replace(workflow, handler=mocked_handler(mock))
+        made = ForgetfulCycle if self.setting.always_replay else Cycle
         return made(self, workflow, claimed, history)
 
-    def _on_written(self, cycles: Iterable[Cycle]) -> None:
+    def on_written(self, cycles: Iterable[Cycle]) -> None:
         self._woken.set()  # there may be a child to be claimed, or what was given back
-
-
-class MortalJournal(Journal):
-    """Dies with its worker, where the test wants it."""
-
-    def __init__(self, worker: InlineWorker, line: Any) -> None:
-        clock, pay = worker._setting.clock, worker._debts.pay
-        super().__init__(line, worker._seat_number, clock, worker._on_written, pay)
-        self._worker = worker
-
-    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
-        crash = self._worker._setting.crashes.at_flush(batch)
-        if crash is not None:
-            self._worker.die(crash)
-        return await super()._execute(batch)
-
-
-class PromptDebts(Debts):
-    """Pays at once."""
-
-    def __init__(self, line: Any) -> None:
-        super().__init__(_no_line, lambda keys: None)
-        self._line = line
-        self._is_owing = True
-
-    def pay(self) -> None:
-        self._is_owing = True
-
-    async def settle(self) -> bool:
-        """Tell those whom the end of others concerns; tell whether there were any."""
-        if not self._is_owing:
-            return False
-        self._is_owing = False
-        while await self._pay(self._line):
-            continue
-        return True
-
-
-async def _no_line() -> Any:
-    raise AssertionError("a test's worker opens no connection")
-
-
-class NoChanges:
-    def add(self, keys: Any) -> None:
-        """Nobody watches."""
-
-
-class UnlimitedSlices:
-    """Stands for `engine.worker.slices.Slices`, without its timer: that may be the test runner's."""
-
-    def __init__(self, worker: InlineWorker) -> None:
-        self._worker = worker
-
-    def drive(self, cycle: Cycle) -> None:
-        cycle.loop.drain()
-        main = cycle.main
-        if main is not None and main.done() and not main.cancelled():
-            error = main.exception()
-            if error is not None and not isinstance(error, OF_THE_ENGINE):
-                self._worker.stop(error)
-
-    def shut(self, cycle: Cycle) -> None:
-        cycle.loop.shut()
-
-    def forget(self, cycle: Cycle) -> None:
-        """Nothing is kept."""
-
-
-class ForgetfulCycle(Cycle):
-    """Leaves at every outcome, so that each reaches the handler by a replay."""
-
-    def _deliver_arrived(self) -> bool:
-        if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:
-            return super()._deliver_arrived()
-        leaving.freeze(self, InstanceStatus.QUEUED)
-        return True
-
-
-def _mocked_handler(mock: Mock) -> Any:
-    async def handler(step: Any, *args: Any) -> Any:
-        return mock.outcome()(*args)
-
-    return handler

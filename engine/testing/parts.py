@@ -1,0 +1,99 @@
+"""What a test's worker works with in the place of a shift's parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.replay import leaving
+from engine.replay.cycle import Cycle
+from engine.replay.writes import Writes
+from engine.states import InstanceStatus
+from engine.testing.bodies import OF_THE_ENGINE
+from engine.testing.mocks import Mock
+from engine.worker.journal import Answer, Journal
+from engine.worker.kin import Debts
+
+if TYPE_CHECKING:
+    from engine.testing.worker import InlineWorker
+
+
+class MortalJournal(Journal):
+    """Dies with its worker, where the test wants it."""
+
+    def __init__(self, worker: InlineWorker, line: Any) -> None:
+        super().__init__(line, worker.seat_number, worker.setting.clock, worker.on_written, worker.debts.pay)
+        self._worker = worker
+
+    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
+        crash = self._worker.setting.crashes.at_flush(batch)
+        if crash is not None:
+            self._worker.die(crash)
+        return await super()._execute(batch)
+
+
+class PromptDebts(Debts):
+    """Pays at once."""
+
+    def __init__(self, line: Any) -> None:
+        super().__init__(_no_line, lambda keys: None)
+        self._line = line
+        self._is_owing = True
+
+    def pay(self) -> None:
+        self._is_owing = True
+
+    async def settle(self) -> bool:
+        """Tell those whom the end of others concerns; tell whether there were any."""
+        if not self._is_owing:
+            return False
+        self._is_owing = False
+        while await self._pay(self._line):
+            continue
+        return True
+
+
+async def _no_line() -> Any:
+    raise AssertionError("a test's worker opens no connection")
+
+
+class NoChanges:
+    def add(self, keys: Any) -> None:
+        """Nobody watches."""
+
+
+class UnlimitedSlices:
+    """Stands for `engine.worker.slices.Slices`, without its timer: that may be the test runner's."""
+
+    def __init__(self, worker: InlineWorker) -> None:
+        self._worker = worker
+
+    def drive(self, cycle: Cycle) -> None:
+        cycle.loop.drain()
+        main = cycle.main
+        if main is not None and main.done() and not main.cancelled():
+            error = main.exception()
+            if error is not None and not isinstance(error, OF_THE_ENGINE):
+                self._worker.stop(error)
+
+    def shut(self, cycle: Cycle) -> None:
+        cycle.loop.shut()
+
+    def forget(self, cycle: Cycle) -> None:
+        """Nothing is kept."""
+
+
+class ForgetfulCycle(Cycle):
+    """Leaves at every outcome, so that each reaches the handler by a replay."""
+
+    def _deliver_arrived(self) -> bool:
+        if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:
+            return super()._deliver_arrived()
+        leaving.freeze(self, InstanceStatus.QUEUED)
+        return True
+
+
+def mocked_handler(mock: Mock) -> Any:
+    async def handler(step: Any, *args: Any) -> Any:
+        return mock.outcome()(*args)
+
+    return handler
