@@ -12,6 +12,7 @@ from tests.chaos.doors import EngineDoor, StudioDoor
 from tests.chaos.ops import Op
 from tests.chaos.plan import Plan
 from tests.chaos.stories import stories
+from tests.chaos.sweeper import start_and_sweep
 from tests.chaos.visitors import visit_for_ever
 from tests.chaos.workflows import kitchen_sink
 from tests.process import ledger
@@ -27,6 +28,11 @@ def customer(
     mine = [story for story in everything if story.is_in_studio == bool(studio)][share::of]
     Customer(door, mine, began, told.load).run()
     ledger.write("done", instance="customer")
+
+
+def sweeper(*, plan: dict[str, Any], began: float) -> None:
+    start_and_sweep(began + Plan(**plan).load)
+    ledger.write("done", instance="sweeper")
 
 
 def visitors(*, browsers: list[dict[str, Any]], watchers: dict[str, dict[str, Any]]) -> None:

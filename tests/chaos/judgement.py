@@ -75,6 +75,28 @@ def zombies_are_fenced(case: Case) -> Iterator[str]:
         yield "no write of a stopped worker was refused: they prove nothing"
 
 
+def retention(case: Case) -> Iterator[str]:
+    """What is kept no moment goes when it is over, and never before."""
+    passed = {line.instance for line in case.evidence.by_what["passed"]}
+    started = {line.instance for line in case.evidence.by_what["passing"]}
+    yield from (f"{name} was deleted before its end" for name in started - passed)
+    yield from (f"{name} was not deleted" for name in case.record.instances if name[0] == "p")
+    # Each with its child; of a start of which nobody knows there may be one, too.
+    if case.record.deleted < 2 * len(started):
+        yield f"{len(started)} were started with a child each, and {case.record.deleted} told as deleted"
+    if len(started) < case.plan.load / 10:
+        yield f"only {len(started)} were started: that proves nothing"
+
+
+def schedules(case: Case) -> Iterator[str]:
+    """Each planned minute has started one instance, though each of them is deleted as soon as it is over."""
+    times = Counter(case.record.planned)
+    yield from (f"{name} was started {count} times" for name, count in times.items() if count > 1)
+    # The first and the last minute are not whole ones, and of several that an outage covers the latest is made up for.
+    if len(times) < case.plan.load // 60 - 1:
+        yield f"in {case.plan.load:.0f} s {len(times)} minutes were seen to"
+
+
 def all_ends(case: Case) -> Iterator[str]:
     """When faults stop, everything comes to its end, and new work is done at once."""
     if case.end.drained is None:

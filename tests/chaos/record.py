@@ -105,7 +105,14 @@ EVENTS = """
 """
 AUDIT = """
     SELECT instance_id, verb, actor, before, after, extract(epoch FROM at)::float8
-    FROM engine_audit WHERE outcome = 'done' ORDER BY key
+    FROM engine_audit
+    WHERE outcome = 'done' AND verb NOT IN ('retention', 'schedule-pause') AND actor NOT LIKE 'schedule %'
+    ORDER BY key
+"""
+PLANNED = "SELECT instance_id FROM engine_audit WHERE verb = 'start' AND actor LIKE 'schedule %'"
+DELETED = """
+    SELECT coalesce(sum(told.count::integer), 0)::integer
+    FROM engine_audit a CROSS JOIN json_each_text(a.data) AS told (status, count) WHERE a.verb = 'retention'
 """
 
 
@@ -120,6 +127,8 @@ class Record:
     sales: list[tuple[str, str]] = field(
         default_factory=list
     )  # instance and step of what atomic bodies wrote
+    deleted: int = 0  # instances, by retention
+    planned: list[str] = field(default_factory=list)  # ids of what the schedule started, as often as it did
 
     @classmethod
     def read(cls, connection: psycopg.Connection, offset: float) -> Record:
@@ -138,6 +147,8 @@ class Record:
             [AuditRow(*_at(row, offset, 5)) for row in audit],
             [AttemptRow(*_at(row, offset, 6, 7)) for row in undoing],
             connection.execute(SALES).fetchall(),
+            *connection.execute(DELETED).fetchone() or (0,),
+            [name for (name,) in connection.execute(PLANNED).fetchall()],
         )
 
 

@@ -12,7 +12,7 @@ from tests.chaos.plan import WHOLE_MINUTES, Plan
 from tests.live import PROJECT
 
 LEFT_OUT = (
-    "two versions at once, cron, retention (not in the engine yet)",
+    "two versions at once",
     "clocks of workers that are off (tests/process/test_clocks.py has them)",
 )
 OTHERWISE = (

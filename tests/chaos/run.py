@@ -86,6 +86,7 @@ def begin_load(ground: Ground, plan: Plan, began: float) -> None:
         ground.clients.start("customer", **told, share=share, of=ENGINE_CLIENTS, studio=None)
     for share, browser in enumerate(browsers):
         ground.clients.start("customer", **told, share=share, of=len(browsers), studio=browser)
+    ground.clients.start("sweeper", **told)
     many = 1 if plan.is_short else VISITORS
     watchers = {f"{one['machine']}-{turn}": one for one in browsers for turn in range(many)}
     ground.clients.start("visitors", browsers=browsers * many, watchers=watchers)
@@ -110,7 +111,7 @@ def drain(ground: Ground, monkey: Monkey) -> End:
 def owed(ground: Ground) -> list[str]:
     """Return what is not done yet."""
     done = len(ground.ledger.lines(what="done"))
-    clients = ENGINE_CLIENTS + len(ground.machines)
+    clients = ENGINE_CLIENTS + len(ground.machines) + 1  # the sweeper
     return still_open(ground) + [f"{clients - done} clients have something to do"] * (done < clients)
 
 

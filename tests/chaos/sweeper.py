@@ -1,4 +1,4 @@
-"""A client whose instances are kept no moment, and that deletes what is over all the time."""
+"""A client whose instances are kept no moment: it starts some, a schedule does, and it deletes them all the time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from itertools import count
 
 from django.db import Error, connection
 
-from engine import retention
-from engine.models import Instance
+from engine import retention, schedules
+from engine.models import Instance, ScheduleRow
+from tests.chaos.doors import BY
 from tests.chaos.workflows import passing
 from tests.process import ledger
 
-START_EVERY = 0.5
+START_EVERY = 1.0
+SWEEP_EVERY = 0.2
 TRY_AGAIN = 0.1
 
 
@@ -31,10 +33,19 @@ def start_and_sweep(ends_at: float) -> None:
                 ledger.write("passing", instance=name)
             start_at = time.monotonic() + START_EVERY
         _do(lambda: retention.sweep(seconds=1.0))
-        time.sleep(TRY_AGAIN / 2)
+        time.sleep(SWEEP_EVERY)
+    while _do(_pause) is None:
+        time.sleep(TRY_AGAIN)
     while _do(Instance.objects.filter(workflow=passing.name).exists) is not False:
         _do(lambda: retention.sweep(seconds=1.0))
         time.sleep(TRY_AGAIN)
+
+
+def _pause() -> bool:
+    """Let the schedule start nothing while the end is looked at."""
+    for row in ScheduleRow.objects.filter(workflow=passing.name):
+        schedules.pause(row, by=BY)
+    return True
 
 
 def _do(act: Callable[[], object]) -> object:

@@ -81,6 +81,7 @@ def lines() -> list[Line]:
         *(line(what, at, "i2", "broken-1", 1, "l") for what, at in (("start", 7), ("failed", 7.1))),
         *(line("undone", 8 + turn, "i3", f"undo-{2 - turn}", 1) for turn in range(2)),
         *(line(what, 8, "i4-x", "atomic-1", 1, "a") for what in ("start", "end")),
+        *(line(what, 9, f"p{turn}") for turn in range(4) for what in ("passing", "passed")),
         *(line("http", 10 + turn, "ab"[turn % 2], "GET /", 200, "0.1") for turn in range(20)),
         *(line(what, 9, f"{machine}-0", "complete 1") for machine in "ab" for what in ("opened", "shown")),
     ]
@@ -118,6 +119,7 @@ def record() -> Record:
         ],
         undoing=[AttemptRow("i3", f"undo-{turn}", 1, "complete", WORKER, False, 8, 8.1) for turn in (2, 1)],
         sales=[("i4-x", "atomic-1")],
+        deleted=8,
     )
 
 
@@ -198,6 +200,11 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("atomic writes", lambda led, rec: rec.sales.append(("i0", "atomic-9"))),
     ("sleeps", lambda led, rec: rec.steps.__setitem__(1, replace(rec.steps[1], finished=4.0))),
     ("pauses", lambda led, rec: rec.audit.__setitem__(1, replace(rec.audit[1], at=9.0))),
+    ("retention", lambda led, rec: remove(led, "passing")),
+    ("retention", lambda led, rec: remove(led, "passed")),
+    ("retention", lambda led, rec: rec.instances.update(p0=replace(rec.instances["i0"], id="p0"))),
+    ("retention", lambda led, rec: led.extend(line(what, 9, "p9") for what in ("passing", "passed"))),
+    ("schedules", lambda led, rec: rec.planned.extend(["20261122T005000Z-0", "20261122T005000Z-0"])),
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 500, "0.1"))),
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 503, "0.1 5"))),
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 0, "0.1"))),

@@ -25,6 +25,8 @@ CHECKS: dict[str, Callable[[Case], Iterator[str]]] = {
     "sleeps": compare.sleeps,
     "pauses": compare.pauses,
     "invariants": judgement.invariants,
+    "retention": judgement.retention,
+    "schedules": judgement.schedules,
     "all ends": judgement.all_ends,
     "no strays": judgement.nothing_survives,
     "fencing": judgement.zombies_are_fenced,

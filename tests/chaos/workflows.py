@@ -12,7 +12,15 @@ from typing import Any
 
 from django.db import connection
 
-from engine import EventTimeoutError, RollbackContext, StepContext, StepError, WorkflowStep, workflow
+from engine import (
+    EventTimeoutError,
+    RollbackContext,
+    Schedule,
+    StepContext,
+    StepError,
+    WorkflowStep,
+    workflow,
+)
 from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN, REFUSED, TIMED_OUT, Op, made_by, nasty
 from tests.process import ledger
 
@@ -25,6 +33,27 @@ class BrokenError(Exception):
 async def kitchen_sink(step: WorkflowStep, params: list[Op]) -> list[Any]:
     """Do one operation after the other; return what each returned."""
     return [await perform(step, op) for op in params]
+
+
+EVERY_MINUTE = Schedule("* * * * *", params=0, name="every-minute")
+
+
+@workflow(schedules=[EVERY_MINUTE], retention=dict.fromkeys(("complete", "errored", "terminated"), 0))
+async def passing(step: WorkflowStep, params: int) -> None:
+    """Be over soon, children first, and then be deleted at once."""
+    await step.do("first", work_silently)
+    await step.sleep("nap", 0.2)
+    if params:
+        await step.run_workflow("child", passing, params - 1)
+    await step.do("last", pass_by, delay="200ms")
+
+
+async def work_silently() -> None:
+    await asyncio.sleep(0.01)
+
+
+def pass_by(ctx: StepContext) -> None:
+    ledger.write("passed", instance=ctx.instance_id)
 
 
 async def perform(step: WorkflowStep, op: Op) -> Any:
