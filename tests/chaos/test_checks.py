@@ -208,6 +208,7 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 500, "0.1"))),
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 503, "0.1 5"))),
     ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /", 0, "0.1"))),
+    ("pages", lambda led, rec: led.append(line("http", 9, "a", "GET /instances/i0/", 410, "0.1"))),
     ("sockets", lambda led, rec: remove(led, "shown")),
 ]
 
