@@ -50,15 +50,19 @@ def take_limit(parser: ArgumentParser, what: str) -> None:
 
 def take_origin(parser: ArgumentParser, *, needs_reason: bool = False) -> None:
     """Take who acts and why, for the audit trail; what destroys something needs a reason, as in the Studio."""
+    take_name(parser)
+    if needs_reason:
+        parser.add_argument("--reason", required=True, type=said, help="why, for the audit trail; needed")
+    else:
+        parser.add_argument("--reason", default="", help="why, for the audit trail")
+
+
+def take_name(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         metavar="NAME",
         help="who acts: an account, or any name (cli: and the name of the system's user)",
     )
-    if needs_reason:
-        parser.add_argument("--reason", required=True, type=_said, help="why, for the audit trail; needed")
-    else:
-        parser.add_argument("--reason", default="", help="why, for the audit trail")
 
 
 def find(address: Address) -> Instance:
@@ -101,7 +105,7 @@ def _system_user() -> str:
         return "unknown"
 
 
-def _said(text: str) -> str:
+def said(text: str) -> str:
     if not text.strip():
         raise ArgumentTypeError("Say why: this needs a reason.")
     return text

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine import restart
 from engine.command import lines, shapes
-from engine.command.address import find, natural, origin, take_instance, take_origin
+from engine.command.address import find, natural, origin, said, take_instance, take_name
 from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
 from engine.models import Instance
@@ -21,8 +21,10 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from-step", metavar="NAME", help="keep what started before this step")
     parser.add_argument("--count", type=natural, default=1, metavar="N", help="which step of that name (1)")
     parser.add_argument("--kind", default="do", choices=[*map(str, StepKind)], help="what kind of step (do)")
-    parser.add_argument("--preview", action="store_true", help="say what it would do, and do nothing")
-    take_origin(parser, needs_reason=True)
+    take_name(parser)
+    either = parser.add_mutually_exclusive_group(required=True)
+    either.add_argument("--reason", type=said, help="why, for the audit trail")
+    either.add_argument("--preview", action="store_true", help="say what it would do, and do nothing")
 
 
 def _restart(desk: Desk, options: Options) -> None:
@@ -33,8 +35,8 @@ def _restart(desk: Desk, options: Options) -> None:
         desk.answer(_shape(plan), lambda: _plan_lines(desk, instance, plan))
         return
     instance = restart.restart(instance, *where, **origin(options))
-    said = f"{instance} is {instance.status}: generation {instance.generation} begins."
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [said])
+    sentence = f"{instance} is {instance.status}: generation {instance.generation} begins."
+    desk.answer({"instance": shapes.instance(instance)}, lambda: [sentence])
 
 
 RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _restart)

@@ -361,7 +361,7 @@ def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
     factories.attempt(first, "errored")
     for step in (first, factories.step(found, "charge"), factories.step(found, "ship")):
         factories.attempt(step)
-    where = ("restart", "orders/a", "--from-step", "charge", "--reason", "paid by now")
+    where = ("restart", "orders/a", "--from-step", "charge")
     said = run(*where, "--preview")
     assert said.startswith("orders/a would begin generation 2.\n\nKEPT\n1  complete  do ")
     assert 'RUNS AGAIN, with its side effects\n2  complete  do "charge"\n3  complete  do "ship"\n' in said
@@ -372,7 +372,9 @@ def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
         ["charge", "ship"],
     ]
     assert found.refresh().generation == 1
-    assert run(*where, "--by", "oli") == "orders/a is queued: generation 2 begins.\n"
+    assert (
+        run(*where, "--by", "oli", "--reason", "paid by now") == "orders/a is queued: generation 2 begins.\n"
+    )
     assert [step["kept_from"] for step in answer("show", "orders/a")["steps"]] == [1]
     said = run("show", "orders/a")
     assert "kept from generation 1" in said
@@ -511,6 +513,7 @@ def test_an_unknown_request_names_those_that_wait() -> None:
         (["start", "tick", "--retention", "7d"], '"7d" is no rule'),
         (["list", "--before", "x"], '"x" is no key'),
         (["restart", "tick/a", "--reason", "x", "--count", "0"], '"0" is no number from 1 on'),
+        (["restart", "tick/a"], "one of the arguments --reason --preview is required"),
         (["delete", "tick/a"], "required: --reason"),
         (["start", "tick", "{}", "--file", "x"], '"x" is no file'),
         (["start", "tick", "{}", "--file", __file__], "not allowed with"),
