@@ -12,21 +12,21 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Left, Length
 
 from engine.identity import TOP
-from engine.models import Attempt, Audit, Event, Instance, Log, Step
+from engine.models import Audit, Event, Instance, Log, Step
 from engine.standing import why
 from engine.standing.facts import OpenStep, Situation
-from engine.standing.gathering import situation_of, without_values
-from engine.states import Action, AttemptPhase, allows
+from engine.standing.gathering import situation_of
+from engine.states import Action, allows
 from studio import changed_code, declared, folds, generations, payloads, timeline
 from studio.generations import Generations
+from studio.recorded import STEPS_SHOWN, attempts_of, of_generation, step_rows, top_steps
+from studio.relatives import CHILDREN_SHOWN, children_of, parent_of
 from studio.rows import Row, rows_of
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
 
-STEPS_SHOWN = 200
 LOGS_SHOWN = 200
 EVENTS_SHOWN = 100
-CHILDREN_SHOWN = 50
 TRAIL_SHOWN = 50
 UNREACHED_SHOWN = 50
 
@@ -156,7 +156,7 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
     those = generations.of(instance, generation)
     if those.is_past:
         instance = generations.as_of(instance, those.shown)
-    top = _top(instance, upto)
+    top = top_steps(instance, upto)
     is_all = upto is None and len(top) < STEPS_SHOWN
     inner, inside = folds.within(instance, top, step_rows(instance))
     events = list(Event.objects.filter(instance_id=instance.key).order_by("-key")[:EVENTS_SHOWN])
@@ -167,8 +167,8 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
         lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at, place=those.query)
     )
     facts = situation_of(instance)
-    kept = _kept_children(instance)
-    children = list(_children(instance, kept).order_by("-key")[: CHILDREN_SHOWN + 1])
+    born = children_of(instance)
+    children = list(born.order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
     return Dossier(
@@ -176,14 +176,12 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
         now=facts.now,
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in facts.steps)),
         why=_why(facts, those),
-        parent=_parent(instance),
+        parent=parent_of(instance),
         children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
-        children_total=len(children)
-        if len(children) <= CHILDREN_SHOWN
-        else _children(instance, kept).count(),
+        children_total=len(children) if len(children) <= CHILDREN_SHOWN else born.count(),
         lines=lines,
         steps_shown=len(top),
-        steps_total=len(top) if is_all else _of_generation(Step, instance).filter(parent=TOP).count(),
+        steps_total=len(top) if is_all else of_generation(Step, instance).filter(parent=TOP).count(),
         earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
         timeline=_timeline(instance, lines, those, facts.now, is_newest=upto is None),
         events=tuple((event, _event_payload(event)) for event in events),
@@ -201,82 +199,8 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
     )
 
 
-def _of_generation(model: Any, instance: Instance) -> Any:
-    return model.objects.filter(instance_id=instance.key, generation=instance.generation)
-
-
-def step_rows(instance: Instance) -> Any:
-    """Return the query for its steps, with the beginnings of their outputs."""
-    return (
-        _of_generation(Step, instance)
-        .defer("output")
-        .annotate(
-            output_text=Left(Cast("output", TextField()), INLINE + 1),
-            output_size=Length(Cast("output", TextField())),
-        )
-    )
-
-
-def _top(instance: Instance, upto: int | None) -> list[Any]:
-    """Read the newest steps of the handler, or the newest of those up to a number, in their order."""
-    rows = step_rows(instance).filter(parent=TOP)
-    if upto is not None:
-        rows = rows.filter(seq__lte=min(upto, 2**31 - 1))
-    return list(rows.order_by("-seq")[:STEPS_SHOWN])[::-1]
-
-
-def attempts_of(instance: Instance, steps: Sequence[Any]) -> dict[int, list[Attempt]]:
-    """Read the attempts at these steps and at their rollbacks, the first one first.
-
-    Those at the body of a step that was kept were made in the generation in which it ran.
-    """
-    found: dict[int, list[Attempt]] = {}
-    tried = [step for step in steps if step.attempts]
-    if tried:
-        rows = Attempt.objects.filter(_made_at(instance, tried), instance_id=instance.key)
-        for attempt in rows.order_by("step_seq", "phase", "number"):
-            found.setdefault(attempt.step_seq, []).append(attempt)
-    return found
-
-
-def _made_at(instance: Instance, steps: Sequence[Any]) -> Q:
-    ran: dict[int, list[int]] = {}
-    for step in steps:
-        if step.kept_from is not None:
-            ran.setdefault(step.kept_from, []).append(step.seq)
-    made = Q(generation=instance.generation, step_seq__in=[step.seq for step in steps])
-    for generation, seqs in ran.items():
-        made |= Q(generation=generation, step_seq__in=seqs, phase=AttemptPhase.DO)
-    return made
-
-
-def _children(instance: Instance, kept: Sequence[tuple[int, int]]) -> Any:
-    """Find what this generation has started, and what the steps that it keeps have started."""
-    started = Q(parent_generation=instance.generation)
-    for generation, seq in kept:
-        started |= Q(parent_generation=generation, parent_step=seq)
-    return without_values().filter(started, parent_key=instance.key)
-
-
-def _kept_children(instance: Instance) -> list[tuple[int, int]]:
-    """Find the steps that were kept and have a child: in which generation they ran, and their numbers."""
-    if instance.generation == 1:
-        return []
-    rows = _of_generation(Step, instance).filter(kind="child", kept_from__isnull=False)
-    return list(rows.order_by("-seq").values_list("kept_from", "seq")[: CHILDREN_SHOWN + 1])
-
-
-def _parent(instance: Instance) -> Instance | None:
-    """Read who started it, where that was an instance."""
-    if instance.parent_key is None:
-        return None
-    return (
-        Instance.objects.only("key", "workflow", "id", "generation").filter(key=instance.parent_key).first()
-    )
-
-
 def _logs(instance: Instance) -> tuple[Log, ...]:
-    return tuple(_of_generation(Log, instance).order_by("-key")[:LOGS_SHOWN])[::-1]
+    return tuple(of_generation(Log, instance).order_by("-key")[:LOGS_SHOWN])[::-1]
 
 
 def _output(instance: Any, *, is_past: bool) -> payloads.Payload | None:
@@ -295,7 +219,7 @@ def _origin(
     """
     if instance.status != "errored" or not error or not error.get("step"):
         return None
-    rows = _of_generation(Step, instance).filter(_named(error["step"]), status="errored").defer("output")
+    rows = of_generation(Step, instance).filter(_named(error["step"]), status="errored").defer("output")
     for step in rows.order_by("-seq")[:STEPS_SHOWN]:
         found = failure(step.error)
         if found and (found.type, found.message) == (error.get("type"), error.get("message")):
@@ -315,7 +239,7 @@ def _unreached(instance: Instance) -> tuple[Step, ...]:
     """Read the first of the steps that the code which ended the instance no longer called."""
     if not instance.unreached:
         return ()
-    rows = _of_generation(Step, instance).filter(seq__in=instance.unreached[:UNREACHED_SHOWN])
+    rows = of_generation(Step, instance).filter(seq__in=instance.unreached[:UNREACHED_SHOWN])
     return tuple(rows.only("seq", "name", "count").order_by("seq"))
 
 

@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from engine.models import Instance, Log
-from studio import dossier, folds
+from studio import dossier, folds, recorded
 from studio.drawn_steps import step_html
 from studio.steps import lines_of
 
@@ -63,7 +63,7 @@ class Inner:
 
 def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inner | None:
     """Read a page; None where there is no such step. A page that is past the end is the last one."""
-    rows = dossier.step_rows(instance)
+    rows = recorded.step_rows(instance)
     parent = rows.filter(seq=seq).first()
     if parent is None:
         return None
@@ -75,14 +75,14 @@ def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inn
 
 
 def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) -> tuple[SafeString, ...]:
-    deeper, inside = folds.within(instance, shown, dossier.step_rows(instance))
+    deeper, inside = folds.within(instance, shown, recorded.step_rows(instance))
     steps = [*shown, *deeper]
     logs = Log.objects.filter(
         instance_id=instance.key, generation=instance.generation, step_seq__in=[step.seq for step in steps]
     ).order_by("-key")[: dossier.LOGS_SHOWN]
     lines = lines_of(
         steps,
-        dossier.attempts_of(instance, steps),
+        recorded.attempts_of(instance, steps),
         (),
         list(logs)[::-1],
         inside,

@@ -14,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance, Step
 from studio import dossier
+from studio.recorded import STEPS_SHOWN
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -334,13 +335,13 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
             finished_at=start + timedelta(milliseconds=n + 1),
             output=n,
         )
-        for n in range(1, dossier.STEPS_SHOWN + 21)
+        for n in range(1, STEPS_SHOWN + 21)
     )
     with django_assert_max_num_queries(22):
         page = page_of(operator, instance)
-    assert f"{dossier.STEPS_SHOWN} of {dossier.STEPS_SHOWN + 20} steps" in page
+    assert f"{STEPS_SHOWN} of {STEPS_SHOWN + 20} steps" in page
     assert 'id="s-20"' not in page
-    assert f'id="s-{dossier.STEPS_SHOWN + 20}"' in page
+    assert f'id="s-{STEPS_SHOWN + 20}"' in page
     earlier = operator.get(f"{instance.get_absolute_url()}?upto=20").content.decode()
     assert 'href="?upto=20"' in page
     assert 'id="s-1"' in earlier
