@@ -98,6 +98,7 @@ def _preview(
         target, status, refused = Target(), max(status, 404), str(error)
         plan = restart.preview(instance)
     top = sorted([*plan.keeps, *plan.runs_again], key=lambda one: one.seq)
+    choices = [(f"{one.kind}:{one.name}:{one.count}", one) for one in top[:CHOICES]]
     return page(
         request,
         "pages/restart.html",
@@ -105,7 +106,8 @@ def _preview(
         instance=instance,
         target=target,
         plan=plan,
-        choices=[(f"{one.kind}:{one.name}:{one.count}", one) for one in top[:CHOICES]],
+        choices=choices,
+        is_far=bool(target.kind) and target.key not in dict(choices),
         is_cut=len(top) > CHOICES,
         listed=LISTED,
         first=f":{LISTED}",

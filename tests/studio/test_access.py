@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
-from engine.models import Audit, Event, Instance
-from studio.permissions import PUBLIC, ROUTES, Role, needed, role_of
+from engine.models import Audit, Event, Instance, ScheduleRow
+from studio.permissions import PUBLIC, ROUTES, STEERING, Role, needed, role_of
 from tests.studio import factories
 from tests.studio.routes import address, names
 
@@ -77,6 +77,17 @@ class TestViewer:
         viewer.post(address("terminate", instance), {"reason": "because"})
         (entry,) = Audit.objects.all()
         assert (entry.verb, entry.actor, entry.outcome) == ("terminate", "vic", "denied")
+
+    @pytest.mark.parametrize("name", sorted(STEERING))
+    def test_leaves_one_row_wherever_something_is_steered(self, viewer: Client, name: str) -> None:
+        """E60"""
+        instance = factories.instance("waiting", workflow="process-order")
+        row = {"expression": "0 9 * * *", "timezone": "UTC", "name": "mornings"}
+        ScheduleRow.objects.create(key=1, workflow="process-order", **row)
+        assert viewer.post(address(name, instance), {"reason": "x"}).status_code == 403
+        (entry,) = Audit.objects.all()
+        assert (entry.actor, entry.outcome, entry.workflow) == ("vic", "denied", "process-order")
+        assert entry.verb.replace("_", "-") == name
 
     @pytest.mark.parametrize("name", READABLE)
     def test_may_read(self, viewer: Client, name: str) -> None:

@@ -167,6 +167,8 @@ def test_of_very_many_steps_the_first_are_listed(viewer: Client) -> None:
     assert "and 901 more" in page
     assert page.count("<option ") == 202
     assert len(page) < 250_000
+    far = preview_of(viewer, instance, f"do:{'n' * 256}:900")
+    assert len(re.findall(r'<option value="[^"]*:900" selected>', far)) == 1
 
 
 def _fields(step: Any) -> dict[str, Any]:
