@@ -25,34 +25,29 @@ def is_dead(pid: int) -> bool:
         return True
 
 
-def test_tasks_run_after_each_idle_worker_was_killed_in_turn(cluster: Cluster) -> None:
+def test_whichever_process_is_killed_while_idle_tasks_run_and_are_acknowledged(cluster: Cluster) -> None:
+    """The pusher, the monitor, each worker in turn, and at last all workers at once."""
+    workers = cluster.workers
+    for pid in (cluster.pusher, cluster.monitor):
+        check_after(cluster, pid)
     # multiprocessing's queue stops for ever with the one of them that waits in get().
-    for turn, worker in enumerate(cluster.workers):
-        kill(worker)
-        cluster.note(f"after {turn}")
-        cluster.wait_for(f"after {turn}")
-    wait_until(lambda: len(cluster.children()) == WORKERS + 2)
+    for pid in workers:
+        others = set(cluster.children()) - {pid}
+        check_after(cluster, pid)
+        workers = [*(one for one in workers if one != pid), *(set(cluster.children()) - others)]
+    check_after(cluster, *workers)
 
 
-def test_tasks_run_after_all_idle_workers_were_killed_at_once(cluster: Cluster) -> None:
-    for worker in cluster.workers:
-        kill(worker)
-    cluster.note("after all")
-    cluster.wait_for("after all")
-
-
-def test_a_killed_pusher_is_replaced_and_tasks_run(cluster: Cluster) -> None:
-    kill(cluster.pusher)
-    cluster.note("after the pusher")
-    cluster.wait_for("after the pusher")
-
-
-def test_a_killed_monitor_is_replaced_and_tasks_are_acknowledged(cluster: Cluster) -> None:
-    kill(cluster.monitor)
-    for number in range(20):
-        cluster.note(f"after the monitor {number}")
-    cluster.wait_for("after the monitor 19")
+def check_after(cluster: Cluster, *killed: int) -> None:
+    """Kill these; what is queued at once is done, and everybody is replaced."""
+    for pid in killed:
+        kill(pid)
+    texts = [f"after {killed} {number}" for number in range(20)]
+    for text in texts:
+        cluster.note(text)
+    wait_until(lambda: set(texts) <= set(cluster.noted()))
     wait_until(lambda: cluster.queued() == 0)
+    wait_until(lambda: len(set(cluster.children()) - set(killed)) == WORKERS + 2)
 
 
 def test_a_busy_worker_that_is_killed_does_not_hold_up_the_others(cluster: Cluster) -> None:

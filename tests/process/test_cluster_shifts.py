@@ -108,4 +108,4 @@ def test_a_worker_whose_threads_are_all_stuck_is_replaced(impatient_cluster: Clu
 def test_a_cluster_with_an_idle_shift_stops_at_once(cluster: Cluster) -> None:
     cluster.begin("errand", "one")
     cluster.wait_for_status("one", "complete")
-    assert cluster.stop() < SOON
+    assert cluster.stop(signal.SIGINT) < SOON

@@ -11,9 +11,8 @@ from tests.process.clusters import SOON, Cluster, wait_until
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_cluster_stops_at_once(cluster: Cluster, sign: signal.Signals) -> None:
-    assert cluster.stop(sign) < SOON
+def test_an_idle_cluster_stops_at_once(cluster: Cluster) -> None:
+    assert cluster.stop() < SOON
     assert cluster.left() == {}
     assert cluster.query("SELECT name FROM engine_worker") == []
 
