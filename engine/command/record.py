@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Count, Q, QuerySet
 
 from engine.command import shapes
 from engine.command.events import newest
@@ -14,6 +14,9 @@ from engine.models import Attempt, Audit, Event, Generation, Instance, Step
 from engine.standing import why
 from engine.standing.facts import Situation
 from engine.standing.gathering import situation_of
+
+FOLDED = ("map", "parallel")
+UNEVENTFUL = ("complete", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Record:
     facts: Situation
     steps: list[Step]
     steps_total: int
+    items: dict[int, dict[str, int]]  # of maps and parallels: how many of their items have which status
     attempts: dict[int, list[Attempt]]
     events: list[Event]
     events_total: int
@@ -59,8 +63,12 @@ def as_it_was(instance: Instance, number: int | None) -> Instance:
     return instance
 
 
-def read(instance: Instance, limit: int, *, full: bool) -> Record:
-    steps = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
+def read(instance: Instance, limit: int, *, full: bool, folds: bool = False) -> Record:
+    """Read up to `limit` of each kind; `folds` leaves out the items of maps and parallels that went well."""
+    of_it = steps = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
+    folded = of_it.filter(kind__in=FOLDED)
+    if folds:
+        steps = of_it.exclude(parent__in=folded.values("seq"), status__in=UNEVENTFUL)
     shown = list((steps if full else steps.defer("output")).order_by("-seq")[:limit])[::-1]
     children = Instance.objects.filter(parent_key=instance.key, parent_generation=instance.generation)
     relatives = Instance.objects.only("key", "workflow", "id", "status")
@@ -69,6 +77,7 @@ def read(instance: Instance, limit: int, *, full: bool) -> Record:
         facts=situation_of(instance),
         steps=shown,
         steps_total=steps.count(),
+        items=_items(of_it, [step.seq for step in shown if step.kind in FOLDED]),
         attempts=_attempts(instance, shown),
         events=newest(instance, limit, full=full),
         events_total=Event.objects.filter(instance_id=instance.key).count(),
@@ -78,6 +87,14 @@ def read(instance: Instance, limit: int, *, full: bool) -> Record:
         generations=list(Generation.objects.filter(instance_id=instance.key).order_by("-number")[:limit]),
         audit=list(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:limit]),
     )
+
+
+def _items(steps: QuerySet[Step], parents: Sequence[int]) -> dict[int, dict[str, int]]:
+    found: dict[int, dict[str, int]] = {}
+    inner = steps.filter(parent__in=parents).order_by("parent", "status").values_list("parent", "status")
+    for parent, status, count in inner.annotate(number=Count("*")):
+        found.setdefault(parent, {})[status] = count
+    return found
 
 
 def _attempts(instance: Instance, steps: Sequence[Step]) -> dict[int, list[Attempt]]:

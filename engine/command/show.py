@@ -21,7 +21,9 @@ INDENT = "  "
 def _arguments(parser: ArgumentParser) -> None:
     take_instance(parser)
     parser.add_argument(
-        "--full", action="store_true", help="with the outputs of steps, payloads of events and tracebacks"
+        "--full",
+        action="store_true",
+        help="with the outputs of steps, all items of maps, payloads of events and tracebacks",
     )
     parser.add_argument(
         "--generation", type=natural, metavar="N", help="an earlier one, as it stood when it ended"
@@ -32,7 +34,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _show(desk: Desk, options: Options) -> None:
     full = options["full"]
     instance = record.as_it_was(find(options["instance"]), options["generation"])
-    found = record.read(instance, options["limit"], full=full)
+    found = record.read(instance, options["limit"], full=full, folds=not (full or desk.is_json))
     desk.answer(record.shape(found, full=full), lambda: _lines(desk, found, full=full))
 
 
@@ -116,6 +118,9 @@ def _steps(desk: Desk, found: Record, *, full: bool) -> Iterator[str]:
     for step, cell in zip(found.steps, written, strict=True):
         line = lines.cut(lines.GAP.join(cell), desk.width)
         yield line.replace(cell[1], desk.paint(step.status, cell[1]), 1)
+        if step.seq in found.items:
+            said = ", ".join(f"{number:,} {status}" for status, number in found.items[step.seq].items())
+            yield f"{INDENT * 3}of its items {said}"
         yield from _beneath(desk, step, found.attempts.get(step.seq, []), full=full)
 
 

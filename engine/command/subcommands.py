@@ -26,7 +26,9 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     ACCEPT_CODE,
     ANSWER,
 )
-GROUPS: dict[str, tuple[str, tuple[Subcommand, ...]]] = {
-    "events": ("list or send the events of an instance", EVENTS),
-    "schedules": ("list or steer what starts by itself", SCHEDULES),
+GROUPS: dict[
+    str, tuple[str, tuple[Subcommand, ...], Subcommand | None]
+] = {  # the last: without a further word
+    "events": ("list or send the events of an instance", EVENTS, None),
+    "schedules": ("list or steer what starts by itself", SCHEDULES, SCHEDULES[0]),
 }

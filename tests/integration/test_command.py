@@ -268,6 +268,27 @@ def test_what_a_step_says_cannot_move_the_cursor() -> None:
         assert "\x1b" not in said
 
 
+def test_show_folds_the_items_of_a_map_that_went_well() -> None:
+    found = factories.instance("errored", id="a")
+    map_ = factories.step(found, "resize", kind="map", status="errored")
+    for count, status in enumerate(["complete", "errored", "complete", "cancelled"], 1):
+        item = factories.step(found, "resize", parent=map_.seq, count=count, status=status)
+        factories.attempt(item, status)
+    said = run("show", "orders/a")
+    assert "of its items 1 cancelled, 2 complete, 1 errored" in said
+    assert ("resize[1]" in said, "resize[0]" in said, "resize[3]" in said) == (True, False, False)
+    assert "resize[0]" in run("show", "orders/a", "--full")
+    assert len(answer("show", "orders/a")["steps"]) == 5
+
+
+def test_whoever_reads_may_have_seen_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        call_command("workflow", "list")
+
+
 def test_show_is_bounded() -> None:
     found = factories.instance("running")
     for number in range(5):
@@ -280,7 +301,7 @@ def test_show_is_bounded() -> None:
 def test_nested_steps_and_items_lie_beneath_theirs() -> None:
     found = factories.instance("running")
     factories.step(found, "letters", "running", kind="map")
-    factories.step(found, "letters", parent=1)
+    factories.step(found, "letters", "running", parent=1)
     factories.step(found, "outer", "running")
     factories.step(found, "inner", parent=3)
     said = run("show", str(found))
@@ -432,7 +453,7 @@ def test_schedules_are_listed_with_when_they_fire() -> None:
     first, second = answer("schedules", "list", "--workflow", "tick")["schedules"]
     assert (first["name"], len(first["upcoming"]), second["upcoming"]) == ("mornings", 5, [])
     assert first["upcoming"][0] == row.next_at.isoformat()  # type: ignore[union-attr]
-    head, mornings, old, error = run("schedules", "list").splitlines()
+    head, mornings, old, error = run("schedules").splitlines()
     assert head.split() == ["NEXT", "LAST", "WORKFLOW", "SCHEDULE"]
     assert mornings == "in 3 h           -     tick      mornings (0 9 * * 1-5 Europe/Berlin)"
     assert old.startswith("not in the code  -     tick      old")
@@ -518,6 +539,7 @@ def test_an_unknown_request_names_those_that_wait() -> None:
         (["start", "tick", "{}", "--file", "x"], '"x" is no file'),
         (["start", "tick", "{}", "--file", __file__], "not allowed with"),
         (["events"], "required: SUBCOMMAND"),
+        (["schedules", "frobnicate"], "invalid choice: 'frobnicate'"),
     ],
 )
 def test_a_wrong_call_ends_with_two(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser
 from typing import Any
@@ -29,8 +30,11 @@ class Command(BaseCommand):
         words = _words(parser)
         for subcommand in SUBCOMMANDS:
             _add(words, subcommand)
-        for name, (what, subcommands) in GROUPS.items():
-            inner = _words(words.add_parser(name, help=what, description=f"{what.capitalize()}."))
+        for name, (what, subcommands, default) in GROUPS.items():
+            group = words.add_parser(name, help=what, description=f"{what.capitalize()}.")
+            if default is not None:
+                _take(group, default)
+            inner = _words(group, required=default is None)
             for subcommand in subcommands:
                 _add(inner, subcommand)
 
@@ -39,6 +43,9 @@ class Command(BaseCommand):
         subcommand: Subcommand = options["subcommand"]
         try:
             subcommand.run(desk, options)
+            self.stdout.flush()
+        except BrokenPipeError:  # whoever reads has seen enough, as `head` has
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (RepriseError, OperationalError) as error:
             self._refuse(refusals.text(error, is_json=desk.is_json))
 
@@ -50,14 +57,18 @@ class Command(BaseCommand):
         sys.exit(REFUSED)
 
 
-def _words(parser: ArgumentParser) -> Any:
-    return parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+def _words(parser: ArgumentParser, *, required: bool = True) -> Any:
+    return parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=required)
 
 
 def _add(words: Any, subcommand: Subcommand) -> None:
     parser = words.add_parser(
         subcommand.name, help=subcommand.help, description=f"{subcommand.help.capitalize()}."
     )
+    _take(parser, subcommand)
+
+
+def _take(parser: ArgumentParser, subcommand: Subcommand) -> None:
     subcommand.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(subcommand=subcommand)
