@@ -154,6 +154,22 @@ def test_what_a_terminated_instance_wrote_is_rolled_back_at_once(
     assert sales(instance) == []
 
 
+def test_what_the_last_generation_wrote_is_rolled_back_and_written_by_the_next(
+    story: Workflow[Any, Any], gate: Gate
+) -> None:
+    """Guarantees 14, 17 and 18"""
+    instance = story.start()
+    with running_shift():
+        gate.wait()
+        instance.restart()
+        gate.opened.set()
+        wait_for(instance)
+    assert (instance.generation, instance.output) == (2, 1)
+    ended = Step.objects.filter(instance=instance).order_by("generation").values_list("status", flat=True)
+    assert list(ended) == ["cancelled", "complete"]
+    assert sales(instance) == [(1, "sold")]
+
+
 def test_a_body_whose_instance_was_taken_over_commits_nothing(
     story: Workflow[Any, Any], gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 
 from engine import (
+    InstanceFinishedError,
     InstanceNeededError,
     InstanceNotFoundError,
     InvalidValueError,
@@ -241,3 +243,29 @@ def test_the_async_twins_do_the_same() -> None:
         "terminate",
         "delete",
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_answers_of_many_operators_fit_the_trail() -> None:
+    """B17, B23, I16: every accepted action is in the trail, the trail is one line, and nobody waits for ever"""
+    instance = waiting(id="one")
+    step_of(instance, **ENDED)
+    attempt_of(instance, status="complete", finished_at=NOW)
+    step_of(instance, 2, kind="event", status="waiting", event_types=["e"])
+    actions = (
+        lambda one: one.restart(),
+        lambda one: one.restart("s2", kind="event"),
+        lambda one: one.pause(),
+        lambda one: one.resume(),
+        lambda one: one.send_event("e", by="ada"),
+        lambda one: one.terminate(),
+    )
+    answers = together(30, lambda number: actions[number % 6](Instance.objects.get(key=instance.key)))
+    refused = {type(answer) for answer in answers if isinstance(answer, Exception)}
+    assert refused <= {StepNotFoundError, InstanceFinishedError}
+    trail = list(Audit.objects.order_by("key").values_list("verb", "before", "after"))
+    assert all(left[2] == right[1] for left, right in pairwise(trail))
+    restarts = sum(verb == "restart" for verb, _, _ in trail)
+    assert restarts >= 5
+    assert (instance.refresh().generation, instance.status) == (1 + restarts, trail[-1][2])
+    assert instance.generations.count() == restarts
