@@ -64,7 +64,7 @@ def instance_page(
 
 def _generation(request: HttpRequest, name: str, id: str) -> int | None:
     text = request.GET.get("generation", "")
-    return generations.wanted(Instance.objects.get(workflow=name, id=id), text) if text else None
+    return _wanted(name, id, text) if text else None
 
 
 def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
@@ -73,6 +73,10 @@ def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     if tombstone is None:
         raise Http404
     return page(request, "pages/gone.html", tombstone=tombstone, status=410)
+
+
+def _wanted(name: str, id: str, text: str) -> int | None:
+    return generations.wanted(Instance.objects.only("key", "generation").get(workflow=name, id=id), text)
 
 
 def _topic(found: dossier.Dossier, upto: int | None) -> str:

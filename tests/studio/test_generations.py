@@ -226,3 +226,12 @@ def test_rollbacks_stand_on_the_timeline(viewer: Client) -> None:
     page = page_of(viewer, instance)
     assert page.count('<rect class="undo"') == 1
     assert "attempt at its rollback 1: complete" in page
+
+
+def test_an_answered_request_leads_to_the_generation_that_asked(operator: Client) -> None:
+    instance = factories.instance("waiting", id="order-1")
+    asked = factories.request(instance)
+    ref = f"{instance.key}-1-{asked.seq}"
+    restart.restart(instance)
+    page = operator.get("/approvals/", {"box": "done", "r": ref}).content.decode()
+    assert f'href="{instance.get_absolute_url()}?generation=1#s-{asked.seq}"' in page

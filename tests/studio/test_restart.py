@@ -10,6 +10,7 @@ from django.test import Client
 
 from engine import restart
 from engine.models import Audit, Instance
+from studio import tombstones
 from tests.studio import factories
 from tests.studio.test_actions import act
 from tests.studio.test_escaping import EVIL, assert_is_text
@@ -213,6 +214,14 @@ class TestDelete:
         assert "provider down" in page
         assert viewer.get("/workflows/orders/instances/never/").status_code == 404
         assert act(operator, instance, "delete", reason="again")[0] == 404
+
+    def test_however_long_ago_it_was_it_is_found(
+        self, operator: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        instance = failed()
+        act(operator, instance, "delete", reason="a test")
+        monkeypatch.setattr(tombstones, "WINDOW", 0)
+        assert operator.get(instance.get_absolute_url()).status_code == 410
 
     def test_one_that_went_with_its_retention_says_so(self, viewer: Client) -> None:
         instance = failed()
