@@ -142,11 +142,21 @@ def test_a_file_holds_the_newest_and_says_if_that_is_all(
 def test_a_cell_is_no_formula(viewer: Client) -> None:
     """E55"""
     order = factories.instance(id="order-1")
-    wild = ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\t=1", "  =1", "a\r\n=1", "harmless, “it is”"]
+    wild = [
+        '=HYPERLINK("http://x")',
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "  =1",
+        "\tx",
+        "a\r\n=1",
+        "harmless, “it is”",
+    ]
     for reason in wild:
         factories.deed(order, "pause", "=cmd", reason, data={"=1": 1})
     lines = list(csv.DictReader(io.StringIO(text_of(viewer, "csv"), newline="")))
-    assert [line["reason"] for line in lines][::-1] == [f"'{one}" for one in wild[:6]] + wild[6:]
+    assert [line["reason"] for line in lines][::-1] == [f"'{one}" for one in wild[:7]] + wild[7:]
     assert {line["person"] for line in lines} == {"'=cmd"}
     assert lines[0]["data"] == '{"=1": 1}'
     assert lines[0]["at"].endswith("+00:00")
