@@ -14,6 +14,8 @@ MAX_EXPRESSION = 100  # characters
 MAX_TIMEZONE = 64
 FIELDS = 5
 
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+
 # Of the planned times that were missed, so many are counted.
 MAX_MISSED = 1_000
 
@@ -85,16 +87,49 @@ class Cron:
         return planned
 
     def _walk(self, moment: datetime) -> Iterator[datetime]:
-        last = moment
+        zone, last = ZoneInfo(self.timezone), moment
+        times = self._times(moment, zone)
+        while (at := next((one for one in times if one > last), None)) is not None:
+            if _offset(last - HOUR, zone) != _offset(at, zone):
+                at = min([at, *self._around(_change(last - HOUR, at, zone), last, zone)])
+                times = self._times(at, zone)
+            last = at
+            yield at
+
+    def _around(self, change: datetime, last: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+        """Give what is next from a change on. The library goes on from it in whole hours, also if the change was half
+        an hour, and steps over minutes then; so it is asked again from the first full hour.
+        """
+        into_the_hour = change.astimezone(zone).replace(tzinfo=None) - _full_hour(change, zone)
+        for start in (change, change + (HOUR - into_the_hour) % HOUR):
+            yield from islice((one for one in self._times(start - SECOND, zone) if one > last), 1)
+
+    def _times(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+        """Give what the library plans from this moment on; around a change also what has passed, or comes twice."""
         try:
-            for planned in CronSim(self.expression, moment.astimezone(ZoneInfo(self.timezone))):
-                at = planned.astimezone(UTC)
-                # A time that was skipped may meet the next one, and one that comes twice may lie behind us.
-                if at > last:
-                    last = at
-                    yield at
+            for planned in CronSim(self.expression, moment.astimezone(zone)):
+                yield planned.astimezone(UTC)
         except (OverflowError, ValueError):  # the end of the calendar
             return
+
+
+def _offset(moment: datetime, zone: ZoneInfo) -> timedelta | None:
+    return moment.astimezone(zone).utcoffset()
+
+
+def _full_hour(moment: datetime, zone: ZoneInfo) -> datetime:
+    return moment.astimezone(zone).replace(minute=0, second=0, microsecond=0, tzinfo=None)
+
+
+def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """Find the second from which the zone has the offset that it has after."""
+    while after - before > SECOND:
+        middle = before + (after - before) / 2
+        if _offset(middle, zone) == _offset(after, zone):
+            after = middle
+        else:
+            before = middle
+    return after
 
 
 _LEGEND = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +114,49 @@ def test_every_quarter_of_an_hour_fires_through_a_change(zone: str, change: str)
     first = at(change) - timedelta(hours=3)
     expected = [first + timedelta(minutes=15 * n) for n in range(1, 25)]
     assert Cron.of("*/15 * * * *", zone).upcoming(first, 24) == expected
+
+
+def test_a_change_of_half_an_hour_hides_nothing() -> None:
+    # At two o'clock Lord Howe Island goes back to half past one; the library goes on in whole hours from there.
+    assert fires("5 */20 * * *", "Australia/Lord_Howe", "2026-04-04T14:00", 2) == [
+        "2026-04-05T09:35",
+        "2026-04-05T13:35",
+    ]
+    assert fires("*/20 */5 * * *", "Australia/Lord_Howe", "2026-04-04T14:00", 2) == [
+        "2026-04-04T18:30",
+        "2026-04-04T18:50",
+    ]
+
+
+CHANGES = st.sampled_from(
+    [
+        (BERLIN, "2026-03-29T01:00"),
+        (BERLIN, "2026-10-25T01:00"),
+        (SANTIAGO, "2026-04-05T03:00"),
+        (SANTIAGO, "2026-09-06T04:00"),
+        ("America/Havana", "2026-11-01T05:00"),
+        ("Australia/Lord_Howe", "2026-04-04T15:00"),
+        ("Australia/Lord_Howe", "2026-10-03T15:30"),
+    ]
+)
+MINUTES = st.sampled_from(["*", "*/7", "*/20", "0", "5", "59", "22,33", "10-50/20"])
+HOURS = st.sampled_from(["*", "*/2", "*/5", "*/20", "0", "1", "2", "3", "0-3", "23"])
+
+
+@given(
+    change=CHANGES, minute=MINUTES, hour=HOURS, start=st.integers(-1_000, 1_000), share=st.floats(0, 0.999)
+)
+@settings(max_examples=300, deadline=None)
+def test_around_a_change_it_does_not_matter_from_when_one_looks(
+    change: tuple[str, str], minute: str, hour: str, start: int, share: float
+) -> None:
+    zone, moment = change
+    cron = Cron.of(f"{minute} {hour} * * *", zone)
+    planned = cron.upcoming(at(moment) + timedelta(minutes=start), 10)
+    assert planned == sorted(set(planned))
+    for before, after in pairwise(planned):
+        assert cron.after(before) == after
+        assert cron.after(before + (after - before) * share) == after
 
 
 def test_years_end_and_leap_days_come() -> None:
