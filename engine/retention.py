@@ -23,8 +23,8 @@ from engine.states import FINAL
 
 VERB = "retention"
 
-# A transaction that takes longer than this is followed by smaller ones. Measured on two slow cores with 100,000 instances
-# of five steps: a sweep that finds nothing takes 14 ms, one that deletes takes about 60 ms a batch of 500.
+# A transaction that takes longer than this is followed by smaller ones. Measured on two slow cores, with 100,000
+# instances of five steps: a sweep that finds nothing takes 14 ms, one that deletes about 60 ms a batch of 500.
 LONG_SECONDS = 1.0
 
 _FINAL = ", ".join(f"'{status}'" for status in sorted(FINAL))
