@@ -37,6 +37,7 @@ def test_it_works_from_every_status(state: str) -> None:
     instance = in_state(state)
     step_of(instance)
     attempt_of(instance)
+    Instance.objects.filter(key=instance.key).update(isolated=True)
     before, fence, created_at = instance.status, instance.fence, instance.created_at
     instance.restart(by="ada", reason="again")
     assert (instance.status, instance.generation, instance.owner) == ("queued", 2, None)
@@ -163,6 +164,16 @@ def test_a_child_is_tied_while_its_parent_waits(status: str, is_tied: bool) -> N
     step_of(parent, kind="child", status=status, **ended)
     child = child_of(parent, **DONE)
     assert child.restart().is_tied is is_tied
+
+
+def test_children_of_open_steps_end_with_the_restart_without_any_worker() -> None:
+    parent = waiting(id="parent", waiting_for="child")
+    step_of(parent, kind="child", status="waiting")
+    child = child_of(parent, status="queued", wake_at=NOW)
+    parent.restart()
+    trail = Audit.objects.get(instance_key=child.key)
+    assert (child.refresh().status, parent.refresh().owes) == ("terminated", False)
+    assert (trail.verb, trail.reason) == ("terminate", "Its parent tick/parent waits for it no more.")
 
 
 @pytest.mark.parametrize("reason", ["x" * 2001, "a\0b"])
