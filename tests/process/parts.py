@@ -50,14 +50,18 @@ def proxied_worker(*, directory: str, application: str, name: str) -> None:
     worker(name=name, slots=64, lease=30)
 
 
-def sender(*, seed: int, count: int, params: list[dict[str, Any]], type: str, latest: float) -> None:
-    """Start instances one by one; send each an event at a random moment after its first body began."""
+def sender(*, seed: int, count: int, params: list[dict[str, Any]], type: str, after: float) -> None:
+    """Start instances one by one; send each an event at about the moment when it parks.
+
+    That comes so long after its first body began, or later: sooner is tried after one that had parked, else later.
+    """
     rng = random.Random(seed)
     log = ledger.Ledger(ledger.path())
     for _ in range(count):
         instance = program.start(params)
-        began = log.wait_for(what="start", instance=instance.id, seconds=20)
-        time.sleep(max(0.0, began.at + rng.uniform(0, latest) - time.monotonic()))
+        began = log.wait_for(what="start", instance=instance.id)
+        time.sleep(max(0.0, began.at + after * rng.uniform(0.5, 1.5) - time.monotonic()))
+        after *= 0.8 if instance.refresh().status == "waiting" else 1.25
         instance.send_event(type, instance.id)
         ledger.write("sent", instance=instance.id)
 

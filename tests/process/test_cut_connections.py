@@ -15,6 +15,7 @@ from tests.process.program.workflows import Op, block, event, program, sleep, te
 pytestmark = [pytest.mark.process]
 
 SECONDS = 3.0
+CUTS = 12  # at least, however long a busy machine takes over them
 INSTANCES = 30
 STEPS: list[Op] = [
     tell("first"),
@@ -37,11 +38,10 @@ def test_nothing_is_lost_or_repeated_when_only_a_connection_is_cut(arena: Arena,
     )
     arena.ledger.wait_for(what="start")
 
-    cuts = cut_at_random(arena, ["journal", "claims"] if which == "either" else [which])
+    cut_at_random(arena, ["journal", "claims"] if which == "either" else [which])
 
-    wait_until(lambda: not is_alive(sender) and not is_alive(late), seconds=20, what="the end of the clients")
-    wait_for(list(Instance.objects.all()), seconds=30)
-    assert cuts > 4 * SECONDS, "hardly anything was cut: the test proves nothing"
+    wait_until(lambda: not is_alive(sender) and not is_alive(late), what="the end of the clients")
+    wait_for(list(Instance.objects.all()))
     assert Instance.objects.count() == INSTANCES + 10
     assert is_alive(worker)
     # What was running when the connection broke has gone on, and was never begun again.
@@ -55,16 +55,15 @@ def test_nothing_is_lost_or_repeated_when_only_a_connection_is_cut(arena: Arena,
     assert set(Event.objects.values_list("state", flat=True)) == {"consumed"}
 
 
-def cut_at_random(arena: Arena, names: list[str]) -> int:
-    """End sessions of these kinds for a while, each as soon as it is there again; return how many."""
+def cut_at_random(arena: Arena, names: list[str]) -> None:
+    """End sessions of these kinds for a while, each as soon as it is there again."""
     rng, cuts = random.Random(7), 0
     ends_at = time.monotonic() + SECONDS
     with arena.connect() as connection:
-        while time.monotonic() < ends_at:
+        while time.monotonic() < ends_at or cuts < CUTS:
             query = (
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE %s"
             )
             found = connection.execute(query, [f"reprise {rng.choice(names)} %"]).fetchone()
             cuts += found[0] if found else 0
             time.sleep(rng.uniform(0, 0.1))
-    return cuts

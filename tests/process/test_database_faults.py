@@ -54,7 +54,7 @@ def test_sessions_ended_at_random_for_seconds_cost_nothing_that_was_accepted(are
     arena.ledger.wait_for(what="accepted", instance=names[count // 4])
     sender = arena.start("events", instances=names[: count // 4], type="go", pause=pause)
 
-    killed = end_sessions(arena, KILLING_SECONDS)
+    killed = end_sessions(arena, KILLING_SECONDS, at_least=int(KILLING_SECONDS * KILLS_A_SECOND / 3))
     probe = program.start([work("probe")])
     arena.ledger.wait_for(what="start", instance=probe.id, seconds=RETURN_SECONDS)
     wait_until(lambda: not is_alive(starter) and not is_alive(sender), what="the clients' end")
@@ -66,19 +66,18 @@ def test_sessions_ended_at_random_for_seconds_cost_nothing_that_was_accepted(are
     wait_for(everybody)
     assert Event.objects.filter(state="consumed").count() == count == Event.objects.count()
     assert_steps_ran_as_recorded(arena)
-    assert killed > KILLING_SECONDS * KILLS_A_SECOND / 3, killed
     lost = Attempt.objects.filter(status="lost").count()
     assert lost, "no body was interrupted: the test proves nothing"
     print(f"{killed} sessions ended, {lost} attempts lost of {Attempt.objects.count()}")
     assert cluster.poll() is None
 
 
-def end_sessions(arena: Arena, seconds: float) -> int:
+def end_sessions(arena: Arena, seconds: float, *, at_least: int) -> int:
     rng = random.Random(5)
     killed = 0
     ends_at = time.monotonic() + seconds
     with arena.connect() as connection:
-        while time.monotonic() < ends_at:
+        while time.monotonic() < ends_at or killed < at_least:
             sessions = connection.execute(VICTIMS).fetchall()
             if sessions:
                 connection.execute("SELECT pg_terminate_backend(%s)", rng.choice(sessions))

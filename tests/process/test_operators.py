@@ -35,12 +35,10 @@ def steered(arena: Arena) -> list[Instance]:
         arena.start("operator", seed=seed, instances=names, seconds=SECONDS) for seed in range(OPERATORS)
     ]
     sender = arena.start("events", instances=names, type="go", pause=SECONDS / INSTANCES)
-    wait_until(
-        lambda: not any(map(is_alive, [*operators, sender])), seconds=30, what="the end of the operators"
-    )
+    wait_until(lambda: not any(map(is_alive, [*operators, sender])), what="the end of the operators")
     for instance in instances:
         instance.resume(by="test")
-    wait_for(instances, "complete", "terminated", seconds=20)
+    wait_for(instances, "complete", "terminated")
     return instances
 
 

@@ -15,7 +15,7 @@ from tests.process.program.workflows import event, program, work
 
 pytestmark = [pytest.mark.process]
 
-INSTANCES = 300
+INSTANCES = 150
 SENDERS = 3
 PARKING_SECONDS = 0.02  # after the start of a body that takes half as long
 
@@ -30,9 +30,9 @@ def test_events_sent_while_instances_park_wake_every_one_of_them(arena: Arena) -
     # Each sender has one instance on its way to parking at a time: with more it would always come too late.
     steps = [asdict(op) for op in (work("ready", PARKING_SECONDS / 2), event("go"), work("done"))]
     for seed in range(SENDERS):
-        options = {"count": INSTANCES // SENDERS, "params": steps, "type": "go", "latest": PARKING_SECONDS}
+        options = {"count": INSTANCES // SENDERS, "params": steps, "type": "go", "after": PARKING_SECONDS}
         arena.start("sender", seed=seed, **options)
-    wait_until(lambda: len(arena.ledger.lines(what="sent")) == INSTANCES, seconds=40, what="all being sent")
+    wait_until(lambda: len(arena.ledger.lines(what="sent")) == INSTANCES, seconds=180, what="all being sent")
 
     instances = list(Instance.objects.all())
     wait_for(instances)
@@ -42,7 +42,7 @@ def test_events_sent_while_instances_park_wake_every_one_of_them(arena: Arena) -
     }
     # The test proves something only where both happened.
     parked = Instance.objects.filter(fence__gt=1).count()
-    assert 20 < parked < INSTANCES - 20
+    assert INSTANCES / 10 < parked < INSTANCES * 9 / 10
 
 
 def test_open_transaction_of_a_sender_delays_its_instance_only(arena: Arena) -> None:
