@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from engine.models import Audit, Instance
+from engine.states import Action
 from studio import queries
 
 PAGE = 50
@@ -24,6 +25,7 @@ WINDOW = 100_000  # rows that one question looks through
 EXPORTED = 100_000  # rows at most
 LOOKED_THROUGH = 2_000_000  # for an export
 BATCH = 1_000
+NAMESAKES = 100  # deleted instances whose id another one has now
 # A row's time is that of its transaction's beginning, its key that of its writing.
 LONGEST_TRANSACTION = timedelta(hours=1)
 
@@ -74,13 +76,20 @@ class Wanted:
 
     @cached_property
     def keys(self) -> list[int]:
-        """The instances of this id that are still there."""
-        rows = Instance.objects.filter(workflow__in=self._workflows, id=self.id) if self.id else None
-        return list(rows.values_list("key", flat=True)) if rows is not None else []
+        """The instances of this id that are still there, with those of it that were deleted before."""
+        there = Instance.objects.filter(workflow__in=self._workflows, id=self.id) if self.id else None
+        found = list(there.values_list("key", flat=True)) if there is not None else []
+        return [*found, *self._deleted] if found else []
 
     @property
     def _workflows(self) -> list[str]:
         return [self.workflow] if self.workflow else queries.workflow_names()
+
+    @property
+    def _deleted(self) -> list[int]:
+        rows = Audit.objects.filter(verb=Action.DELETE, workflow__in=self._workflows, instance_id=self.id)
+        keys = rows.order_by("-key").values_list("instance_key", flat=True)[:NAMESAKES]
+        return [key for key in keys if key is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,15 @@ def test_a_deleted_instance_is_found_by_its_id(viewer: Client, trodden: None) ->
     assert len(shown(viewer, "?id=order-1")) == 4
 
 
+def test_an_id_that_was_deleted_and_given_again_shows_both_lives(viewer: Client, trodden: None) -> None:
+    old = factories.Instance.objects.get(id="order-1")
+    factories.deed(old, "delete", "ana")
+    factories.Instance.objects.filter(key=old.key).delete()
+    factories.deed(factories.instance(id="order-1"), "start", "zoe")
+    assert [one.strip() for one in shown(viewer, "?id=order-1")][:2] == ["started it", "deleted it"]
+    assert len(shown(viewer, "?id=order-1")) == 6
+
+
 def test_it_is_read_page_by_page_and_window_by_window(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
