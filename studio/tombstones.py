@@ -28,10 +28,13 @@ def of(workflow: str, id: str) -> Tombstone | None:
     named = Audit.objects.filter(workflow=workflow, instance_id=id)
     # The verb as it stands in the index's condition: as a parameter, a kept plan could not use it.
     deletion = named.extra(where=["verb = 'delete'"]).filter(outcome="done").order_by("-key").first()
-    if deletion is not None:
-        return _of(Audit.objects.filter(instance_key=deletion.instance_key))
     newest = Audit.objects.order_by("-key").values_list("key", flat=True).first() or 0
-    return _of(named.filter(key__gt=newest - WINDOW))
+    # Its id may have been given to another one since, which is gone as well.
+    since = max(newest - WINDOW, deletion.key if deletion else 0)
+    found = _of(named.filter(key__gt=since))
+    if found is None and deletion is not None:
+        return _of(Audit.objects.filter(instance_key=deletion.instance_key))
+    return found
 
 
 def of_key(key: int) -> Tombstone | None:

@@ -223,6 +223,13 @@ class TestDelete:
         monkeypatch.setattr(tombstones, "WINDOW", 0)
         assert operator.get(instance.get_absolute_url()).status_code == 410
 
+    def test_one_that_had_its_id_later_is_told_of(self, operator: Client) -> None:
+        act(operator, failed(), "delete", reason="a test")
+        later = failed()
+        factories.deed(later, "start", "zoe")
+        Instance.objects.filter(key=later.key).delete()
+        assert "retention" in operator.get(later.get_absolute_url()).content.decode()
+
     def test_one_that_went_with_its_retention_says_so(self, viewer: Client) -> None:
         instance = failed()
         factories.deed(instance, "start", "zoe")
