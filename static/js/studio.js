@@ -142,7 +142,7 @@
   setInterval(() => {
     const live = document.body.dataset.live, ask = $("#reconcile");
     if (!ask || document.hidden || live === "out") return;
-    if (Date.now() - lastAsked < (live === "live" ? 45000 : 15000)) return;
+    if (Date.now() - lastAsked < (live === "live" || live === "done" ? 45000 : 15000)) return;
     lastAsked = Date.now();
     ask.dispatchEvent(new CustomEvent("studio:tick"));
   }, 1000);
