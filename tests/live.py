@@ -80,7 +80,7 @@ class LiveStack:
         if self.process.poll() is None:
             self.process.send_signal(sign)
         code = self.process.wait(timeout)
-        left = wait_until_none(self.run, timeout=5)
+        left = wait_until_none(self.run, timeout=30)
         assert left == {}, f"{left}\n{self.output()}"
         return code
 

@@ -91,7 +91,7 @@ class Ground:
             if process is not None and process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.wait(60)
-                self.strays |= wait_until_none(machine.run, timeout=5)
+                self.strays |= wait_until_none(machine.run, timeout=30)
 
     def end_clients(self) -> None:
         if self.clients is not None:

@@ -75,7 +75,7 @@ def test_start_returns_before_the_handler_runs(order: Workflow[Any, Any]) -> Non
 
     @workflow
     async def story(step: WorkflowStep) -> bool:
-        return await step.do("look", lambda: may_run.wait(10))
+        return await step.do("look", lambda: may_run.wait(60))
 
     with running_shift():
         instance = story.start()

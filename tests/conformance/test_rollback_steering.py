@@ -33,7 +33,7 @@ class Gate:
     def __call__(self, ctx: RollbackContext) -> str:
         self.seen.append(ctx)
         self.entered.release()
-        assert self.let_out.wait(10)
+        assert self.let_out.wait(60)
         return "out"
 
     def wait(self) -> None:
@@ -74,7 +74,7 @@ def test_terminating_with_rollback_undoes_first_while_a_body_runs(undone: list[s
     async def story(step: WorkflowStep) -> None:
         def slow(ctx: RollbackContext) -> str:
             entered.set()
-            assert ctx.cancelled.wait(10)
+            assert ctx.cancelled.wait(60)
             undone.append("let go")
             return "late"
 
@@ -88,7 +88,7 @@ def test_terminating_with_rollback_undoes_first_while_a_body_runs(undone: list[s
 
     instance = story.start()
     with running_shift():
-        assert entered.wait(10)
+        assert entered.wait(60)
         instance.terminate(rollback=True, by="ada", reason="wrong order")
         assert (instance.status, instance.rollback, instance.ends_as) == ("running", "running", "terminated")
         wait_for(instance)
@@ -214,7 +214,7 @@ def test_a_step_that_was_begun_and_never_ended_is_found_again(undone: list[str],
 
     instance = story.start()
     with running_shift(name="first"):
-        assert entered.wait(10)
+        assert entered.wait(60)
         crash("first")
         instance.terminate(rollback=True)
         wait_for(instance)
@@ -286,7 +286,7 @@ def test_a_plain_terminate_cuts_the_rollbacks_off(undone: list[str], undo: Undo,
         instance.terminate()
         assert (instance.status, instance.rollback, instance.ends_as) == ("terminated", "failed", "")
         assert instance.error["message"] == "original"
-        assert gate.seen[0].cancelled.wait(10)
+        assert gate.seen[0].cancelled.wait(60)
         gate.let_out.set()
     assert (rollbacks(instance), rollback_attempts(instance, "b"), undone) == (
         {"b": "failed"},
@@ -453,7 +453,7 @@ def test_a_crash_amid_a_rollback_repeats_that_one_and_no_other(undone: list[str]
 
     instance = story.start()
     with running_shift(name="first"):
-        assert entered.wait(10)
+        assert entered.wait(60)
         crash("first")
         wait_for(instance)
     assert undone == ["c", "b 1", "b 2", "a"]
@@ -516,7 +516,7 @@ def test_a_drain_before_the_first_rollback_begins_none(undone: list[str], undo: 
     @workflow
     async def story(step: WorkflowStep) -> None:
         def slow(ctx: RollbackContext) -> None:
-            assert ctx.cancelled.wait(10)
+            assert ctx.cancelled.wait(60)
             told.set()
             time.sleep(0.5)
 
@@ -524,7 +524,7 @@ def test_a_drain_before_the_first_rollback_begins_none(undone: list[str], undo: 
 
     instance = story.start()
     with running_shift():
-        assert told.wait(10)
+        assert told.wait(60)
     instance.refresh()
     assert (instance.status, instance.rollback, instance.ends_as, undone) == (
         "queued",

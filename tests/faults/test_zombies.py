@@ -74,7 +74,7 @@ def test_a_worker_that_stood_still_at_any_statement_changes_nothing_afterwards(p
                 before = snapshot(name)
                 proxy.release()
                 late = tale.begin_one(f"late-{name}")  # it works on, usefully, after a sweep at the latest
-                assert wait_for(late, seconds=20).output == tale.OUTPUT
+                assert wait_for(late).output == tale.OUTPUT
             assert snapshot(name) == before
             tale.check(instances, spends=1)
 

@@ -35,7 +35,7 @@ def in_background(work: Callable[[], T]) -> Callable[[], T | Exception]:
     return answer.result
 
 
-def until_blocked(seconds: float = 5) -> None:
+def until_blocked(seconds: float = 60) -> None:
     """Wait until another session waits for a lock."""
     with connection.cursor() as cursor:
         for _ in range(int(seconds / 0.01)):

@@ -143,7 +143,7 @@ def sitting(places: Places, *taken: int) -> Iterator[None]:
         yield
     finally:
         leaves.set()
-        other.join(5)
+        other.join(60)
 
 
 def a_task(text: str = "") -> None:

@@ -179,8 +179,8 @@ def test_an_awaitable_that_a_sync_body_returns_too_late_is_not_run() -> None:
     @workflow
     async def story(step: WorkflowStep) -> str:
         def slow(ctx: StepContext) -> Any:
-            ctx.cancelled.wait(10)
-            is_timed_out.wait(10)
+            ctx.cancelled.wait(60)
+            is_timed_out.wait(60)
             is_late.set()
             return late()
 
@@ -188,7 +188,7 @@ def test_an_awaitable_that_a_sync_body_returns_too_late_is_not_run() -> None:
             await step.do("slow", slow, timeout=0.02, max_attempts=1)
         except StepError:
             is_timed_out.set()
-        await step.do("after", lambda: is_late.wait(10))
+        await step.do("after", lambda: is_late.wait(60))
         await step.do("and after that", str)
         return "done"
 

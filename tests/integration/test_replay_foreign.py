@@ -211,7 +211,7 @@ def test_a_durable_call_from_a_thread_is_refused_also_while_the_handler_runs() -
     @workflow
     async def story(step: WorkflowStep) -> str:
         def body() -> None:
-            is_in_handler.wait(10)
+            is_in_handler.wait(60)
             try:
                 step.do("from a thread", str)
             finally:
@@ -220,7 +220,7 @@ def test_a_durable_call_from_a_thread_is_refused_also_while_the_handler_runs() -
         outer = asyncio.ensure_future(step.do("outer", body, max_attempts=1))
         await step.do("first", str)
         is_in_handler.set()
-        is_over.wait(10)
+        is_over.wait(60)
         try:
             await outer
         except StepError as error:

@@ -247,7 +247,7 @@ def test_terminating_an_instance_cancels_its_body_also_while_the_shift_ends() ->
     instance = long.start()
     thread = threading.Thread(target=work)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     time.sleep(1)
     instance.terminate()
     assert cancelled.wait(4)

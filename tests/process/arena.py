@@ -170,7 +170,7 @@ class Arena:
         for pid in left:
             send(pid, signal.SIGKILL)
         while self._clusters:
-            self._clusters.pop().wait(5)
+            self._clusters.pop().wait(60)
         return left
 
     def output(self) -> str:

@@ -186,7 +186,7 @@ class Cluster:
             except ProcessLookupError:
                 continue
         if self.process is not None:
-            self.process.wait(10)
+            self.process.wait(60)
 
 
 def _children_of(pid: int) -> list[int]:

@@ -38,7 +38,7 @@ class Nursery:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(5)
+        self.process.wait(60)
         self.process.stdout.close()
 
     def _answer(self) -> str:

@@ -69,7 +69,7 @@ def close_drawing_threads() -> None:
     together = threading.Barrier(consumers.THREADS)
 
     def close() -> None:
-        together.wait(5)
+        together.wait(60)
         connections.close_all()
 
     for future in [consumers._threads.submit(close) for _ in range(consumers.THREADS)]:
@@ -81,7 +81,7 @@ def make(role: str = "viewer", status: str = "waiting", **given: Any) -> tuple[U
     return factories.person(role), factories.instance(status, **given)
 
 
-async def frame(socket: WebsocketCommunicator, *, seconds: float = 5) -> str:
+async def frame(socket: WebsocketCommunicator, *, seconds: float = 60) -> str:
     """Receive the next frame of HTML."""
     message = await socket.receive_output(timeout=seconds)
     assert message["type"] == "websocket.send", message
@@ -90,7 +90,7 @@ async def frame(socket: WebsocketCommunicator, *, seconds: float = 5) -> str:
 
 async def closing_code(socket: WebsocketCommunicator) -> int:
     while True:
-        message = await socket.receive_output(timeout=5)
+        message = await socket.receive_output(timeout=60)
         if message["type"] == "websocket.close":
             return int(message["code"])
 

@@ -45,7 +45,7 @@ def test_a_latch_is_set_for_everybody_and_for_good() -> None:
     assert not latch.is_set()
     assert not latch.wait(0.01)
     with forked(latch.set):
-        assert latch.wait(5)
+        assert latch.wait(60)
     latch.set()
     assert latch.is_set()
     assert latch() is True
@@ -70,7 +70,7 @@ def test_the_lock_of_a_killed_worker_is_free() -> None:
             time.sleep(60)
 
     with forked(hold) as holder:
-        assert has_it.wait(5)
+        assert has_it.wait(60)
         kill(holder)
         with timer.get_lock():
             assert timer.value == -1
@@ -90,7 +90,7 @@ def test_a_worker_waits_until_the_sentinel_has_counted() -> None:
             timer.value -= 1  # does not let go of the lock
             assert not done.wait(0.1)
             assert timer.value == 4
-        assert done.wait(5)
+        assert done.wait(60)
         assert timer.value == -2
 
 
@@ -112,7 +112,7 @@ def test_a_worker_may_say_that_it_is_idle_or_recycled() -> None:
         said.set()
 
     with forked(say):
-        assert said.wait(5)
+        assert said.wait(60)
     assert timer.value == -2
 
 
@@ -128,7 +128,7 @@ def test_a_place_is_taken_until_its_holder_leaves_or_dies() -> None:
         time.sleep(60)
 
     with forked(sit) as holder:
-        assert sits.wait(5)
+        assert sits.wait(60)
         assert places.taken() == {1, 2}
         assert not places.take(1)
         leaves.set()
@@ -180,7 +180,7 @@ def test_a_process_whose_parent_is_gone_already_does_not_begin() -> None:
 
     child = FORK.Process(target=orphan)
     child.start()
-    child.join(5)
+    child.join(60)
     assert child.exitcode == 1
 
 

@@ -124,8 +124,8 @@ def test_a_queue_without_a_limit_never_keeps_its_writer_waiting() -> None:
 def test_a_writer_that_exits_leaves_nothing_unsent() -> None:
     queue = Queue()
     with forked(put_many, queue, 1_000) as writer:
-        assert [queue.get(timeout=5) for _ in range(1_000)] == list(range(1_000))
-        writer.join(5)
+        assert [queue.get(timeout=60) for _ in range(1_000)] == list(range(1_000))
+        writer.join(60)
         assert writer.exitcode == 0
 
 
@@ -147,7 +147,7 @@ def test_a_reader_that_dies_takes_only_its_own_packet_along() -> None:
         queue.put("lost")
         queue.put(turn)
         with forked(take_one_and_die, queue) as reader:
-            reader.join(5)
+            reader.join(60)
         # Nothing but the kernel counts, so the place of the lost one is free.
         assert queue.qsize() == 1
         assert queue.get() == turn
@@ -158,7 +158,7 @@ def test_each_packet_reaches_exactly_one_reader() -> None:
     with forked(echo, tasks, results), forked(echo, tasks, results), forked(echo, tasks, results):
         for number in range(300):
             tasks.put(number)
-        got = [results.get(timeout=5) for _ in range(300)]
+        got = [results.get(timeout=60) for _ in range(300)]
     assert sorted(number for _, number in got) == list(range(300))
 
 
