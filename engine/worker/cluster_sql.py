@@ -98,8 +98,9 @@ WITH task AS (
 SELECT id FROM task, pg_notify(%(channel)s, %(key)s)
 """
 
-# Says that this cluster is there, and takes away those that have said nothing for long. Tells how soon a Schedule of
-# django-q's is due that is this cluster's: those without a cluster's name are the default cluster's.
+# Says that this cluster is there, and takes away those that have said nothing for long. Tells how soon it has to look:
+# for a Schedule of django-q's that is this cluster's (those without a cluster's name are the default cluster's), or for
+# a schedule of a workflow that it knows, which a task in another cluster's hands may not find.
 BEAT = """
 WITH gone AS (
     DELETE FROM engine_worker WHERE key IN (
@@ -109,12 +110,15 @@ WITH gone AS (
     )
 )
 INSERT INTO engine_worker (role, name, seat, workflows, slots, held, started_at, seen_at)
-VALUES ('cluster', %(name)s, %(seat)s, %(workflows)s, %(slots)s, 0, clock_timestamp(), clock_timestamp())
+VALUES ('cluster', %(name)s, %(seat)s, %(workflows)s::text[], %(slots)s, 0, clock_timestamp(), clock_timestamp())
 ON CONFLICT (seat) DO UPDATE
 SET workflows = excluded.workflows, slots = excluded.slots, seen_at = excluded.seen_at
 RETURNING (
-    SELECT extract(epoch FROM min(next_run) - clock_timestamp())::float8 FROM django_q_schedule
-    WHERE repeats <> 0 AND (cluster = %(key)s OR (cluster IS NULL AND %(is_default)s))
+    SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM (
+        SELECT next_run FROM django_q_schedule
+        WHERE repeats <> 0 AND (cluster = %(key)s OR (cluster IS NULL AND %(is_default)s))
+        UNION ALL SELECT next_at FROM engine_schedule WHERE workflow = ANY(%(workflows)s::text[])
+    ) AS planned (due_at)
 )
 """
 

@@ -53,11 +53,14 @@ def begin() -> None:
 
 
 def look() -> None:
-    """Have django-q's scheduler queue what is due."""
+    """Have django-q's scheduler queue what is due, and start what this cluster's schedules have planned.
+
+    The task that is queued for those may go to a cluster that does not know their workflows. Nor is it queued where the
+    scheduler stumbles over another row: it treats all of them in one transaction.
+    """
     scheduler()
-    # It treats all rows in one transaction: one that it stumbles over would keep ours from their turn for ever.
-    late = Schedule.objects.filter(name=SCHEDULES, next_run__lt=database_time() - MINUTE)
-    if late.exists():
+    due = ScheduleRow.objects.filter(next_at__lte=database_time(), workflow__in=[*workflows])
+    if due.exists():
         schedules.fire_due()
 
 

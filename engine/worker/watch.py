@@ -157,7 +157,7 @@ class Watch:
     def beat(
         self, *, seat: int, name: str, workflows: Sequence[str], slots: int, is_default: bool
     ) -> float | None:
-        """Say that this cluster is there. Returns how soon a Schedule of django-q's is due, in seconds."""
+        """Say that this cluster is there. Returns how soon a schedule of its own is due, in seconds."""
         values = {"seat": seat, "name": name, "workflows": list(workflows), "slots": slots}
         rows = self._ask(sql.BEAT, {**values, "is_default": is_default})
         return rows[0][0] if rows else None

@@ -24,7 +24,7 @@ from django_q.tasks import async_task
 
 from engine import notify
 from engine.clock import ClockTimestamp
-from engine.models import Instance, Worker
+from engine.models import Instance, ScheduleRow, Worker
 from engine.worker import cluster_sql as sql
 from engine.worker import watch
 from engine.worker.agenda import Agenda, Chore
@@ -459,6 +459,18 @@ def test_a_schedule_of_django_qs_is_looked_for_when_it_is_due(pusher: Pusher) ->
     assert timezone.now() >= soon
     # While it is not seen to, by and by it is looked for again.
     assert chores(pusher, within=3) == [Chore.LOOK]
+
+
+def test_a_schedule_of_a_workflow_that_it_knows_is_looked_for_whoever_has_the_task(pusher: Pusher) -> None:
+    pusher.supply.agenda = Agenda(is_kept=True, is_default=False)
+    assert chores(pusher, within=PATIENCE) == [Chore.BEGIN]
+    rows = {"name": "m", "expression": "* * * * *", "timezone": "UTC", "next_at": timezone.now()}
+    ScheduleRow.objects.create(workflow="unknown", **rows)
+    pusher.supply._beat_at = 0.0
+    assert chores(pusher, within=0.5) == []
+    ScheduleRow.objects.create(workflow="here", **rows)
+    pusher.supply._beat_at = 0.0
+    assert chores(pusher, within=PATIENCE) == [Chore.LOOK]
 
 
 def test_schedules_that_are_not_this_clusters_are_not_looked_for(pusher: Pusher) -> None:

@@ -12,7 +12,7 @@ from django_q.models import OrmQ, Schedule
 from django_q.signing import SignedPackage
 
 from engine import WorkflowStep, workflow, workflows
-from engine.models import Instance, ScheduleRow
+from engine.models import Instance, ScheduleRow, Worker
 from engine.worker import schedules, upkeep
 from tests.integration.sessions import together
 
@@ -111,6 +111,27 @@ def test_a_row_that_django_q_stumbles_over_does_not_keep_schedules_from_their_tu
     Schedule.objects.update(next_run=timezone.now() - 2 * MINUTE)
     upkeep.look()
     assert OrmQ.objects.count() == 0
+    assert Instance.objects.count() == 1
+
+
+def test_what_only_this_cluster_knows_starts_although_another_one_had_the_turn() -> None:
+    declare("* * * * *")
+    upkeep.begin()
+    ScheduleRow.objects.update(next_at=timezone.now().replace(second=0, microsecond=0))
+    Worker.objects.create(
+        role="cluster",
+        name="mine",
+        seat=-1,
+        workflows=["report"],
+        slots=1,
+        started_at=timezone.now(),
+        seen_at=timezone.now(),
+    )
+    mine = workflows._workflows.pop("report")
+    assert schedules.fire_due() == 0
+    Schedule.objects.update(next_run=timezone.now() + MINUTE)
+    workflows._workflows["report"] = mine
+    upkeep.look()
     assert Instance.objects.count() == 1
 
 
