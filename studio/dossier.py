@@ -175,7 +175,7 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
         instance=instance,
         now=facts.now,
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in facts.steps)),
-        why=_why(facts, those),
+        why=_why(replace(facts, started_at=_began_at(instance, those)), those),
         parent=parent_of(instance),
         children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
         children_total=len(children) if len(children) <= CHILDREN_SHOWN else born.count(),

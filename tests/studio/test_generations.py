@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from engine import restart
 from engine.models import Instance, Step
@@ -84,6 +86,13 @@ def test_the_page_tells_how_its_generation_began(viewer: Client) -> None:
     assert "from step <code>charge</code> (2 steps kept): “the card is good”" in page
     assert 'href="?generation=1"' in page
     assert 'data-generation="2"' in page
+
+
+def test_how_long_it_took_is_said_of_the_generation_alone(viewer: Client) -> None:
+    """One that keeps steps has the start of the first."""
+    ended = timezone.now() + timedelta(minutes=10)
+    page = page_of(viewer, restarted("complete", started_at=factories.ago(days=3), finished_at=ended))
+    assert re.search(r"Completed in \d m \d+ s", page)
 
 
 def test_what_was_kept_is_marked_and_has_the_attempts_with_which_it_ran(viewer: Client) -> None:
