@@ -57,6 +57,9 @@ def _everybodys_cluster(
 ) -> Iterator[Cluster]:
     """A cluster on a copy of that database, so that nobody else's takes its work."""
     with psycopg.connect(process_server.dsn("postgres"), autocommit=True) as connection:
+        # Sessions of killed clusters may linger, and a database in use cannot be copied.
+        lingering = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = %s"
+        connection.execute(lingering, [DATABASE])
         connection.execute(f"CREATE DATABASE everybodys TEMPLATE {DATABASE}")
     cluster = Cluster(_url(process_server, "everybodys"), tmp_path_factory.mktemp("everybodys"))
     cluster.query("TRUNCATE engine_worker")  # killed clusters left their rows in what was copied
