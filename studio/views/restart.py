@@ -32,6 +32,8 @@ class Target:
     @classmethod
     def of(cls, text: str) -> Target:
         kind, _, rest = text[:300].replace("\0", "").partition(":")
+        if text and not kind:
+            kind = "?"  # not the start: that is asked for by naming nothing
         name, _, count = rest.rpartition(":")
         return cls(kind, name, min(cursor(count) or 1, 2**31 - 1)) if name else cls(kind, rest)
 
