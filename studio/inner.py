@@ -20,7 +20,6 @@ from studio.steps import lines_of
 
 PAGE = 50
 OPEN_AT_ONCE = 5  # that an address may ask for
-LAST_PAGE = 1_000
 
 _FAILED_FIRST = Case(
     *(

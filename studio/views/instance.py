@@ -16,8 +16,6 @@ from studio.topics import Piece, draw_instance
 from studio.views.methods import takes
 from studio.views.pages import page
 
-TABS = ("", "logs", "raw")
-
 
 @takes("GET")
 def instance(request: HttpRequest, name: str, id: str) -> HttpResponse:
