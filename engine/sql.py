@@ -106,12 +106,16 @@ SELECT instance_id, generation + 1, seq, parent, kind, name, count, status,
 FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
 """
 
-# Nobody will take these any more. Their keys are free for another try to send them; the answers to requests keep
-# theirs, which tell who has answered.
+# Nobody will take these any more. Their keys are free for another try to send them, and where nothing is kept those of
+# what was taken before, too: it has to come once more. The answers to requests keep theirs, which tell who answered.
 DROP_EVENTS = """
 UPDATE engine_event SET
-    state = 'dropped', dedup_key = CASE WHEN starts_with(type, %(answers)s) THEN dedup_key END
-WHERE instance_id = %(key)s AND state = 'buffered' AND (%(all)s OR starts_with(type, %(answers)s))
+    state = CASE state WHEN 'buffered' THEN 'dropped' ELSE state END,
+    dedup_key = CASE WHEN starts_with(type, %(answers)s) THEN dedup_key END
+WHERE instance_id = %(key)s AND (
+    state = 'buffered' AND (%(all)s OR starts_with(type, %(answers)s))
+    OR state = 'consumed' AND %(all)s AND dedup_key IS NOT NULL AND NOT starts_with(type, %(answers)s)
+)
 """
 
 # What waits have consumed that are to run again. In which generation they did: a wait may have been kept before.

@@ -190,13 +190,13 @@ def test_who_pauses_or_terminates_frees_the_place_and_who_resumes_waits_for_one(
 
 
 def test_parent_and_child_of_one_workflow_share_a_single_place(bodies: Bodies) -> None:
-    @workflow("family", max_running=1)
-    async def family(step: WorkflowStep, depth: int) -> int:
+    @workflow("descent", max_running=1)
+    async def descent(step: WorkflowStep, depth: int) -> int:
         if depth == 0:
             return 1
-        return 1 + await step.run_workflow("next", "family", depth - 1)
+        return 1 + await step.run_workflow("next", "descent", depth - 1)
 
-    top = family.start(3)
+    top = descent.start(3)
     with running_shift():
         assert wait_for(top).output == 4
 

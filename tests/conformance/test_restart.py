@@ -16,7 +16,7 @@ from engine import (
 )
 from engine.models import Attempt, Audit, Event, Instance, Step
 from engine.restart import preview
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -102,6 +102,24 @@ def test_buffered_events_and_timers_are_dropped() -> None:
         Event.objects.filter(instance=instance).order_by("key").values_list("type", "state", "payload")
     )
     assert rows == [("other", "dropped", 1), ("other", "buffered", 2), ("go", "consumed", "now")]
+
+
+def test_what_an_earlier_generation_has_taken_may_be_sent_again() -> None:
+    @workflow
+    async def story(step: WorkflowStep) -> list[object]:
+        return [(await step.wait_for_event(name, timeout="1h")).payload for name in ("paid", "packed")]
+
+    instance = story.start()
+    with running_shift():
+        first = instance.send_event("paid", 1, dedup_key="transfer-77")
+        wait_until(lambda: Event.objects.get(key=first.key).state == "consumed")
+        instance.restart(from_step="packed", kind="event")
+        assert instance.send_event("paid", 1, dedup_key="transfer-77") == first  # kept
+        instance.restart()
+        assert instance.send_event("paid", 1, dedup_key="transfer-77") != first
+        instance.send_event("packed", 2)
+        wait_for(instance)
+    assert instance.output == [1, 2]
 
 
 def test_it_goes_on_from_one_of_several_steps_of_a_name() -> None:

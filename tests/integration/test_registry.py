@@ -229,10 +229,10 @@ def test_a_handler_within_a_function_may_name_itself() -> None:
         left: int
 
     @workflow
-    async def family(step: WorkflowStep, depth: Depth) -> None:
-        await step.run_workflow("next", family, Depth(depth.left - 1))
+    async def descent(step: WorkflowStep, depth: Depth) -> None:
+        await step.run_workflow("next", descent, Depth(depth.left - 1))
 
-    assert family.params.decode('{"left": 3}') == Depth(3)
+    assert descent.params.decode('{"left": 3}') == Depth(3)
 
 
 def test_the_fingerprint_follows_the_handler_and_not_its_options() -> None:

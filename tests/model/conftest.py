@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine.registry import Registry
 from engine.worker import reader
 from tests.model.machine import Database, Protocol
 from tests.model.story import declare
@@ -15,6 +16,8 @@ def protocol(
 ) -> Iterator[type[Protocol]]:
     """The machine, on the test's database."""
     monkeypatch.setattr(reader, "PAGE_EVENTS", 2)  # so that few events are many
+    # Other tests may have declared workflows with a limit, whose claims are another statement.
+    monkeypatch.setattr(Registry, "limits", lambda registry: {})
     database = Database()
     Protocol.database = database
     Protocol.story, Protocol.hurried = declare()

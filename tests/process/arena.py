@@ -197,10 +197,14 @@ class Arena:
 
     def kill_session(self, application: str) -> float:
         """Kill one session's process, upon which the server ends all; return when it answered again."""
-        with self.connect() as connection:
+        connection = self.connect()
+        try:
             query = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s"
             sessions = connection.execute(query, [f"{application}%"]).fetchall()
             send(sessions[0][0], signal.SIGKILL)
+            wait_until(lambda: not _is_open(connection), what="the end of all sessions")
+        finally:
+            connection.close()
         wait_until(self._answers, seconds=20, what="the recovery of the server")
         connections["default"].close()
         return time.monotonic()
@@ -217,6 +221,14 @@ class Arena:
                 return connection.execute("SELECT true").fetchone() == (True,)
         except psycopg.OperationalError:
             return False
+
+
+def _is_open(connection: psycopg.Connection) -> bool:
+    try:
+        connection.execute("SELECT true")
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def is_alive(pid: int) -> bool:

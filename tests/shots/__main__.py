@@ -111,6 +111,8 @@ def _open_charge(page: Page) -> None:
 
 
 def _fill_in(page: Page) -> None:
+    page.locator(".inbox-list a", has_text="ACME").click()
+    page.locator(".inbox-list .chosen", has_text="ACME").wait_for()
     form = page.locator("form.answer")
     form.get_by_label("Yes", exact=True).check()
     form.get_by_label("Amount").fill("1240")

@@ -196,10 +196,10 @@ def test_hostile_texts_of_the_full_size_are_refused_in_time():
         '"\\' * (size // 2),
         "[" + '"a",' * 49_000 + '"\\u0000"]',
     ]
-    started = time.perf_counter()
+    began = time.process_time()  # whoever else is busy does not count
     for text in texts:
         refusal(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - began < 5
 
 
 scalars = (
