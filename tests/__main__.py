@@ -26,7 +26,7 @@ DONE_AGAIN = 3  # more than so many failures are no accident
 
 # A sample of the conformance cases also with workers that forget and with wake-ups that come twice; `make conformance`
 # runs all of them so.
-PROFILES = {"REPRISE_TEST_PROFILE": "plain,forgetful,duplicate", "REPRISE_TEST_SAMPLE": "16"}
+PROFILES = {"REPRISE_TEST_PROFILE": "plain,forgetful,duplicate", "REPRISE_TEST_SAMPLE": "32"}
 
 
 def main() -> int:

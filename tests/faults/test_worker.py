@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 ALL = os.environ.get("REPRISE_FAULTS") == "all"
 WRITES = re.compile("FLUSH|CLAIM|CLAIM_ISOLATED|REAP|TAKE_SEAT")
 OFTEN = 2  # of claims, which come again and again
-EVERY = 6  # checkpoints of which one breaks before it is written, too
+EVERY = 10  # checkpoints of which one breaks before it is written, too
 
 
 @pytest.fixture(autouse=True)

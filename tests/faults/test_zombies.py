@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 ZOMBIE = "zombie"
 WRITES = ("FLUSH", "CLAIM", "CLAIM_ISOLATED", "REAP")
 CLAIMS = 2  # of each: later ones find nothing new
-EVERY = 4  # checkpoints of which one is held
+EVERY = 6  # checkpoints of which one is held
 
 Point = tuple[str, int]
 

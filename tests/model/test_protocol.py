@@ -18,7 +18,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.model.machine import Protocol
 
 EXAMPLES = int(os.environ.get("REPRISE_MODEL_EXAMPLES", "0"))
-FEW = 40
+FEW = 25
 
 
 @pytest.mark.slow

@@ -83,7 +83,11 @@ def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena:
         recorded = now
 
     arena.worker("last")
-    wait_for(instances)
+    wait_for(instances, "complete", "errored")
+    # On a slow machine a step may stand alone at three of these kills: then it has to be given up.
+    convicted = {one.key for one in instances if lost_alone(one) == 3}
+    assert {one.key for one in instances if one.refresh().status == "errored"} == convicted
+    assert len(convicted) <= 2
     assert recorded.items() <= finished_steps().items()
     started = Counter((line.instance, line.step, line.attempt) for line in arena.ledger.lines(what="start"))
     assert set(started.values()) == {1}
@@ -116,6 +120,12 @@ def test_killed_at_any_moment_a_body_keeps_the_steps_that_it_has_run(arena: Aren
     assert len({(line.instance, line.step, line.key) for line in arena.ledger.lines(what="start")}) == 90
     assert Attempt.objects.filter(status="lost", step_seq=1).exists()
     assert {instance.status for instance in map(Instance.refresh, instances)} == {"complete"}
+
+
+def lost_alone(instance: Instance) -> int:
+    """Count the losses of the step that lost most while it ran alone."""
+    lost = Attempt.objects.filter(instance_id=instance.key, status="lost", alone=True)
+    return max(Counter(lost.values_list("step_seq", flat=True)).values(), default=0)
 
 
 def finished_steps() -> dict[tuple[int, str], str]:
