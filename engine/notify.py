@@ -15,6 +15,10 @@ WAKE = "engine_wake"
 CHANGED = "engine_changed"
 EVERYTHING = "*"
 
+# What `engine_wake` says besides an empty text, which means that something is due, and the number of a seat.
+REAP = "reap"  # a worker has died: look for what it held
+ALONE = "alone"  # instances were taken back that may have to run alone: for the processes that run those
+
 # PostgreSQL takes payloads shorter than 8,000 bytes.
 MAX_PAYLOAD = 7_900
 

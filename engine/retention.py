@@ -1,6 +1,6 @@
 """Delete finished instances when their time is over, in small batches.
 
-A cluster runs `sweep` every hour, in one of its workers (`engine.worker.upkeep`). It touches nothing that is not
+A worker runs `sweep` every hour, beside its shift (`engine.worker.periodic`). It touches nothing that is not
 finished, nor what a living parent or somebody who waits may still ask for, and no instance of a workflow that this
 code does not know. It waits for nobody's lock: what somebody holds is left for the next time.
 """

@@ -26,7 +26,7 @@ def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
 
     def work() -> None:
         try:
-            shift.run(slots=slots, name=name, should_stop=stop.is_set, idle_seconds=3600, max_seconds=3600)
+            shift.run(shift.Terms(slots=slots, name=name, should_stop=stop.is_set))
         except BaseException as error:  # noqa: BLE001 - told to the test
             failures.append(error)
         finally:

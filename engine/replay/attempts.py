@@ -69,7 +69,11 @@ def start(cycle: Cycle, operation: DoOperation) -> None:
     record.status = StepStatus.RUNNING
     record.wake_us = None
     now = cycle.host.now_us()
-    attempt = AttemptRecord(record.seq, record.attempts, cycle.host.name, now, alone=cycle.isolated)
+    is_alone = cycle.isolated and cycle.host.holds_only(cycle)
+    if not is_alone:
+        run_beside(cycle)
+    attempt = AttemptRecord(record.seq, record.attempts, cycle.host.name, now, alone=is_alone)
+    cycle.has_lone_body = is_alone
     cycle.bodies[record.seq] = attempt
     if record.is_nested:
         cycle.writes.committed.append(lambda: _started(cycle, operation, attempt, left_out=False))
@@ -111,8 +115,7 @@ def settle(
     """Take in how a body ended. A late result, of an attempt that is over, is refused here."""
     if cycle.bodies.get(attempt.step_seq) is not attempt:
         return
-    del cycle.bodies[attempt.step_seq]
-    progress(cycle)
+    forget_body(cycle, attempt)
     if cycle.is_ending:
         finish(cycle, attempt, AttemptStatus.CANCELLED)
         cycle.record(operation.record, attempt)
@@ -138,8 +141,7 @@ def take_in(
     """Take in that an atomic body has recorded its success itself, whatever the cycle is about meanwhile."""
     if cycle.bodies.get(attempt.step_seq) is not attempt:
         return
-    del cycle.bodies[attempt.step_seq]
-    progress(cycle)
+    forget_body(cycle, attempt)
     attempt.status, attempt.finished_us = AttemptStatus.COMPLETE, finished_us
     operation.live = stored
     cycle.take_in(operation, output=stored.text, finished_us=finished_us)
@@ -269,14 +271,30 @@ def _cached_options_json(options: StepOptions) -> str:
     return json.dumps(options.to_json())
 
 
-def progress(cycle: Cycle) -> None:
-    """A body ended and the worker lives: the instance need not run alone any more."""
+def forget_body(cycle: Cycle, attempt: AttemptRecord) -> None:
+    """A body has ended and the worker lives: the instance need not run alone any more."""
+    del cycle.bodies[attempt.step_seq]
     if cycle.isolated:
-        cycle.isolated = False
-        for attempt in cycle.bodies.values():  # around it
-            attempt.alone = False
-            cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
-        cycle.host.progressed(cycle)
+        acquit(cycle)
+    if not cycle.bodies:
+        cycle.host.rested(cycle)
+
+
+def acquit(cycle: Cycle) -> None:
+    """The instance has shown that it does not kill its worker: others may run beside it."""
+    cycle.isolated = False
+    cycle.host.acquitted(cycle)
+
+
+def run_beside(cycle: Cycle) -> None:
+    """Another body begins in this worker: whichever kills it, one that runs by now was not alone."""
+    if not cycle.has_lone_body:
+        return
+    cycle.has_lone_body = False
+    for attempt in cycle.bodies.values():
+        attempt.alone = False
+        cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+    cycle.host.flush(cycle)
 
 
 def start_deferred(cycle: Cycle) -> None:

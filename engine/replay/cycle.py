@@ -66,6 +66,7 @@ class Cycle:
         self.open: dict[int, Operation] = {}  # started, without an outcome
         self.timers = Timers(self.open)
         self.bodies: dict[int, AttemptRecord] = {}  # by step
+        self.has_lone_body = False  # one that is recorded as alone in its worker
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
         self.delaying: set[int] = set()  # steps whose delay function runs
         self.waits: dict[int, WaitOperation] = {}  # by seq, oldest first
@@ -81,6 +82,7 @@ class Cycle:
         self.cut_short = self.known_ending  # end so, when the handler has met what is recorded
         self.undoable: dict[StepIdentity, DoOperation] = {}  # called with a rollback
         self.is_going = False  # its worker wants to be rid of it
+        self.wakes_us: int | None = None  # when it is due again, once it has been parked
         self.freezes_to = InstanceStatus.PAUSED
         self.main: asyncio.Task[Any] | None = None
 
@@ -409,7 +411,7 @@ class Cycle:
             if self.is_going:
                 leaving.freeze(self, InstanceStatus.QUEUED)
         else:
-            leaving.answered(self, status, signals, ends_as, has_left=has_left)
+            leaving.answered(self, leave, status, signals, ends_as, has_left=has_left)
 
     # Signals
 

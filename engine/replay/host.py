@@ -96,5 +96,11 @@ class Host(Protocol):
     def give_up(self, cycle: Cycle, reason: str) -> None:
         """Pause the instance, which this cycle leaves without a write, for this reason (JSON)."""
 
-    def progressed(self, cycle: Cycle) -> None:
-        """Take note that an isolated instance got on."""
+    def holds_only(self, cycle: Cycle) -> bool:
+        """Tell whether this worker holds no other instance."""
+
+    def acquitted(self, cycle: Cycle) -> None:
+        """Take note that an instance need not run alone any more."""
+
+    def rested(self, cycle: Cycle) -> None:
+        """Take note that no body of the instance runs any more."""

@@ -25,13 +25,16 @@ def leave(cycle: Cycle, how: Leave) -> None:
     cycle.host.flush(cycle)
 
 
-def answered(cycle: Cycle, status: str, signals: int, ends_as: str = "", *, has_left: bool) -> None:
+def answered(
+    cycle: Cycle, how: Leave, status: str, signals: int, ends_as: str = "", *, has_left: bool
+) -> None:
     """Take in whether the instance has left.
 
     If not, a signal came first, a pause was withdrawn, or it is to be terminated after its rollbacks.
     """
     if has_left:
         cycle.phase = Phase.LEFT
+        cycle.wakes_us = how.wake_us
         cycle.host.shut(cycle)
         cycle.host.left(cycle)
     elif cycle.undoing is not None:

@@ -255,6 +255,7 @@ def _start(cycle: Cycle, operation: RollbackOperation) -> None:
     record.rollback = RollbackState.RUNNING
     record.wake_us = None
     attempt = _attempt(cycle, record, operation.number)
+    cycle.has_lone_body = attempt.alone
     cycle.bodies[record.seq] = attempt
     cycle.writes.then.append(lambda _: _recorded_start(cycle, operation, attempt))
     cycle.record(record, attempt)
@@ -266,7 +267,7 @@ def _attempt(cycle: Cycle, record: StepRecord, number: int) -> AttemptRecord:
         number,
         cycle.host.name,
         cycle.host.now_us(),
-        alone=cycle.isolated,
+        alone=cycle.isolated and cycle.host.holds_only(cycle),
         phase=AttemptPhase.ROLLBACK,
     )
 
@@ -295,8 +296,7 @@ def settle(
     record, undoing = operation.record, cycle.undoing
     if undoing is None or cycle.bodies.get(record.seq) is not attempt:
         return
-    del cycle.bodies[record.seq]
-    attempts.progress(cycle)
+    attempts.forget_body(cycle, attempt)
     if error is None:
         attempts.finish(cycle, attempt, AttemptStatus.COMPLETE)
         record.rollback = RollbackState.COMPLETE

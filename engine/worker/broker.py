@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable
 from typing import Any, cast
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
-from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.models import OrmQ
@@ -18,12 +15,11 @@ from django_q.signing import BadSignature, SignedPackage
 
 from engine.registry import workflows
 from engine.worker import cluster_sql as sql
-from engine.worker.agenda import Agenda, Chore
+from engine.worker.broker_connection import TASKS, BrokerConnection
+from engine.worker.dispatcher import Dispatcher, Package, Room
 from engine.worker.latch import Latch
-from engine.worker.places import Places
-from engine.worker.supply import Package, Room, Supply
+from engine.worker.shift_task import slots
 from engine.worker.ward import Ward
-from engine.worker.watch import TASKS, Watch
 
 logger = logging.getLogger("engine.cluster")
 
@@ -32,24 +28,16 @@ logger = logging.getLogger("engine.cluster")
 ACKNOWLEDGE_TRIES = 5
 FIRST_PAUSE = 0.2
 
-# A chore that takes longer than this waits for something; it comes again.
-CHORE_SECONDS = 60
-
-
-def slots() -> int:
-    """Return how many instances one shift drives at a time."""
-    return int(getattr(settings, "REPRISE_SLOTS", 64))
-
 
 class Broker(ORM):  # type: ignore[misc]
-    """Set as `Q_CLUSTER["broker_class"]`: sends shifts to the workers while instances are due, and serves the
-    rows of `async_task` and Schedule as the ORM broker does, only at once and never to two clusters.
+    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule as the ORM broker does, only
+    at once and never to two clusters, and starts processes for instances that must run alone.
 
     None of its methods that run in the cluster raises: django-q answers an exception of `dequeue` with ten
     seconds of sleep, and one of `acknowledge` with the end of its monitor.
     """
 
-    supply: Supply | None = None
+    dispatcher: Dispatcher | None = None
 
     @staticmethod
     def get_connection(list_key: str | None = None) -> Any:
@@ -66,34 +54,29 @@ class Broker(ORM):  # type: ignore[misc]
             (key,) = cursor.fetchone()
         return int(key)
 
-    def open(self, *, stop: Latch, places: Places, room: Room) -> None:
+    def open(self, *, stop: Latch, shifts: int, room: Room) -> None:
         """Say, before the pusher is forked, what it serves. The sentinel does it."""
-        self.supply = Supply(
-            watch=Watch(alias=_alias(), key=self.list_key, stop=stop),
-            places=places,
+        self.dispatcher = Dispatcher(
+            connection=BrokerConnection(alias=_alias(), key=self.list_key, stop=stop),
             stop=stop,
             room=room,
-            room_size=Conf.QUEUE_LIMIT or Conf.WORKERS,
+            room_size=max(1, Conf.WORKERS - shifts),
             retry=Conf.RETRY,
-            slots=slots(),
+            slots=slots() * shifts,
             workflows=lambda: workflows,
             limits=workflows.limits,
-            codes=workflows.codes_that_pause,
-            make_shift=_shift_package,
-            make_chore=_chore_package,
             is_sound=_is_sound,
             ward=Ward(stop),
-            agenda=Agenda(is_kept=Conf.SCHEDULER, is_default=Conf.CLUSTER_NAME == Conf.PREFIX),
         )
 
     def dequeue(self) -> list[Package] | None:
-        if self.supply is None:
+        if self.dispatcher is None:
             return cast("list[Package] | None", super().dequeue())
         try:
-            return self.supply.next() or None
+            return self.dispatcher.next() or None
         except Exception:
             logger.exception("The broker stumbled; it goes on.")
-            self.supply.stop.wait(1)
+            self.dispatcher.stop.wait(1)
             return None
 
     def acknowledge(self, task_id: int) -> None:
@@ -124,31 +107,6 @@ def _close_if_old() -> None:
     # Never inside a transaction: Django would close the connection under it.
     if connection.autocommit:
         connection.close_if_unusable_or_obsolete()
-
-
-def _shift_package(place: int) -> str:
-    """Sign the task that runs a shift: no alarm clock ends it."""
-    return _package("shift", "engine.worker.cluster.shift", (place,), timeout=-1)
-
-
-def _chore_package(chore: Chore) -> str:
-    return _package(chore, f"engine.worker.upkeep.{chore}", (), timeout=CHORE_SECONDS)
-
-
-def _package(name: str, func: str, args: tuple[int, ...], *, timeout: int) -> str:
-    """Sign a task of which nothing is stored, and that nobody runs a second time."""
-    key = uuid.uuid4().hex
-    task = {
-        "id": key,
-        "name": f"{name}-{key[:8]}",
-        "func": func,
-        "args": args,
-        "kwargs": {},
-        "started": timezone.now(),
-        "save": False,
-        "timeout": timeout,
-    }
-    return str(SignedPackage.dumps(task))
 
 
 def _is_sound(payload: str) -> bool:

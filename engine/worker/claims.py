@@ -8,7 +8,7 @@ import time
 from enum import StrEnum
 
 from engine.registry import workflows
-from engine.replay import leaving
+from engine.replay import attempts, leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
@@ -27,13 +27,19 @@ LIGHT_FACTOR = 8  # instances that a shift holds at most, in slots
 HANG_BACK_SECONDS = 0.01  # that a shift leaves what is due to the one at the front
 QUIET_SECONDS = 0.01  # without a wake-up, before asking when the next is due
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
+LEAVE_SECONDS = 1.0  # that a shift goes on claiming when another one is to take its place
+ALONE_SECONDS = 10.0  # after so long alone, an instance counts as harmless
+# With no thread free, a shift leaves what is due to others for so long: it may need a thread. Longer than they hang
+# back, and so short that nothing is late where no shift has one.
+SATURATED_SECONDS = 0.02
+PASS_ON_SECONDS = 0.05  # between two calls to other shifts
 
 
 class Isolates(StrEnum):
     """Whether a shift takes the instances that must run alone.
 
-    A shift in a cluster never does: one long body would keep it from all other work, and the cluster has a ward for
-    them. Without a cluster it does when it has nothing else.
+    A shift in a cluster never does: one long body would keep it from all other work, and the cluster has processes for
+    them, which take nothing else. Without a cluster it does when it has nothing else.
     """
 
     NEVER = "never"
@@ -58,6 +64,7 @@ class Claims(Stage):
         self._isolating: Cycle | None = None
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
         self._woken = asyncio.Event()
+        self._waits_until = 0.0
         self._signalled = False
         self._sweep_at = 0.0  # at once
         self._somebody_died = False
@@ -66,32 +73,63 @@ class Claims(Stage):
         self._is_front = False
         self._limited_first = False
         self._has_freed = False  # a place of a workflow that has a limit
+        self._has_parked = False  # what is due before the others would look, and cannot be taken here
+        self._passed_on_at = float("-inf")
+        self._leaves_at = float("inf")  # then it claims no more: another shift has taken its place
+
+    @property
+    def _claims(self) -> bool:
+        """Tell whether it takes on work: it does until the shift that takes its place is there."""
+        return time.monotonic() < self._leaves_at
+
+    @property
+    def _claims_isolated_only(self) -> bool:
+        return self._isolates is Isolates.ONLY
 
     async def _wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
-        seconds = max(0.0, self._sweep_at - time.monotonic())
-        if self._has_backlog:
-            seconds = min(seconds, LIGHT_SECONDS)
-        elif self._free_slots() > 0 and self._isolating is None and self._isolates is not Isolates.ONLY:
-            if await self._is_woken_within(min(seconds, QUIET_SECONDS)):
-                return  # whoever just claimed has better to do than to ask
-            due_us = await self._reader.next_due(self._unlimited, self._limits)
-            if due_us is not None:
-                due_in = self._clock.seconds_until(due_us)
-                mine_in = due_in or HELD_UP_SECONDS if self._is_front else due_in + HANG_BACK_SECONDS
-                seconds = min(seconds, mine_in)
-        await self._is_woken_within(seconds)
+        ends_at = self._sweep_at
+        if self._has_backlog or self._has_parked:
+            ends_at = min(ends_at, time.monotonic() + LIGHT_SECONDS)
+        elif self._looks_for_due():
+            # Whoever just claimed has better to do than to ask.
+            if await self._is_woken_before(min(ends_at, time.monotonic() + QUIET_SECONDS)):
+                return
+            ends_at = min(ends_at, await self._next_due_at())
+        await self._is_woken_before(ends_at)
 
-    async def _is_woken_within(self, seconds: float) -> bool:
+    def _looks_for_due(self) -> bool:
+        return (
+            self._claims
+            and not self._claims_isolated_only
+            and self._isolating is None
+            and self._free_slots() > 0
+        )
+
+    async def _next_due_at(self) -> float:
+        """Return when the next instance is due for this shift, on the monotonic clock."""
+        self._reader.late_seconds = self._late_seconds()
+        due_us = await self._reader.next_due(self._unlimited, self._limits)
+        if due_us is None:
+            return float("inf")
+        due_in = self._clock.seconds_until(due_us)
+        return time.monotonic() + (
+            due_in or HELD_UP_SECONDS if self._is_front else due_in + HANG_BACK_SECONDS
+        )
+
+    async def _is_woken_before(self, ends_at: float) -> bool:
+        self._waits_until = ends_at
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(max(ends_at - time.monotonic(), 0.0)):
                 return await self._woken.wait()
         except TimeoutError:
             return False
+        finally:
+            self._waits_until = 0.0
 
     async def _step_forward(self) -> None:
         """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
-        if not self._is_front and self._isolates is not Isolates.ONLY:
+        if not self._is_front and not self._claims_isolated_only and self._claims:
             self._is_front = await self._reader.take_front(sorted(workflows))
 
     async def _sweep(self) -> None:
@@ -108,33 +146,58 @@ class Claims(Stage):
             self._woken.set()
         if await self._reader.has_debts():
             self._debts.pay()
-        if self._codes and self._isolates is not Isolates.ONLY:
+        if self._codes and not self._claims_isolated_only:
             self._changes.add(await self._reader.go_back(self._codes))
         if self._limits:
             self._changes.add(await self._reader.hold_back(self._limits))
 
     async def _claim(self) -> int:
-        if self._has_freed:
-            await self._hand_on()
-        free = self._free_slots()
-        if free <= 0 or self._isolating is not None:
+        """Claim what is due, as far as there are slots; return how many instances that were."""
+        if self._has_freed or self._has_parked:
+            await self._pass_on()
+        if not self._claims:
             return 0
-        if self._wants_isolated and not self._cycles:
-            found = await self._take_due(1, isolated=True)
-            self._wants_isolated = bool(found)
-            if found:
-                self._take(found)
-                self._isolating = self._cycles.get(found[0][0].key)
-                return 1
-        if self._isolates is Isolates.ONLY:
+        if self._wants_isolated and self._may_isolate():
+            return await self._claim_isolated()
+        if self._claims_isolated_only or self._isolating is not None:
+            return 0
+        free = self._free_slots()
+        if free <= 0:
             return 0
         found = await self._take_due(free)
         self._has_backlog = len(found) == free
         self._take(found)
         return len(found)
 
+    def _may_isolate(self) -> bool:
+        """Tell whether one that must run alone can be observed here: beside those that were, in a process for these."""
+        if self._isolating is not None:
+            return False
+        if self._claims_isolated_only:
+            return not self._is_saturated()
+        return not self._cycles
+
+    async def _claim_isolated(self) -> int:
+        found = await self._take_due(1, isolated=True)
+        self._wants_isolated = bool(found)
+        if found:
+            for cycle in self._cycles.values():
+                attempts.run_beside(cycle)
+            self._take(found)
+            self._isolating = self._cycles.get(found[0][0].key)
+            if self._isolating is not None:
+                self._loop.call_later(ALONE_SECONDS, self._acquit, self._isolating)
+        return len(found)
+
+    def _acquit(self, cycle: Cycle) -> None:
+        """It has run alone for long enough: others may run beside it."""
+        if self._isolating is cycle:
+            attempts.acquit(cycle)
+            attempts.start_deferred(cycle)
+
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
         """Claim of both kinds of workflows; which is asked first changes, so that none takes all slots for ever."""
+        self._reader.late_seconds = self._late_seconds()
         if not self._limits:
             return await self._reader.claim(self._unlimited, limit, isolated=isolated)
         self._limited_first = not self._limited_first
@@ -147,10 +210,13 @@ class Claims(Stage):
                 found += await self._reader.claim(self._unlimited, rest, isolated=isolated)
         return found
 
-    async def _hand_on(self) -> None:
-        """Tell the others of a place that has become free here, unless this shift looks for itself."""
-        self._has_freed = False
-        if self._free_slots() <= 0 or self._isolating is not None or self._isolates is Isolates.ONLY:
+    async def _pass_on(self) -> None:
+        """Tell the others of what this shift cannot take itself: a place that is free, or what is due soon."""
+        if self._looks_for_due():
+            self._has_freed = self._has_parked = False
+        elif time.monotonic() >= self._passed_on_at + PASS_ON_SECONDS:
+            self._passed_on_at = time.monotonic()
+            self._has_freed = self._has_parked = False
             await self._reader.notify_wake()
 
     def _free_slots(self) -> int:
@@ -160,6 +226,13 @@ class Claims(Stage):
             return self._slots - held
         busy = sum(not self._bodies.only_awaits(cycle, LIGHT_SECONDS) for cycle in self._cycles.values())
         return min(self._slots - busy, self._slots * LIGHT_FACTOR - held)
+
+    def _late_seconds(self) -> float:
+        """Return how long what is due is left to others, which have a thread for it."""
+        return SATURATED_SECONDS if self._is_saturated() else 0.0
+
+    def _is_saturated(self) -> bool:
+        return self._bodies.threads.is_saturated
 
     def _take(self, found: list[tuple[Claimed, History]]) -> None:
         self.has_worked = True
@@ -222,12 +295,39 @@ class Claims(Stage):
         if cycle.claimed.workflow in self._limits:
             self._has_freed = True
             self._woken.set()
+        if cycle.wakes_us is not None:
+            self._look_in_time(cycle.wakes_us)
+
+    def _look_in_time(self, wakes_us: int) -> None:
+        """Do not sleep through the time of what has just been parked, nor let the others."""
+        due_at = time.monotonic() + self._clock.seconds_until(wakes_us - self._reader.ahead_us)
+        if due_at < self._waits_until:
+            self._woken.set()
+        if due_at < time.monotonic() + SWEEP_SECONDS and not self._looks_for_due():
+            self._has_parked = True
+            self._woken.set()
 
     def give_up(self, cycle: Cycle, reason: str) -> None:
         self._given_up[cycle.claimed.key] = cycle.claimed.fence, reason
         self._signalled = True
         self._woken.set()
 
-    def progressed(self, cycle: Cycle) -> None:
+    def holds_only(self, cycle: Cycle) -> bool:
+        return self._cycles.keys() <= {cycle.claimed.key}
+
+    def acquitted(self, cycle: Cycle) -> None:
         if self._isolating is cycle:
+            self._isolating = None
+            self._wants_isolated = True
+            self._woken.set()
+            self._loop.create_task(self._reader.acquit(cycle.claimed))
+
+    def rested(self, cycle: Cycle) -> None:
+        if self._claims_isolated_only or not self._claims:
             leaving.freeze(cycle, InstanceStatus.QUEUED)
+
+    def _let_leave(self) -> None:
+        """Give to other shifts what can go on there: that of which no body runs."""
+        for cycle in list(self._cycles.values()):
+            if not cycle.bodies and not cycle.is_going:
+                leaving.freeze(cycle, InstanceStatus.QUEUED)

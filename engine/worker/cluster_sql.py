@@ -1,19 +1,8 @@
-"""The statements of the broker. They run on its own connection, next to LISTEN, and none takes long."""
+"""The statements about clusters and tasks. Those of the broker run on its own connection; none takes long."""
 
 from engine.worker.limits_sql import PLACES
-from engine.worker.sql import LIVE_SEATS, SEAT_SPACE
 
-# What is due first of each workflow. A probe of the index for each: `min(wake_at) WHERE workflow = ANY(…)` would read
-# every parked row.
-FIRST = """
-    SELECT row.wake_at
-    FROM unnest(%(workflows)s::text[]) AS known (workflow)
-    CROSS JOIN LATERAL (
-        SELECT wake_at FROM engine_instance
-        WHERE workflow = known.workflow AND wake_at IS NOT NULL AND owner IS NULL AND NOT isolated
-        ORDER BY wake_at LIMIT %(places)s + 1
-    ) AS row
-"""
+# How many instances wait to run alone.
 ISOLATED = """
     SELECT count(*) FROM (
         SELECT FROM engine_instance
@@ -22,55 +11,16 @@ ISOLATED = """
     ) AS waiting
 """
 
-# The same of workflows that have a limit: no more than there are free places.
-FIRST_LIMITED = f"""
-    SELECT row.wake_at FROM ({PLACES}) AS places CROSS JOIN LATERAL (
-        SELECT wake_at FROM engine_instance
-        WHERE workflow = places.name AND wake_at IS NOT NULL AND owner IS NULL AND NOT isolated
-        ORDER BY wake_at LIMIT greatest(least(places.free, %(places)s + 1), 0)
-    ) AS row
-"""
-ISOLATED_LIMITED = f"""
-    SELECT count(*) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
-        SELECT FROM engine_instance
-        WHERE isolated AND owner IS NULL AND workflow = places.name AND wake_at <= clock_timestamp()
-        LIMIT greatest(least(places.alone, %(isolated)s), 0)
-    ) AS waiting
-"""
-
-
-# What a cluster needs to know to decide whether a shift is missing, in one round trip: how many rows are due
-# (no more are counted than there are places), how soon the next will be, whether ordinary tasks wait, and how many
-# instances wait to run alone. A row that a dead worker holds is as good as due: the first shift takes it back. So is an
-# end that others do not know of.
-def _look(first: str, isolated: str, served: str) -> str:
-    return f"""
-    WITH clock AS MATERIALIZED (
-        SELECT clock_timestamp() - %(patience)s * interval '1 second' AS late
-    ), first AS ({first}), orphan AS (
-        SELECT FROM engine_instance AS held
-        WHERE held.owner IS NOT NULL AND held.owner <> ALL (ARRAY({LIVE_SEATS}))
-          AND held.workflow = ANY({served})
-        LIMIT 1
-    ), debt AS (
-        SELECT FROM engine_instance WHERE owes LIMIT 1
+# The same where workflows have a limit: of those no more than there are free places.
+ISOLATED_WITH_LIMITS = f"""
+    SELECT ({ISOLATED}) + (
+        SELECT count(*) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
+            SELECT FROM engine_instance
+            WHERE isolated AND owner IS NULL AND workflow = places.name AND wake_at <= clock_timestamp()
+            LIMIT greatest(least(places.alone, %(isolated)s), 0)
+        ) AS waiting
     )
-    SELECT count(first.wake_at) FILTER (WHERE first.wake_at <= late) + (SELECT count(*) FROM orphan)
-               + (SELECT count(*) FROM debt),
-           extract(epoch FROM min(first.wake_at) FILTER (WHERE first.wake_at > late) - late)::float8,
-           EXISTS (SELECT FROM django_q_ormq WHERE key = %(key)s AND lock <= clock_timestamp()),
-           {isolated}
-    FROM clock LEFT JOIN first ON true
-    GROUP BY late
-    """
-
-
-LOOK = _look(FIRST, f"({ISOLATED})", "%(workflows)s::text[]")
-LOOK_WITH_LIMITS = _look(
-    f"{FIRST} UNION ALL {FIRST_LIMITED}",
-    f"({ISOLATED}) + ({ISOLATED_LIMITED})",
-    "%(workflows)s::text[] || %(limited)s::text[]",
-)
+"""
 
 # Takes the oldest tasks of this queue that no other cluster has, until `retry` passes without their end. In
 # the order of the primary key, the only index there is: under a backlog it stops at the first rows.
@@ -98,9 +48,7 @@ WITH task AS (
 SELECT id FROM task, pg_notify(%(channel)s, %(key)s)
 """
 
-# Says that this cluster is there, and takes away those that have said nothing for long. Tells how soon it has to look:
-# for a Schedule of django-q's that is this cluster's (those without a cluster's name are the default cluster's), or for
-# a schedule of a workflow that it knows, which a task in another cluster's hands may not find.
+# Says that this cluster, or this shift, is there, and takes away those that have said nothing for long.
 BEAT = """
 WITH gone AS (
     DELETE FROM engine_worker WHERE key IN (
@@ -110,20 +58,16 @@ WITH gone AS (
     )
 )
 INSERT INTO engine_worker (role, name, seat, workflows, slots, held, started_at, seen_at)
-VALUES ('cluster', %(name)s, %(seat)s, %(workflows)s::text[], %(slots)s, 0, clock_timestamp(), clock_timestamp())
+VALUES (%(role)s, %(name)s, %(seat)s, %(workflows)s::text[], %(slots)s, %(held)s, clock_timestamp(), clock_timestamp())
 ON CONFLICT (seat) DO UPDATE
-SET workflows = excluded.workflows, slots = excluded.slots, seen_at = excluded.seen_at
-RETURNING (
-    SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM (
-        SELECT next_run FROM django_q_schedule
-        WHERE repeats <> 0 AND (cluster = %(key)s OR (cluster IS NULL AND %(is_default)s))
-        UNION ALL SELECT next_at FROM engine_schedule WHERE workflow = ANY(%(workflows)s::text[])
-    ) AS planned (due_at)
-)
+SET workflows = excluded.workflows, slots = excluded.slots, held = excluded.held, seen_at = excluded.seen_at
 """
 
-# Of clusters that start together one writes the Schedule rows that each of them wants there to be.
-TAKE_UPKEEP = f"SELECT pg_advisory_xact_lock({SEAT_SPACE + 9}, 0)"
+# How soon the next schedule is due of a workflow that this worker knows, in seconds.
+NEXT_SCHEDULE = """
+    SELECT extract(epoch FROM min(next_at) - clock_timestamp())::float8 FROM engine_schedule
+    WHERE workflow = ANY(%(workflows)s::text[])
+"""
 
 LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s"
 

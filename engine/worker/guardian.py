@@ -15,10 +15,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from engine.worker.latch import Latch
+from engine.worker.timer import Timer
 
 logger = logging.getLogger("engine.cluster")
 
 PR_SET_PDEATHSIG = 1
+
+RECYCLED = -2  # what django-q's timer says of a worker that ended on purpose
 
 # How long a process may take to exit once its work is done. A body that hangs in a thread would hold it for
 # ever.
@@ -42,7 +45,31 @@ def die_with(parent: int) -> None:
 
 
 class Process(multiprocessing.context.ForkProcess):
-    """A forked process that does not outlive its parent, nor its own work."""
+    """A forked process that does not outlive its parent, nor its own work, and may ask to be replaced."""
+
+    timer: Timer  # of a worker; django-q sets it
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._leaves = Latch()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Tell whether another process is to take this one's place, though it may still be at work."""
+        return self._leaves.is_set()
+
+    def leave(self) -> None:
+        """Have the sentinel replace this worker, which finishes what it has and ends by itself. Called in it."""
+        self.timer.value = RECYCLED
+        self._leaves.set()
+
+    def is_alive(self) -> bool:
+        """Tell whether it runs and takes work: django-q's guard replaces a worker that does not."""
+        return super().is_alive() and not self.is_leaving
+
+    def ends(self) -> tuple[int, int]:
+        """Return what becomes readable when it is to be replaced: because it has died, and because it leaves."""
+        return self.sentinel, self._leaves.fileno()
 
     def start(self) -> None:
         # What is loaded by now stays for good. Left out of collections it is not copied into each child, and

@@ -77,7 +77,8 @@ def _claim(which: str, free: str) -> str:
         return f"""
         SELECT d.key, d.wake_at, places.name FROM places CROSS JOIN LATERAL (
             SELECT key, wake_at FROM engine_instance i
-            WHERE i.workflow = places.name AND i.wake_at <= (SELECT clock_timestamp()) AND i.owner IS NULL
+            WHERE i.workflow = places.name
+              AND i.wake_at <= (SELECT clock_timestamp() - %(late)s * interval '1 second') AND i.owner IS NULL
               AND {which} AND i.started_at IS {began}
             ORDER BY i.wake_at LIMIT greatest({most}, 0)
             FOR NO KEY UPDATE SKIP LOCKED

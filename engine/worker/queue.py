@@ -105,6 +105,10 @@ class Queue:
     def full(self) -> bool:
         return bool(self.maxsize) and self.qsize() >= self.maxsize
 
+    def fileno(self) -> int:
+        """Return what becomes readable with the first item."""
+        return self._reader.fileno()
+
     def close(self) -> None:
         """Do nothing: the sockets end with the last process that has them."""
 

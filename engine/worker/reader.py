@@ -16,7 +16,7 @@ from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
 from engine.replay.kin import KinOperation, Relative
-from engine.worker import limits_sql, rows, sql
+from engine.worker import cluster_sql, limits_sql, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
 from engine.worker.limits import Limits
@@ -50,11 +50,13 @@ class Reader:
         self._on_reopened = on_reopened
         self._lease = lease_seconds()
         self.ahead_seconds = AHEAD_SECONDS
+        self.late_seconds = 0.0  # that what is due is left to other shifts
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
         async def ask() -> list[rows.Row]:
-            return await (await self._line.execute(statement, parameters)).fetchall()
+            cursor = await self._line.execute(statement, parameters)
+            return await cursor.fetchall() if cursor.description else []
 
         return await self._surely(ask)
 
@@ -100,18 +102,23 @@ class Reader:
 
     async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances, with what is recorded of them."""
-        values = self._claim_values(limit) | {"workflows": workflows, "ahead": self.ahead_seconds}
+        values = self._claim_values(limit) | {"workflows": workflows, "ahead": self.ahead_us / 1_000_000}
         statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
         return await self._with_histories(lambda: self._fetch(statement, values))
 
     async def claim_limited(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances of workflows that have a limit."""
-        values = self._claim_values(limit)
+        values = self._claim_values(limit) | {"late": self.late_seconds}
 
         async def ask() -> list[rows.Row]:
             return await limits.claim(self._line, isolated=isolated, **values)
 
         return await self._with_histories(lambda: self._surely(ask))
+
+    @property
+    def ahead_us(self) -> int:
+        """Return how long before its time an instance is claimed: below zero if it is left to others first."""
+        return int((-self.late_seconds or self.ahead_seconds) * 1_000_000)
 
     def _claim_values(self, limit: int) -> dict[str, object]:
         return {"limit": limit, "seat": self._seat, "lease": self._lease}
@@ -164,8 +171,9 @@ class Reader:
         async with self._lock:
             [(next_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
             limited = await self._fetch(limits_sql.NEXT_DUE, limits.parameters()) if limits else [(None,)]
-        ahead_us = None if next_us is None else int(next_us - self.ahead_seconds * 1_000_000)
-        return min((one for one in (ahead_us, limited[0][0]) if one is not None), default=None)
+        late_us = int(self.late_seconds * 1_000_000)
+        moments = ((next_us, -self.ahead_us), (limited[0][0], late_us))
+        return min((moment + shift for moment, shift in moments if moment is not None), default=None)
 
     async def held(self) -> dict[int, tuple[int, str, int, str]]:
         """Return what the rows say that this seat holds: key → fence, status, signals, ends_as."""
@@ -179,6 +187,41 @@ class Reader:
         async with self._lock:
             found = await self._fetch(sql.LET_GO, {"seat": self._seat, "strays": json.dumps(given)})
         return [key for (key,) in found]
+
+    async def acquit(self, claimed: Claimed) -> None:
+        """Say of an instance that is held here that it need not run alone any more."""
+        try:
+            async with self._lock:
+                await self._fetch(
+                    sql.ACQUIT, {"key": claimed.key, "fence": claimed.fence, "seat": self._seat}
+                )
+        except psycopg.Error as error:  # it runs alone once more, if its worker dies
+            log.warning("instance %s could not be marked as harmless: %s", claimed.key, error)
+
+    async def beat(self, *, name: str, workflows: list[str], slots: int, held: int) -> None:
+        """Say for people that this shift is there, and what it holds."""
+        values: dict[str, object] = {"role": "shift", "seat": self._seat, "name": name}
+        async with self._lock:
+            await self._fetch(
+                cluster_sql.BEAT, {**values, "workflows": workflows, "slots": slots, "held": held}
+            )
+
+    async def leave(self) -> None:
+        """Take back what `beat` said."""
+        async with self._lock:
+            await self._fetch(cluster_sql.LEAVE, {"seat": self._seat})
+
+    async def next_schedule(self, workflows: list[str]) -> float | None:
+        """Return how soon the next schedule of these workflows is due, in seconds."""
+        async with self._lock:
+            [(seconds,)] = await self._fetch(cluster_sql.NEXT_SCHEDULE, {"workflows": workflows})
+        return None if seconds is None else float(seconds)
+
+    async def look(self) -> tuple[bool, bool]:
+        """Tell whether a dead worker has left anything, and whether an end has still to be told to others."""
+        async with self._lock:
+            [(has_orphans, has_debts)] = await self._fetch(sql.LOOK)
+        return bool(has_orphans), bool(has_debts)
 
     async def events(self, key: int, question: Question) -> Page:
         """Return a page of the buffered events of an instance."""

@@ -3,7 +3,8 @@
     take a seat → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
 
 It holds its seat as long as the connection of that lives; the others are opened again when they break. Losing its
-seat, it gives up everything it holds, without a write, and takes a new one.
+seat, it gives up everything it holds, without a write, and takes a new one. A shift whose place another one is to take
+claims no more, and drives on what it holds until that has left.
 """
 
 from __future__ import annotations
@@ -12,64 +13,71 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import psycopg
 
+from engine.notify import ALONE, REAP
+from engine.registry import workflows
 from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.states import InstanceStatus
+from engine.worker import loop_end
 from engine.worker.changes import Changes
-from engine.worker.claims import HANG_BACK_SECONDS, Claims, Isolates
+from engine.worker.claims import HANG_BACK_SECONDS, LEAVE_SECONDS, Claims, Isolates
 from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
 from engine.worker.kin import Debts
 from engine.worker.line import Line
+from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
+from engine.worker.retirement import Relief, Retirement
 from engine.worker.seat import Seat, SeatLost
 
 log = logging.getLogger("engine.shift")
 
 GRACE_SECONDS = 10.0
-DRAIN_SECONDS = 60.0  # for a shift that ends of age
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
+LOOK_SECONDS = 1.0
+RECONNECTED_SECONDS = 0.5  # a living worker that has lost its connection takes back by itself what it held
+BEAT_SECONDS = 5.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 
-def run(
-    *,
-    slots: int,
-    name: str,
-    should_stop: Callable[[], bool],
-    idle_seconds: float = 15.0,
-    max_seconds: float = 900.0,
-    isolates: Isolates = Isolates.WHEN_EMPTY,
-) -> None:
-    """Work until there was nothing to do for `idle_seconds`, or for `max_seconds` in all, or until told to stop.
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How a shift works."""
 
-    Instances whose last worker died are taken one at a time, each alone, and given back as soon as they got on;
-    `isolates` says whether this shift does that.
-    """
-    with asyncio.Runner() as runner:
-        runner.run(_work(slots, name, should_stop, idle_seconds, max_seconds, isolates))
+    slots: int
+    name: str
+    should_stop: Callable[[], bool]
+    idle_seconds: float = float("inf")  # after so long without anything to do it ends
+    isolates: Isolates = Isolates.WHEN_EMPTY
+    relief: Relief | None = None  # without one it is not replaced
+    is_permanent: bool = False  # one of a cluster's: it says that it is there
+    keeps_time: bool = False  # does what is due by the clock
 
 
-async def _work(
-    slots: int,
-    name: str,
-    should_stop: Callable[[], bool],
-    idle_seconds: float,
-    max_seconds: float,
-    isolates: Isolates,
-) -> None:
-    ends_at = time.monotonic() + max_seconds
+def run(terms: Terms) -> None:
+    """Work until told to stop, until another worker has taken over, or until there was nothing to do for long."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(_work(terms))
+    finally:
+        loop_end.close(loop)
+
+
+async def _work(terms: Terms) -> None:
     failures = 0
-    while not should_stop():
-        shift = Shift(slots, name, should_stop, idle_seconds, ends_at, isolates=isolates)
+    while not terms.should_stop():
+        shift = Shift(terms)
         try:
             await shift.work()
         except (SeatLost, psycopg.Error, OSError) as error:
             log.warning("the shift lost its database: %s", error)
+            if shift.is_leaving:
+                return
             failures = 0 if shift.has_worked else failures + 1
             await asyncio.sleep(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
         else:
@@ -79,21 +87,17 @@ async def _work(
 class Shift(Claims):
     """From its seat to its end."""
 
-    def __init__(
-        self,
-        slots: int,
-        name: str,
-        should_stop: Callable[[], bool],
-        idle_seconds: float,
-        ends_at: float,
-        *,
-        isolates: Isolates = Isolates.WHEN_EMPTY,
-    ) -> None:
-        super().__init__(slots, name, isolates)
-        self._should_stop = should_stop
-        self._idle_seconds = idle_seconds
-        self._ends_at = ends_at
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms.slots, terms.name, terms.isolates)
+        self._terms = terms
+        self._should_stop = terms.should_stop
+        self._retirement = Retirement(terms.relief, self._bodies.threads)
         self._lines: list[Line] = []
+
+    @property
+    def is_leaving(self) -> bool:
+        """Tell whether another worker takes, or has taken, the place of this one."""
+        return self._retirement.has_begun
 
     async def work(self) -> None:
         async with asyncio.timeout(lease_seconds()):
@@ -118,7 +122,11 @@ class Shift(Claims):
                 self._debts.pay,
             )
             heart.start()
-            helpers = (self._journal.run(), self._changes.run(), self._debts.run(), self._tick(heart))
+            helpers = [self._journal.run(), self._changes.run(), self._debts.run(), self._tick(heart)]
+            if self._terms.is_permanent:
+                helpers += [self._look(), self._beat()]
+            if self._terms.keeps_time:
+                helpers.append(Periodic(self._reader, lambda: self._is_front).run())
             tasks = [self._loop.create_task(one) for one in (self._claim_and_wait(), *helpers)]
             await asyncio.wait([*tasks, self._seat.lost], return_when=asyncio.FIRST_COMPLETED)
             for ended in (*tasks, self._seat.lost):
@@ -148,14 +156,9 @@ class Shift(Claims):
         await self._seat.leave()
 
     async def _claim_and_wait(self) -> None:
-        while not await self._claim_for_a_while():
-            # What is held runs too long to wait for; others must not.
-            self._ends_at = time.monotonic() + DRAIN_SECONDS
-
-    async def _claim_for_a_while(self) -> bool:
-        """Claim until the shift has to end; tell whether it has, holding nothing."""
+        """Claim until the shift has to end, holding nothing then."""
         busy_at = time.monotonic()
-        while not self._must_end():
+        while not self._should_stop():
             self._woken.clear()
             if time.monotonic() >= self._sweep_at:
                 await self._sweep()
@@ -163,48 +166,57 @@ class Shift(Claims):
             if self._signalled:
                 await self._look_for_signals()
             claimed = await self._claim()
+            if not self._claims:
+                self._let_leave()
             if claimed or self._cycles:
                 busy_at = time.monotonic()
-            elif time.monotonic() - busy_at > self._idle_seconds:
-                return True
+            elif not self._claims or time.monotonic() - busy_at > self._terms.idle_seconds:
+                break
             if not (claimed and self._has_backlog):
                 await self._wait()
-        return await self._drain()
+        await self._drain()
+        if self._terms.is_permanent:
+            await self._reader.leave()
 
-    def _must_end(self) -> bool:
-        return self._is_urgent() or time.monotonic() > self._ends_at
-
-    async def _drain(self) -> bool:
-        """Claim no more: let bodies end and be recorded, then give everything back. Told to stop, insist on it.
-
-        Where nothing but its age ends the shift, bodies that take long are left alone: tell whether any was.
-        """
+    async def _drain(self) -> None:
+        """Claim no more: let bodies end and be recorded, for a while, then give everything back."""
         if self._signalled:  # what is held for nothing would be taken for what a dead worker left
             await self._look_for_signals()
         for cycle in list(self._cycles.values()):
             leaving.freeze(cycle, InstanceStatus.QUEUED)
-        await self._until_empty(GRACE_SECONDS if self._is_urgent() else DRAIN_SECONDS)
+        await self._until_empty(GRACE_SECONDS)
         if self._has_freed:
             await self._reader.notify_wake()
-        if not self._cycles or not self._is_urgent():
-            return not self._cycles
         for cycle in list(self._cycles.values()):
             leaving.give_back(cycle)
         await self._until_empty(LAST_WRITES_SECONDS)
-        return True
-
-    def _is_urgent(self) -> bool:
-        # Bodies that wait for a thread wait in vain once every thread is stuck.
-        return self._should_stop() or self._bodies.threads.all_stuck
 
     async def _until_empty(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while self._cycles and time.monotonic() < ends_at:
-            if self._is_urgent():
-                ends_at = min(ends_at, time.monotonic() + GRACE_SECONDS)
             if self._signalled:
                 await self._look_for_signals()  # a body that outlives its instance must not hold up the rest
             await asyncio.sleep(0.01)
+
+    async def _look(self) -> None:
+        """Notice soon what a worker has left that nobody tells of: a whole machine may be gone."""
+        had_orphans = False
+        while True:
+            await asyncio.sleep(RECONNECTED_SECONDS if had_orphans else LOOK_SECONDS)
+            has_orphans, has_debts = await self._reader.look()
+            if has_orphans and had_orphans:
+                self._on_wake(REAP)
+            had_orphans = has_orphans and not had_orphans
+            if has_debts:
+                self._debts.pay()
+
+    async def _beat(self) -> None:
+        """Say for people that this shift is there."""
+        while True:
+            await self._reader.beat(
+                name=self.name, workflows=sorted(workflows), slots=self._slots, held=len(self._cycles)
+            )
+            await asyncio.sleep(BEAT_SECONDS)
 
     async def _tick(self, heart: Heart) -> None:
         """Show that the loop moves, end the wait when the worker is to stop, and no longer wait in vain."""
@@ -215,6 +227,7 @@ class Shift(Claims):
             heart.holds = bool(self._cycles)
             if self._should_stop():
                 self._woken.set()
+            self._retire()
             if time.monotonic() > ask_at:
                 ask_at = time.monotonic() + patience / 2
                 self._seat.ask()
@@ -222,17 +235,27 @@ class Shift(Claims):
                 raise SeatLost(f"no answer for {patience:g} s")
             await asyncio.sleep(TICK_SECONDS)
 
+    def _retire(self) -> None:
+        """Let another worker take over when it is time; until that is there, this one goes on claiming."""
+        if self._retirement.look() and self._leaves_at == float("inf"):
+            self._leaves_at = time.monotonic() + LEAVE_SECONDS
+            self._loop.call_later(LEAVE_SECONDS, self._woken.set)
+
     def _waits_longer_than(self, seconds: float) -> bool:
         return self._seat.waits_longer_than(seconds) or any(
             line.waits_longer_than(seconds) for line in self._lines
         )
 
     def _on_wake(self, payload: str) -> None:
-        if payload == "reap":
+        if payload == REAP:
             self._sweep_at = 0.0
             self._somebody_died = True
         elif payload == str(self._seat.number):
             self._signalled = True
+        elif payload == ALONE and self._claims_isolated_only:
+            self._wants_isolated = True
+            self._loop.call_later(HANG_BACK_SECONDS * len(self._cycles), self._woken.set)
+            return
         elif payload != "":
             return
         elif not self._is_front:

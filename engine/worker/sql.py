@@ -6,6 +6,8 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 
 from __future__ import annotations
 
+from engine.notify import ALONE
+
 
 def _us(column: str) -> str:
     return f"(extract(epoch from {column}) * 1000000)::bigint"
@@ -143,8 +145,6 @@ def _code_is_back(columns: str, limit: str) -> str:
 """
 
 
-CODE_IS_BACK = f"SELECT EXISTS ({_code_is_back('', '1')})"
-
 # Resume them, as an operator does. Nobody is told: this worker claims them next, while others, which may have the new
 # code, would pause them again.
 GO_BACK = f"""
@@ -246,6 +246,19 @@ LET_GO = """
         wake_at = CASE WHEN pauses THEN NULL ELSE clock_timestamp() END
     FROM stray WHERE i.key = stray.key
     RETURNING i.key
+"""
+
+# Say of an instance that is held that it need not run alone any more.
+ACQUIT = """
+    UPDATE engine_instance SET isolated = false
+    WHERE key = %(key)s AND fence = %(fence)s AND owner = %(seat)s
+"""
+
+# What a shift looks for each second: what a dead worker has left, and ends that others do not know of.
+LOOK = f"""
+    SELECT EXISTS (
+        SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_SEATS}))
+    ), EXISTS (SELECT FROM engine_instance WHERE owes)
 """
 
 # A row that a sender holds in an open transaction is left for the next beat: nobody can claim it meanwhile.
@@ -440,6 +453,4 @@ RECORDED = f"""
 NOTIFY_WAKE = "SELECT pg_notify('engine_wake', '')"
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
 
-# Says to the clusters that instances were taken back which must run alone, maybe: only a ward takes those.
-ALONE = "alone"
 NOTIFY_ALONE = f"SELECT pg_notify('engine_wake', '{ALONE}')"

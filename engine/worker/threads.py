@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
+
+BUSY_SECONDS = 0.1
 
 
 class Threads:
@@ -20,11 +23,18 @@ class Threads:
         self._lock = threading.Lock()
         self._started = 0
         self._free = 0
+        self._ended_at = 0.0  # the last job
         self.stuck = 0  # threads whose body outlived its timeout
 
     @property
     def all_stuck(self) -> bool:
         return self.stuck >= self._size
+
+    @property
+    def is_saturated(self) -> bool:
+        """Tell whether a job would have to wait: no thread is free, and none has become free for a while."""
+        is_full = self._free <= 0 and self._started >= self._size
+        return is_full and time.monotonic() - self._ended_at > BUSY_SECONDS
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run the job on a thread; it must not raise."""
@@ -48,4 +58,5 @@ class Threads:
             job()
             with self._lock:
                 self._free += 1
+                self._ended_at = time.monotonic()
         connections.close_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from types import TracebackType
 
 from engine.worker.locks import Locks
@@ -28,16 +29,17 @@ class Timer:
 
     @property
     def value(self) -> float:
-        return float(NUMBER.unpack_from(self._memory)[0])
+        kept = float(NUMBER.unpack_from(self._memory)[0])
+        return max(kept - time.monotonic(), 0.0) if kept > 0 else kept
 
     @value.setter
     def value(self, value: float) -> None:
-        # The sentinel, which made this, only ever counts down, and looks for exactly 0: most steps would miss
-        # it and a worker that hangs would live for ever.
+        # The sentinel, which made this, only ever counts down by the length of its cycle, and looks for exactly 0.
+        # The clock counts better: most steps would miss 0, and the guard loop also wakes up between two cycles.
         if os.getpid() == self._maker:
-            value = max(value, 0.0)
+            return
         with self._lock:
-            NUMBER.pack_into(self._memory, 0, value)
+            NUMBER.pack_into(self._memory, 0, time.monotonic() + value if value > 0 else value)
 
     def get_lock(self) -> TimerLock:
         return self._lock

@@ -14,9 +14,9 @@ logger = logging.getLogger("engine.cluster")
 
 # One process for so many that wait, up to a number that comes at once; while any wait, one more in so many seconds.
 FOR_EACH = 4
-AT_ONCE = 8
-WARD_SECONDS = 1.0
-LARGEST = 16
+AT_ONCE = 4
+WARD_SECONDS = 0.5
+LARGEST = 8
 
 # A moment for the next one that a dying worker leaves; after it a process goes.
 IDLE_SECONDS = 2.0
@@ -25,9 +25,9 @@ IDLE_SECONDS = 2.0
 class Ward:
     """Runs such instances in children of the pusher: one at a time in each, alone, until they get on.
 
-    They are no workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
-    takes, it keeps no place from shifts and tasks. After a loss of many there are several at once, and while any waits
-    there is one more each second: a few long bodies do not hold up the rest.
+    They are not workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
+    takes, it keeps no place from shifts and tasks. One that has run alone for a while is taken to be harmless: its
+    process keeps it, and takes the next one beside it. So a few processes do, however long the bodies.
     """
 
     def __init__(self, stop: Latch) -> None:
@@ -72,13 +72,21 @@ class Ward:
 
     def _live(self, parent: int) -> None:
         from engine.worker.claims import Isolates
-        from engine.worker.shift import run
+        from engine.worker.shift import Terms, run
 
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             guardian.die_with(parent)
             name = f"{socket.gethostname()}:{os.getpid()}"
-            run(slots=1, name=name, should_stop=self._stop, idle_seconds=IDLE_SECONDS, isolates=Isolates.ONLY)
+            run(
+                Terms(
+                    slots=1,
+                    name=name,
+                    should_stop=self._stop,
+                    idle_seconds=IDLE_SECONDS,
+                    isolates=Isolates.ONLY,
+                )
+            )
         except BaseException:
             logger.exception("A process that runs instances alone broke off.")
         finally:

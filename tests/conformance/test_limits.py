@@ -14,7 +14,7 @@ from django.db import connection
 from engine import WorkflowStep, notify, workflow
 from engine.models import Instance
 from engine.worker.claims import Claims
-from engine.worker.watch import REAP
+from engine.notify import REAP
 from tests.integration.rows import leased
 from tests.shifts import running_shift, until, wait_for, wait_until
 

@@ -44,7 +44,7 @@ LINGERING = """
     async def neighbour(step) -> str:
         return await step.do("work", lambda: "done")
 
-    shift.run(slots=8, name="lingering", should_stop=lambda: False, idle_seconds=2, max_seconds=25)
+    shift.run(shift.Terms(slots=8, name="lingering", should_stop=lambda: False, idle_seconds=2))
 """
 
 

@@ -326,7 +326,7 @@ STUCK = """
     async def neighbour(step) -> str:
         return await step.do("work", lambda: "done")
 
-    shift.run(slots=8, name="stuck", should_stop=lambda: False, idle_seconds=0.3, max_seconds=20)
+    shift.run(shift.Terms(slots=8, name="stuck", should_stop=lambda: False, idle_seconds=0.3))
 """
 
 

@@ -80,8 +80,14 @@ class Desk:
     def give_up(self, cycle: Cycle, reason: str) -> None:
         """Nothing is refused twice."""
 
-    def progressed(self, cycle: Cycle) -> None:
+    def holds_only(self, cycle: Cycle) -> bool:
+        return False
+
+    def acquitted(self, cycle: Cycle) -> None:
         """Nothing is isolated."""
+
+    def rested(self, cycle: Cycle) -> None:
+        """Nothing is handed to others."""
 
 
 def cycle_of(declared: Workflow[Any, Any], desk: Desk) -> Cycle:

@@ -228,7 +228,7 @@ def test_an_async_generator_that_a_handler_leaves_is_closed_by_its_handler() -> 
 
 
 def test_terminating_an_instance_cancels_its_body_also_while_the_shift_ends() -> None:
-    begun, cancelled = threading.Event(), threading.Event()
+    begun, cancelled, stops = threading.Event(), threading.Event(), threading.Event()
 
     @workflow
     async def long(step: WorkflowStep) -> None:
@@ -242,12 +242,13 @@ def test_terminating_an_instance_cancels_its_body_also_while_the_shift_ends() ->
         await step.do("body", body)
 
     def work() -> None:
-        shift.run(slots=4, name="short", should_stop=lambda: False, max_seconds=0.5)
+        shift.run(shift.Terms(slots=4, name="short", should_stop=stops.is_set))
 
     instance = long.start()
     thread = threading.Thread(target=work)
     thread.start()
     assert begun.wait(60)
+    stops.set()
     time.sleep(1)
     instance.terminate()
     assert cancelled.wait(4)

@@ -21,7 +21,7 @@ from engine.worker import sql
 from engine.worker.claims import Isolates
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
-from engine.worker.shift import Shift
+from engine.worker.shift import Shift, Terms
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
@@ -179,7 +179,7 @@ class HandShift(Shift):
         outer = events._get_running_loop()
         events._set_running_loop(self.loop)
         try:
-            super().__init__(SLOTS, name, lambda: False, 3600.0, float("inf"), isolates=isolates)
+            super().__init__(Terms(slots=SLOTS, name=name, should_stop=lambda: False, isolates=isolates))
         finally:
             events._set_running_loop(outer)
         self._slices.close()

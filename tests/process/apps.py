@@ -13,9 +13,11 @@ LOOK = 1.0
 
 PATIENCE = {
     ("engine.worker.shift", "GRACE_SECONDS"): GRACE,
-    ("engine.worker.cluster", "STUCK_SECONDS"): STUCK,
-    ("engine.worker.roster", "SWEEP_SECONDS"): LOOK,
-    ("engine.worker.supply", "BEAT_SECONDS"): LOOK,
+    ("engine.worker.shift_task", "STUCK_SECONDS"): STUCK,
+    ("engine.worker.sentinel", "STUCK_SECONDS"): STUCK,
+    ("engine.worker.retirement", "STUCK_SECONDS"): STUCK,
+    ("engine.worker.dispatcher", "SWEEP_SECONDS"): LOOK,
+    ("engine.worker.dispatcher", "BEAT_SECONDS"): LOOK,
 }
 
 

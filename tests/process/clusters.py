@@ -20,7 +20,7 @@ from django.conf import settings
 from django_q.signing import SignedPackage
 
 from engine.worker import cluster_sql as sql
-from engine.worker.watch import TASKS
+from engine.worker.broker_connection import TASKS
 from studio.supervisor.mortal import dies_with_parent
 from tests.live import PROJECT
 from tests.processes import MARK, marked, wait_until_none

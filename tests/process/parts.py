@@ -40,7 +40,7 @@ def worker(
     shift.GRACE_SECONDS = grace
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
-    shift.run(slots=slots, name=name, should_stop=lambda: bool(asked), idle_seconds=3600, max_seconds=3600)
+    shift.run(shift.Terms(slots=slots, name=name, should_stop=lambda: bool(asked)))
 
 
 def proxied_worker(*, directory: str, application: str, name: str) -> None:

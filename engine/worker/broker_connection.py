@@ -1,4 +1,4 @@
-"""The broker's connection: it listens, it asks, and it comes back by itself."""
+"""The broker's connection: it listens, it asks, and it reconnects by itself."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from typing import Any
 
 import psycopg
 
-from engine.notify import WAKE
+from engine.notify import ALONE, REAP, WAKE
 from engine.worker import cluster_sql as sql
 from engine.worker.connect import parameters
 from engine.worker.latch import Latch
-from engine.worker.sql import ALONE, CODE_IS_BACK
 
 logger = logging.getLogger("engine.cluster")
 
 TASKS = "engine_tasks"
-
-# What `engine_wake` says when a worker has died: look for what it held.
-REAP = "reap"
 
 # Where packets vanish, nothing else would ever end the wait for an answer.
 ANSWER_SECONDS = 15.0
@@ -40,19 +36,8 @@ COUNT_ISOLATED = 100  # at most
 class Hints:
     """What came in while waiting."""
 
-    work: bool = False
     tasks: bool = False
     death: bool = False
-
-
-@dataclass(frozen=True)
-class Look:
-    """What is due, as far as it matters to a cluster."""
-
-    due: int
-    next_in: float | None
-    has_tasks: bool
-    isolated: int
 
 
 class Connection(psycopg.Connection[Any]):
@@ -76,8 +61,8 @@ def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         return end.value
 
 
-class Watch:
-    """Listen for work on a connection that is opened at the first use, in the process that uses it."""
+class BrokerConnection:
+    """Listen for tasks and deaths on a connection that is opened at the first use, in the process that uses it."""
 
     def __init__(self, *, alias: str, key: str, stop: Latch) -> None:
         self.alias = alias
@@ -128,39 +113,27 @@ class Watch:
             hints = self._read(self._connection)
         return hints
 
-    def look(
-        self, *, workflows: Sequence[str], limits: Mapping[str, int], places: int, patience: float
-    ) -> Look:
-        """Ask what is due. Of workflows that have a limit, and are full, nothing is."""
+    def isolated(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
+        """Count the instances that wait to run alone, of workflows with a limit no more than have a place."""
         values = {
             "workflows": [name for name in workflows if name not in limits],
             "limited": [*limits],
             "limits": [*limits.values()],
-            "places": places,
-            "patience": patience,
             "isolated": COUNT_ISOLATED,
         }
-        rows = self._ask(sql.LOOK_WITH_LIMITS if limits else sql.LOOK, values)
-        if self._pause:
-            logger.info("The broker has its database back.")
-            self._pause = 0.0
-        return Look(*rows[0])
-
-    def code_is_back(self, codes: Mapping[str, str]) -> bool:
-        """Tell whether a shift would find something paused for a change of code that is undone."""
-        rows = self._ask(CODE_IS_BACK, {"workflows": [*codes], "codes": [*codes.values()]}) if codes else []
-        return any(is_back for (is_back,) in rows)
+        [(count,)] = self._ask(sql.ISOLATED_WITH_LIMITS if limits else sql.ISOLATED, values)
+        return int(count)
 
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:
         return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})
 
-    def beat(
-        self, *, seat: int, name: str, workflows: Sequence[str], slots: int, is_default: bool
-    ) -> float | None:
-        """Say that this cluster is there. Returns how soon a schedule of its own is due, in seconds."""
-        values = {"seat": seat, "name": name, "workflows": list(workflows), "slots": slots}
-        rows = self._ask(sql.BEAT, {**values, "is_default": is_default})
-        return rows[0][0] if rows else None
+    def beat(self, *, seat: int, name: str, workflows: Sequence[str], slots: int) -> None:
+        """Say that this cluster is there."""
+        values = {"role": "cluster", "seat": seat, "name": name, "workflows": list(workflows)}
+        self._ask(sql.BEAT, {**values, "slots": slots, "held": 0})
+        if self._pause:
+            logger.info("The broker has its database back.")
+            self._pause = 0.0
 
     def tell_death(self) -> None:
         """Have what a dead process held taken back at once."""
@@ -178,8 +151,6 @@ class Watch:
     def _read(self, connection: psycopg.Connection[Any]) -> Hints:
         notes = list(connection.notifies(timeout=0))
         return Hints(
-            # A number is meant for the seat of that number alone.
-            work=any(note.channel == WAKE and note.payload in ("", REAP) for note in notes),
             tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
             death=any(note.channel == WAKE and note.payload in (REAP, ALONE) for note in notes),
         )

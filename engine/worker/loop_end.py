@@ -1,0 +1,37 @@
+"""The end of a worker's loop, which waits for nothing that does not come."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+log = logging.getLogger("engine.shift")
+
+LAST_SECONDS = 1.0
+
+
+def close(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what still runs, give it a moment, and close the loop.
+
+    asyncio.Runner would wait for every task, and join the threads of the loop's executor: a body that swallows its
+    cancellation, or a call that never returns, would hold the worker for ever.
+    """
+    try:
+        loop.run_until_complete(_cancel_all())
+        generators = loop.create_task(loop.shutdown_asyncgens())
+        loop.run_until_complete(asyncio.wait([generators], timeout=LAST_SECONDS))
+    finally:
+        loop.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if not tasks:
+        return
+    _, left = await asyncio.wait(tasks, timeout=LAST_SECONDS)
+    for task in left:
+        # asyncio would say so for each when the process ends.
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        log.warning("A body did not end when it was cancelled: %s", task.get_coro())

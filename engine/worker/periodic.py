@@ -1,0 +1,105 @@
+"""What a shift does by the clock: schedules when they are due, retention once an hour."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import Error, connections
+
+from engine import retention
+from engine.registry import workflows
+from engine.worker import schedules
+from engine.worker.reader import Reader
+
+log = logging.getLogger("engine.shift")
+
+LOOK_SECONDS = 5.0  # a schedule may have been resumed, or come with another cluster
+SYNC_SECONDS = 300.0  # rows may have been deleted, or changed by an older cluster
+RETENTION_SECONDS = 3600.0
+FIRST_RETENTION_SECONDS = 60.0  # a start has better things to do
+
+# The shift at the front fires what is due, the others only what it has left: it may be stuck or gone.
+OTHERS_SECONDS = 2.0
+AGAIN_SECONDS = 1.0  # what stays due is refused, or held by somebody
+
+
+class Periodic:
+    """Runs schedules and retention in threads of its own, so that neither waits for people's tasks or bodies."""
+
+    def __init__(self, reader: Reader, is_front: Callable[[], bool]) -> None:
+        self._reader = reader
+        self._is_front = is_front
+
+    async def run(self) -> None:
+        await asyncio.gather(self._fire_schedules(), self._delete_finished())
+
+    async def _fire_schedules(self) -> None:
+        sync_at = 0.0
+        while True:
+            due_in = min(await self._next_schedule(), sync_at - time.monotonic())
+            if due_in > 0:
+                await asyncio.sleep(min(due_in, LOOK_SECONDS))
+                continue
+            if await _done(schedules.fire_due):
+                sync_at = time.monotonic() + SYNC_SECONDS
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _next_schedule(self) -> float:
+        """Return how soon the next schedule is this shift's to fire, in seconds."""
+        next_in = await self._reader.next_schedule(sorted(workflows))
+        if next_in is None:
+            return LOOK_SECONDS
+        return next_in if self._is_front() else next_in + OTHERS_SECONDS
+
+    async def _delete_finished(self) -> None:
+        await asyncio.sleep(FIRST_RETENTION_SECONDS)
+        while True:
+            if self._is_front():
+                await _done(retention.sweep)
+                await asyncio.sleep(RETENTION_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _done(act: Callable[[], Any]) -> bool:
+    """Do it in a thread; tell whether it succeeded."""
+    try:
+        await in_thread(act)
+    except Error as error:
+        log.warning("What is due by the clock could not be done, and is tried again: %s", error)
+        return False
+    return True
+
+
+async def in_thread(act: Callable[[], Any]) -> Any:
+    """Run it in a daemon thread with Django connections of its own. Raises what it raises."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(value)
+        else:
+            answer.set_exception(error)
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = act()
+        except BaseException as raised:  # noqa: BLE001 - handed on
+            error = raised
+        finally:
+            connections.close_all()
+        try:
+            loop.call_soon_threadsafe(settle, value, error)
+        except RuntimeError:  # the loop has ended
+            return
+
+    threading.Thread(target=work, name="periodic", daemon=True).start()
+    return await answer
