@@ -22,24 +22,14 @@ class Locks:
 
     def take(self, number: int) -> bool:
         """Take the lock if it is free; tell whether it was."""
-        return self._try(number, fcntl.LOCK_EX)
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
 
     def release(self, number: int) -> None:
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
 
-    def is_taken(self, number: int) -> bool:
-        """Tell whether another process has it. Asking holds it for a moment."""
-        if not self._try(number, fcntl.LOCK_SH):
-            return True
-        self.release(number)
-        return False
-
     def __del__(self) -> None:
         self._file.close()
-
-    def _try(self, number: int, kind: int) -> bool:
-        try:
-            fcntl.lockf(self._file, kind | fcntl.LOCK_NB, 1, number)
-        except (BlockingIOError, PermissionError):
-            return False
-        return True

@@ -24,7 +24,7 @@ class Relief(Protocol):
     def max_memory_kb(self) -> int | None:
         """Return how much memory a worker may take."""
 
-    def call(self, reason: str, *, must: bool) -> bool:
+    def call(self, *, must: bool) -> bool:
         """Have this worker replaced; tell whether it is. Unless it `must`, it may have to wait for its turn."""
 
 
@@ -46,10 +46,12 @@ class Retirement:
         self._look_at = time.monotonic() + LOOK_SECONDS
         self._note_stuck()
         if must := self._must():
-            self.has_begun = self._relief.call(must, must=True)
+            self.has_begun = self._relief.call(must=True)
             log.warning("This worker is replaced: %s", must)
         elif may := self._may():
-            self.has_begun = self._relief.call(may, must=False)
+            self.has_begun = self._relief.call(must=False)
+            if self.has_begun:
+                log.info("This worker is replaced: %s", may)
         return self.has_begun
 
     def _note_stuck(self) -> None:

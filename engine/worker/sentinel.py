@@ -44,7 +44,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
             self._shift_tasks = ShiftTasks(stop)
             shift_task.prepare(start=self.start_event, stop=stop, most_leaving=self._shifts)
             self.broker.open(stop=stop, shifts=self._shifts, room=self.task_queue)
-        self.stop_event: Any = Wait(stop, self._watched, self._help)
+        self.stop_event: Any = Wait(stop, self._watched, self._look_around)
         super().spawn_cluster()
 
     def spawn_worker(self) -> None:
@@ -57,7 +57,6 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
 
     def reincarnate(self, process: Process) -> None:
         """Replace a process that has died, or that leaves: such a one goes on until it has finished."""
-        self._leaving = [one for one in self._leaving if one.exitcode is None]
         if process.is_leaving and process.exitcode is None:
             self._leaving.append(process)
         if process is self._helper:
@@ -89,8 +88,9 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
     def _needs_help(self) -> bool:
         return self._helper is None and 0 < self._shifts == self.pool_size
 
-    def _help(self) -> None:
-        """Serve tasks where the only worker runs the shift."""
+    def _look_around(self) -> None:
+        """Bury those that left and have ended; serve tasks where the only worker runs the shift."""
+        self._leaving = [one for one in self._leaving if one.exitcode is None]
         if self._needs_help and not self.task_queue.empty():
             self._helper = self._start(UntilEmpty(self.task_queue))
 

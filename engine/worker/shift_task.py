@@ -94,7 +94,7 @@ class ClusterRelief:
         """Return the memory past which a worker is to be replaced: django-q's `max_rss`."""
         return Conf.MAX_RSS or None
 
-    def call(self, reason: str, *, must: bool) -> bool:
+    def call(self, *, must: bool) -> bool:
         """Have this worker replaced, and tell whether it is.
 
         Not if so many are leaving already that their connections would be too many, unless it `must`.
@@ -106,7 +106,6 @@ class ClusterRelief:
             return False
         if not self._has_left:
             self._has_left = True
-            logger.info("A fresh worker takes over from %s: %s", os.getpid(), reason)
             process.leave()
         return True
 

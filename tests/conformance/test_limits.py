@@ -13,8 +13,8 @@ from django.db import connection
 
 from engine import WorkflowStep, notify, workflow
 from engine.models import Instance
-from engine.worker.claims import Claims
 from engine.notify import REAP
+from engine.worker.claims import Claims
 from tests.integration.rows import leased
 from tests.shifts import running_shift, until, wait_for, wait_until
 

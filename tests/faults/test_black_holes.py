@@ -13,7 +13,7 @@ import pytest
 from engine import StepContext, WorkflowStep, workflow
 from engine.models import Instance
 from engine.registry import Workflow
-from engine.worker import claims, seat, watch
+from engine.worker import broker_connection, claims, seat
 from engine.worker.latch import Latch
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Breaker, Watcher, violations
@@ -133,18 +133,17 @@ def test_others_take_over_within_the_lease(proxy: Proxy, story: Workflow[Any, An
 def test_broker_whose_connection_swallows_everything_opens_another(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(watch, "FIRST_PAUSE", 0.0)
-    broker = watch.Watch(alias="default", key="any", stop=Latch())
+    monkeypatch.setattr(broker_connection, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(broker_connection, "FIRST_PAUSE", 0.0)
+    broker = broker_connection.BrokerConnection(alias="default", key="any", stop=Latch())
     try:
         assert broker.open()
-        asked = {"workflows": ["story"], "limits": {}, "places": 1, "patience": 0.0}
-        broker.look(**asked)
+        assert broker.isolated(workflows=["story"], limits={}) == 0
         proxy.hold("reprise-broker")
         with pytest.raises(psycopg.OperationalError, match=r"no answer for 0\.5 s") as raised:
-            broker.look(**asked)
+            broker.isolated(workflows=["story"], limits={})
         broker.lose(raised.value)
         assert broker.open()
-        assert broker.look(**asked).due == 0
+        assert broker.isolated(workflows=["story"], limits={}) == 0
     finally:
         broker.close()

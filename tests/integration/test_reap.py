@@ -10,8 +10,8 @@ from django.db import connection, transaction
 
 from engine import WorkflowStep, workflow
 from engine.models import Instance
-from engine.worker import claims
 from engine.notify import REAP
+from engine.worker import claims
 from tests.integration.rows import leased
 from tests.shifts import running_shift, wait_for
 

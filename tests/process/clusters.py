@@ -45,8 +45,9 @@ def wait_until(condition: Callable[[], object], *, within: float = PATIENCE) -> 
 class Cluster:
     """One qcluster with its processes by their part in it, and the means to give it tasks."""
 
-    def __init__(self, dsn: str, home: Path, **variables: str) -> None:
+    def __init__(self, dsn: str, home: Path, *, size: int = WORKERS, **variables: str) -> None:
         self.dsn = dsn
+        self.size = size
         self.run = secrets.token_hex(8)
         self.notes = home / f"notes-{self.run}"
         self.log = home / f"log-{self.run}"
@@ -77,7 +78,8 @@ class Cluster:
 
     def start(self) -> Cluster:
         self.launch()
-        wait_until(lambda: len(self.children()) == WORKERS + 2)
+        wait_until(lambda: len(self.children()) == self.size + 2)
+        wait_until(lambda: len(self.shifts()) == max(1, self.size - 1))
         # The cluster serves its queue: tests may count on it from here.
         self.note("ready")
         self.wait_for("ready")
@@ -102,15 +104,20 @@ class Cluster:
 
     @property
     def workers(self) -> list[int]:
-        return self.children()[:WORKERS]
+        return self.children()[: self.size]
 
     @property
     def monitor(self) -> int:
-        return self.children()[WORKERS]
+        return self.children()[self.size]
 
     @property
     def pusher(self) -> int:
-        return self.children()[WORKERS + 1]
+        return self.children()[self.size + 1]
+
+    def shifts(self) -> set[int]:
+        """Return the processes that say that they run a shift, and live."""
+        rows = self.query("SELECT name FROM engine_worker WHERE role = 'shift'")
+        return {int(name.rpartition(":")[2]) for (name,) in rows} & set(self.children())
 
     def send(self, function: str, *args: Any, **options: Any) -> int:
         """Queue a task as `async_task` does; return its row's id."""

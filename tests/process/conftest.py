@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -83,14 +84,14 @@ def shared_cluster(_everybodys_cluster: Cluster) -> Cluster:
 def make_cluster(process_database: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
     """Start clusters that are gone after the test, and begin with nothing in the database.
 
-    Keyword arguments are environment variables.
+    `size` is the number of its workers; other keyword arguments are environment variables.
     """
     made: list[Cluster] = []
     with psycopg.connect(process_database, autocommit=True) as connection:
         connection.execute(f"TRUNCATE {', '.join((*WORK, 'engine_worker'))} CASCADE")
 
-    def make(**variables: str) -> Cluster:
-        made.append(Cluster(process_database, tmp_path, **variables))
+    def make(**options: Any) -> Cluster:
+        made.append(Cluster(process_database, tmp_path, **options))
         return made[-1].start()
 
     try:

@@ -13,7 +13,7 @@ import pytest
 
 from engine.worker import guardian
 from engine.worker.latch import Latch
-from engine.worker.places import Places
+from engine.worker.locks import Locks
 from engine.worker.timer import Timer
 
 FORK = multiprocessing.get_context("fork")
@@ -77,7 +77,7 @@ def test_the_lock_of_a_killed_worker_is_free() -> None:
 
 
 def test_a_worker_waits_until_the_sentinel_has_counted() -> None:
-    timer, counting, done = Timer("f", 5), Latch(), Latch()
+    timer, counting, done = Timer("f", -1), Latch(), Latch()
 
     def finish() -> None:
         counting.wait()
@@ -89,23 +89,34 @@ def test_a_worker_waits_until_the_sentinel_has_counted() -> None:
             counting.set()
             timer.value -= 1  # does not let go of the lock
             assert not done.wait(0.1)
-            assert timer.value == 4
+            assert timer.value == -1
         assert done.wait(60)
         assert timer.value == -2
 
 
-@pytest.mark.parametrize("step", [0.5, 0.3, 0.2, 0.1, 2.0])
-def test_a_count_down_meets_zero_whatever_its_steps(step: float) -> None:
-    timer = Timer("f", 5.0)
-    for _ in range(60):
-        if timer.value > 0:
-            timer.value -= step
+@pytest.mark.parametrize("step", [0.5, 0.3, 0.0001])
+def test_a_worker_is_out_of_time_by_the_clock_however_often_the_sentinel_counts(step: float) -> None:
+    timer, said = Timer("f", -1), Latch()
+
+    def begin() -> None:
+        timer.value = 0.2
+        timer.value += 0.3  # as django-q does
+        said.set()
+
+    with forked(begin):
+        assert said.wait(60)
+    began = time.monotonic()
+    while timer.value > 0:
+        timer.value -= step
+        time.sleep(0.001)
+        assert time.monotonic() - began < 30
+    assert time.monotonic() - began > 0.4
     # django-q ends a worker whose time is exactly 0.
     assert timer.value == 0
 
 
 def test_a_worker_may_say_that_it_is_idle_or_recycled() -> None:
-    timer, said = Timer("f", 5.0), Latch()
+    timer, said = Timer("f", -1), Latch()
 
     def say() -> None:
         timer.value = -2
@@ -116,41 +127,26 @@ def test_a_worker_may_say_that_it_is_idle_or_recycled() -> None:
     assert timer.value == -2
 
 
-def test_a_place_is_taken_until_its_holder_leaves_or_dies() -> None:
-    places, sits, leaves = Places(3), Latch(), Latch()
+def test_a_lock_is_taken_until_its_holder_leaves_or_dies() -> None:
+    locks, has_them, leaves = Locks(), Latch(), Latch()
 
-    def sit() -> None:
-        assert places.take(1)
-        assert places.take(2)
-        sits.set()
+    def hold() -> None:
+        assert locks.take(1)
+        assert locks.take(2)
+        has_them.set()
         leaves.wait()
-        places.leave(1)
+        locks.release(1)
         time.sleep(60)
 
-    with forked(sit) as holder:
-        assert sits.wait(60)
-        assert places.taken() == {1, 2}
-        assert not places.take(1)
+    with forked(hold) as holder:
+        assert has_them.wait(60)
+        assert not locks.take(1)
         leaves.set()
-        assert places.take(1)
-        places.leave(1)
-        assert places.taken() == {2}
+        locks.wait(1)
+        locks.release(1)
+        assert not locks.take(2)
         kill(holder)
-        assert places.taken() == set()
-
-
-def test_counting_the_places_does_not_keep_anybody_from_one() -> None:
-    places, done = Places(1), Latch()
-
-    def count() -> None:
-        while not done.is_set():
-            places.taken()
-
-    with forked(count):
-        for _ in range(200):
-            assert places.take(0)
-            places.leave(0)
-        done.set()
+        assert locks.take(2)
 
 
 def test_a_guarded_process_dies_with_its_parent() -> None:

@@ -1,0 +1,154 @@
+"""What a shift does by the clock: schedules and retention, in threads of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from engine import WorkflowStep, retention, workflow, workflows
+from engine.clock import database_time
+from engine.models import Instance, ScheduleRow, Worker
+from engine.worker import periodic, schedules, shift
+from tests.shifts import wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
+
+SECOND = timedelta(seconds=1)
+
+
+@contextmanager
+def keeping_time(*names: str) -> Iterator[None]:
+    """Run permanent shifts, which do what is due by the clock, until the block ends."""
+    stop = threading.Event()
+
+    def work(name: str) -> None:
+        terms = shift.Terms(slots=4, name=name, should_stop=stop.is_set, is_permanent=True, keeps_time=True)
+        shift.run(terms)
+        connection.close()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+
+
+def declare(*given: str) -> None:
+    """Declare the only workflow there is."""
+    workflows._workflows.clear()
+
+    @workflow("report", schedules=given)
+    async def handler(step: WorkflowStep) -> None: ...
+
+
+def has_row() -> bool:
+    return ScheduleRow.objects.filter(workflow="report").exists()
+
+
+def test_what_came_due_while_nobody_ran_starts_with_the_first_shift() -> None:
+    declare("* * * * *")
+    schedules.sync()
+    minute = database_time().replace(second=0, microsecond=0)
+    ScheduleRow.objects.update(next_at=minute - timedelta(minutes=5))
+    with keeping_time("one"):
+        wait_until(lambda: Instance.objects.exists())
+    assert ScheduleRow.objects.get().last_missed >= 5
+
+
+def test_several_shifts_start_one_instance_a_planned_time_and_in_time() -> None:
+    declare("0 0 29 2 *")
+    with keeping_time("one", "two", "three"):
+        wait_until(has_row)
+        planned = database_time() + 1.5 * SECOND
+        wait_until(lambda: Worker.objects.filter(role="shift").count() == 3)
+        time.sleep(0.2)
+        ScheduleRow.objects.update(next_at=planned)
+        wait_until(lambda: Instance.objects.exists())
+        time.sleep(2.5)  # until the others would have looked
+    assert Instance.objects.get().created_at - planned < SECOND
+
+
+def test_a_schedule_is_seen_to_by_another_shift_when_the_one_at_the_front_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never(self: shift.Shift) -> None: ...
+
+    declare("0 0 29 2 *")
+    monkeypatch.setattr(shift.Shift, "_step_forward", never)
+    with keeping_time("one"):
+        wait_until(has_row)
+        planned = database_time()
+        ScheduleRow.objects.update(next_at=planned)
+        wait_until(lambda: Instance.objects.exists())
+    assert Instance.objects.get().created_at - planned > SECOND
+
+
+def test_a_database_that_refuses_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    declare("* * * * *")
+    fire_due, calls = schedules.fire_due, []
+
+    def cut() -> int:
+        calls.append(1)
+        if len(calls) < 3:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return fire_due()
+
+    monkeypatch.setattr(schedules, "fire_due", cut)
+    with keeping_time("one"):
+        wait_until(has_row)
+    assert caplog.text.count("is tried again") == 2
+
+
+def test_finished_instances_are_deleted_by_the_shift_at_the_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare()
+    swept: list[str] = []
+    monkeypatch.setattr(periodic, "FIRST_RETENTION_SECONDS", 0.1)
+    monkeypatch.setattr(periodic, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(retention, "sweep", lambda: swept.append(threading.current_thread().name))
+    with keeping_time("one", "two"):
+        wait_until(lambda: bool(swept))
+        time.sleep(0.5)
+    assert len(swept) == 1
+
+
+def test_a_sweep_that_takes_long_holds_up_no_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare("0 0 29 2 *")
+    begun, let_out = threading.Event(), threading.Event()
+
+    def sweep() -> None:
+        begun.set()
+        let_out.wait(30)
+
+    monkeypatch.setattr(periodic, "FIRST_RETENTION_SECONDS", 0.1)
+    monkeypatch.setattr(retention, "sweep", sweep)
+    try:
+        with keeping_time("one"):
+            assert begun.wait(30)
+            wait_until(has_row)
+            ScheduleRow.objects.update(next_at=database_time())
+            wait_until(lambda: Instance.objects.exists())
+    finally:
+        let_out.set()
+
+
+def test_a_shift_says_what_it_holds_and_takes_it_back_at_its_end() -> None:
+    declare()
+    with keeping_time("one"):
+        wait_until(lambda: Worker.objects.filter(role="shift").exists())
+        (row,) = Worker.objects.all()
+        assert (row.name, row.workflows, row.slots, row.held) == ("one", ["report"], 4, 0)
+    assert not Worker.objects.exists()
