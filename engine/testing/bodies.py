@@ -50,6 +50,10 @@ class InlineBodies(Bodies):
         for context in self._contexts:
             SyncToAsync.context_to_thread_executor[context] = calls
 
+    @property
+    def is_saturated(self) -> bool:
+        return False
+
     def stop(self) -> None:
         for context in self._contexts:
             SyncToAsync.context_to_thread_executor.pop(context, None)

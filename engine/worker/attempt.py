@@ -64,6 +64,11 @@ class Bodies:
         self._turn = 0
         self._running: dict[Key, Running] = {}
 
+    @property
+    def is_saturated(self) -> bool:
+        """Tell whether a sync body that began now would have to wait for a thread."""
+        return self.threads.is_saturated
+
     def stop(self) -> None:
         """Let idle threads end, and the connections of all of them with them; wait for none."""
         self.threads.stop()

@@ -157,8 +157,8 @@ class Claims(Stage):
             await self._pass_on()
         if not self._claims:
             return 0
-        if self._wants_isolated and self._may_isolate():
-            return await self._claim_isolated()
+        if self._wants_isolated and self._may_isolate() and await self._claim_isolated():
+            return 1
         if self._claims_isolated_only or self._isolating is not None:
             return 0
         free = self._free_slots()
@@ -177,7 +177,8 @@ class Claims(Stage):
             return not self._is_saturated()
         return not self._cycles
 
-    async def _claim_isolated(self) -> int:
+    async def _claim_isolated(self) -> bool:
+        """Take one that must run alone, and observe it; tell whether there is one."""
         found = await self._take_due(1, isolated=True)
         self._wants_isolated = bool(found)
         if found:
@@ -187,7 +188,7 @@ class Claims(Stage):
             self._isolating = self._cycles.get(found[0][0].key)
             if self._isolating is not None:
                 self._loop.call_later(ALONE_SECONDS, self._acquit, self._isolating)
-        return len(found)
+        return bool(found)
 
     def _acquit(self, cycle: Cycle) -> None:
         """It has run alone for long enough: others may run beside it."""
@@ -232,7 +233,7 @@ class Claims(Stage):
         return SATURATED_SECONDS if self._is_saturated() else 0.0
 
     def _is_saturated(self) -> bool:
-        return self._bodies.threads.is_saturated
+        return self._bodies.is_saturated
 
     def _take(self, found: list[tuple[Claimed, History]]) -> None:
         self.has_worked = True

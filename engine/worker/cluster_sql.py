@@ -61,6 +61,7 @@ INSERT INTO engine_worker (role, name, seat, workflows, slots, held, started_at,
 VALUES (%(role)s, %(name)s, %(seat)s, %(workflows)s::text[], %(slots)s, %(held)s, clock_timestamp(), clock_timestamp())
 ON CONFLICT (seat) DO UPDATE
 SET workflows = excluded.workflows, slots = excluded.slots, held = excluded.held, seen_at = excluded.seen_at
+RETURNING key
 """
 
 # How soon the next schedule is due of a workflow that this worker knows, in seconds.
@@ -69,6 +70,6 @@ NEXT_SCHEDULE = """
     WHERE workflow = ANY(%(workflows)s::text[])
 """
 
-LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s"
+LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s RETURNING key"
 
 TELL = "SELECT pg_notify(%(channel)s, %(payload)s)"

@@ -55,8 +55,7 @@ class Reader:
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
         async def ask() -> list[rows.Row]:
-            cursor = await self._line.execute(statement, parameters)
-            return await cursor.fetchall() if cursor.description else []
+            return await (await self._line.execute(statement, parameters)).fetchall()
 
         return await self._surely(ask)
 

@@ -252,6 +252,7 @@ LET_GO = """
 ACQUIT = """
     UPDATE engine_instance SET isolated = false
     WHERE key = %(key)s AND fence = %(fence)s AND owner = %(seat)s
+    RETURNING key
 """
 
 # What a shift looks for each second: what a dead worker has left, and ends that others do not know of.

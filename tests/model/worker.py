@@ -69,6 +69,7 @@ class HandBodies:
     def __init__(self, shift: HandShift) -> None:
         self._shift = shift
         self.running: list[Body] = []
+        self.is_saturated = False
 
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         body = Body(cycle, operation, attempt)
