@@ -324,8 +324,8 @@ class Claims(Stage):
             self._loop.create_task(self._reader.acquit(cycle.claimed))
 
     def rested(self, cycle: Cycle) -> None:
-        if self._claims_isolated_only or not self._claims:
-            leaving.freeze(cycle, InstanceStatus.QUEUED)
+        if cycle.claimed.isolated or not self._claims:
+            leaving.freeze(cycle, InstanceStatus.QUEUED)  # it goes on in another shift
 
     def _let_leave(self) -> None:
         """Give to other shifts what can go on there: that of which no body runs."""

@@ -35,7 +35,10 @@ class Limits:
         return {"limited": wanted, "limits": [self._limits[name] for name in wanted]}
 
     async def claim(self, line: Line, *, isolated: bool, **values: object) -> list[rows.Row]:
-        """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds."""
+        """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds.
+
+        What is due for less than `late` seconds is left to other shifts.
+        """
         find, take = (sql.OPEN_ISOLATED, sql.CLAIM_ISOLATED) if isolated else (sql.OPEN, sql.CLAIM)
         found = await (await line.execute(find, self.parameters())).fetchall()
         if not found:
