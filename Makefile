@@ -1,7 +1,7 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test conformance bench chaos shots check fmt lock chromium
+.PHONY: help env env-run env-test run test conformance bench chaos repeat shots check fmt lock chromium
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -23,6 +23,9 @@ bench: env-test ## Measure it beside pgbench; make bench ARGS="-w W1,W2 --runs 3
 
 chaos: env-test ## Load and faults for CHAOS_MINUTES=10, then a verdict; CHAOS_SEED=4711 makes a run again
 	@$(PY) -m tests.chaos $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) --minutes $(or $(CHAOS_MINUTES),10)
+
+repeat: env-test chromium ## Run racy tests 30 times each beside a load, and write repeat-report.md; ARGS="--times 5 tests/process"
+	@$(PY) -m tests.repeat $(ARGS)
 
 shots: env-test chromium ## Make the screenshots of the README anew
 	@$(PY) -m tests.shots

@@ -174,7 +174,8 @@ class Claims(Stage):
         if self._isolating is not None:
             return False
         if self._claims_isolated_only:
-            return not self._is_saturated()
+            # One without a body is about to leave: the next one will be alone in a moment.
+            return not self._is_saturated() and all(cycle.bodies for cycle in self._cycles.values())
         return not self._cycles
 
     async def _claim_isolated(self) -> bool:
@@ -290,8 +291,8 @@ class Claims(Stage):
         if self._isolating is cycle:
             self._isolating = None
             self._wants_isolated = True
-            self._woken.set()
-        elif self._has_backlog or not self._cycles:
+        self._wants_isolated = self._wants_isolated or self._claims_isolated_only
+        if self._wants_isolated or self._has_backlog or not self._cycles:
             self._woken.set()
         if cycle.claimed.workflow in self._limits:
             self._has_freed = True

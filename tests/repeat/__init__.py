@@ -1,0 +1,1 @@
+"""Run the tests many times beside a load, and write a report: `make repeat`."""
