@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.errors import CodeChangedError as CodeChangedError
     from engine.errors import DeclarationError as DeclarationError
     from engine.errors import DedupConflictError as DedupConflictError
+    from engine.errors import DelayFunctionError as DelayFunctionError
     from engine.errors import EventTimeoutError as EventTimeoutError
     from engine.errors import InstanceExistsError as InstanceExistsError
     from engine.errors import InstanceFinishedError as InstanceFinishedError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from engine.errors import LimitError as LimitError
     from engine.errors import NonDeterminismError as NonDeterminismError
     from engine.errors import NonRetryableError as NonRetryableError
+    from engine.errors import OpenTransactionError as OpenTransactionError
     from engine.errors import ParkingError as ParkingError
     from engine.errors import RepriseError as RepriseError
     from engine.errors import RequestAnsweredError as RequestAnsweredError
@@ -66,6 +68,7 @@ _ERRORS = (
     "CodeChangedError",
     "DeclarationError",
     "DedupConflictError",
+    "DelayFunctionError",
     "EventTimeoutError",
     "InstanceExistsError",
     "InstanceFinishedError",
@@ -79,6 +82,7 @@ _ERRORS = (
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
+    "OpenTransactionError",
     "ParkingError",
     "RepriseError",
     "RequestAnsweredError",

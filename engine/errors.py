@@ -19,6 +19,7 @@ __all__ = [
     "ControlFlow",
     "DeclarationError",
     "DedupConflictError",
+    "DelayFunctionError",
     "ErrorRecord",
     "EventTimeoutError",
     "FailWorkflow",
@@ -34,6 +35,7 @@ __all__ = [
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
+    "OpenTransactionError",
     "ParamError",
     "ParkingError",
     "RepriseError",
@@ -111,6 +113,30 @@ class AtomicStepError(RepriseError):
         self.step = step
         self.problem = problem
         super().__init__(f'The transaction of step "{step}" was rolled back. {problem}')
+
+
+class OpenTransactionError(RepriseError):
+    """A body returned within a transaction that it had begun; it was rolled back, and its connection closed."""
+
+    def __init__(self, step: str, databases: Sequence[str]) -> None:
+        self.step = step
+        self.databases = list(databases)
+        named = ", ".join(f'"{one}"' for one in self.databases)
+        super().__init__(
+            f'The body of step "{step}" left a transaction open on the database {named}. It was rolled back: what the '
+            'body wrote in it is gone. Write "with transaction.atomic():" around what belongs together, within one '
+            "function; in an async body, call that function by sync_to_async."
+        )
+
+
+class DelayFunctionError(NonRetryableError):
+    """The function given as `delay` failed, so the step is not tried again."""
+
+    def __init__(self, step: str, cause: BaseException) -> None:
+        self.step = step
+        problem = str(cause) or type(cause).__name__
+        text = f'The delay function of step "{step}" failed, so it is not tried again: {problem}'
+        super().__init__(text, cause=cause)
 
 
 class WorkerLostError(RepriseError):

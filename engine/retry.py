@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 1000
 MAX_DELAY = timedelta(days=1)
+DEFAULT_DELAY = timedelta(seconds=1)
 ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout")
 RETRIED_AFTER = (
     "retried_after"  # recorded beside these: how many attempts there were when somebody had it retried
@@ -46,7 +47,7 @@ _NOT_RETRIED = (
     UnknownWorkflowError,
 )
 
-# Called with (StepContext, error), for the delay before backoff; may be async.
+# Called with (StepContext, error), for the time until the next attempt; may be async.
 DelayFunction = Callable[[Any, BaseException], Any]
 
 # Called with a RollbackContext; may be async.
@@ -64,7 +65,7 @@ class StepOptions:
     """The options in force for a step; those recorded at its first start stay so for all of its attempts."""
 
     max_attempts: int = 5
-    delay: timedelta | DelayFunction = timedelta(seconds=1)
+    delay: timedelta | DelayFunction = DEFAULT_DELAY
     backoff: Backoff = Backoff.EXPONENTIAL
     max_delay: timedelta = timedelta(minutes=5)
     jitter: float = 0.0
@@ -150,17 +151,23 @@ def backoff_delay(
 ) -> timedelta:
     """Return how long to wait after `attempt` (from 1) failed; between 0 and `max_delay`, jitter included.
 
-    `base` is what a delay function returned; without one it is the options' fixed delay.
+    `base` stands for the options' delay where that is a function. What a function returns is no base: it is taken as
+    it is.
     """
     if base is None:
         if not isinstance(options.delay, timedelta):
-            raise TypeError("The delay is a function: call it, and give its result as base.")
+            raise TypeError("The delay is a function: call it, and take what it returns.")
         base = options.delay
     limit = _micros(options.max_delay)
     micros = min(_micros(base) * _factor(options.backoff, attempt), limit)
     if options.jitter and rng is not None:
         micros = min(round(micros * (1 + options.jitter * rng.uniform(-1, 1))), limit)
     return timedelta(microseconds=max(micros, 0))
+
+
+def default_delay(options: StepOptions, attempt: int, *, rng: Random | None = None) -> timedelta:
+    """Return how long to wait where the delay function has not answered: as if none had been given."""
+    return backoff_delay(options, attempt, base=DEFAULT_DELAY, rng=rng)
 
 
 def is_retryable(error: BaseException) -> bool:

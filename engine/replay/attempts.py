@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
 from engine.replay import cancelling, outcomes
 from engine.replay.history import AttemptRecord, StepRecord
-from engine.retry import StepOptions, backoff_delay, is_retryable
+from engine.retry import StepOptions, backoff_delay, default_delay, is_retryable
 from engine.serialization import Stored
 from engine.states import AttemptStatus, StepStatus
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from engine.replay.operation import DoOperation
 
 MAX_CONVICTIONS = 3  # losses of a step that was alone in its worker
-UNTIL_ASKED = timedelta(seconds=1)  # the delay of a step whose delay function has not answered yet
 MICROSECOND = timedelta(microseconds=1)
 _rng = Random()  # noqa: S311 - jitter, no secret
 
@@ -40,6 +39,8 @@ def begin(cycle: Cycle, operation: DoOperation) -> None:
             operation,
             error=outcomes.error_json(error, step=operation.label, attempts=record.attempts),
         )
+    elif record.status == StepStatus.WAITING and record.wake_us is None:
+        _ask_again(cycle, operation)
     elif record.status == StepStatus.WAITING:
         cycle.wait_until(operation, record.wake_us, is_new=False)
     else:
@@ -164,42 +165,85 @@ def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: B
     if not is_retryable(error) or record.spent >= operation.options.max_attempts:
         _conclude(cycle, operation, error=attempt.error)
     elif callable(operation.options.delay):
-        # What comes before its answer, a crash or a pause, must not make an end of all waiting.
-        until_asked = backoff_delay(operation.options, record.spent, base=UNTIL_ASKED, rng=_rng)
         record.status = StepStatus.WAITING
-        record.wake_us = (attempt.finished_us or cycle.host.now_us()) + until_asked // MICROSECOND
-        cycle.delaying.add(record.seq)
-        cycle.host.ask_delay(cycle, operation, attempt, error)
+        _ask(cycle, operation, attempt, error)
     else:
         _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, rng=_rng))
 
 
-def back_off(
-    cycle: Cycle,
-    operation: DoOperation,
-    attempt: AttemptRecord,
-    *,
-    base: timedelta | None = None,
-    error: BaseException | None = None,
-) -> None:
-    """Take in what the delay function said; if it failed, no further attempt is made."""
+def _ask(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    """Ask the delay function. That it has not answered is recorded: waiting, and for no moment."""
     record = operation.record
-    if record.seq not in cycle.delaying or cycle.open.get(record.seq) is not operation:
-        return
-    cycle.delaying.discard(record.seq)
-    if error is not None:
-        text = outcomes.error_json(error, step=operation.label, attempts=record.attempts)
-        _conclude(cycle, operation, error=text)
+    record.wake_us = None
+    cycle.history.unasked[record.seq] = attempt
+    cycle.delaying.add(record.seq)
+    if cycle.isolated:  # its worker may have died of the function: the next one shall not
+        record.wake_us = after(attempt, default_delay(operation.options, record.spent, rng=_rng))
+        cycle.writes.committed.append(lambda: _ask_now(cycle, operation, attempt, error))
+        cycle.record(record)
     else:
-        _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, base=base, rng=_rng))
-    cycle.host.poke(cycle)
+        cycle.host.ask_delay(cycle, operation, attempt, error)
+
+
+def _ask_now(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    if operation.record.seq in cycle.delaying:
+        cycle.host.ask_delay(cycle, operation, attempt, error)
+
+
+def _ask_again(cycle: Cycle, operation: DoOperation) -> None:
+    """Go on where the function had not answered: an earlier worker died, or left."""
+    record = operation.record
+    attempt = cycle.history.unasked.get(record.seq)
+    if attempt is None:
+        start(cycle, operation)
+    elif callable(operation.options.delay):
+        _ask(cycle, operation, attempt, outcomes.raised_before(attempt.error, operation.label))
+    else:  # the code has changed
+        _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, rng=_rng))
+
+
+def back_off(
+    cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, delay: timedelta | None = None
+) -> None:
+    """Take in what the delay function said: its answer as it is, or the default where there is none."""
+    if _is_answered(cycle, operation):
+        if delay is None:
+            delay = default_delay(operation.options, operation.record.spent, rng=_rng)
+        _wait(cycle, operation, attempt, delay)
+        cycle.host.poke(cycle)
+
+
+def give_up(
+    cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException | None = None
+) -> None:
+    """Take in that the delay function wants no further attempt, or has failed: then with that error."""
+    if _is_answered(cycle, operation):
+        record, text = operation.record, attempt.error
+        if error is not None:
+            text = outcomes.error_json(error, step=operation.label, attempts=record.attempts)
+        _conclude(cycle, operation, error=text)
+        cycle.host.poke(cycle)
+
+
+def _is_answered(cycle: Cycle, operation: DoOperation) -> bool:
+    """Note that the function was asked. False for an answer that nobody waits for any more."""
+    seq = operation.record.seq
+    if seq not in cycle.delaying or cycle.open.get(seq) is not operation:
+        return False
+    cycle.delaying.discard(seq)
+    cycle.history.unasked.pop(seq, None)
+    return True
 
 
 def _wait(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, delay: timedelta) -> None:
     """Back off, counted from the failure, so that a crash in between makes it neither longer nor shorter."""
-    failed_us = attempt.finished_us or cycle.host.now_us()
     operation.record.status = StepStatus.WAITING
-    cycle.wait_until(operation, failed_us + delay // MICROSECOND)
+    cycle.wait_until(operation, after(attempt, delay))
+
+
+def after(attempt: AttemptRecord, delay: timedelta) -> int:
+    """Return the moment so long after the attempt ended."""
+    return (attempt.finished_us or attempt.started_us) + delay // MICROSECOND
 
 
 def _conclude(

@@ -115,6 +115,8 @@ class History:
 
     steps: dict[StepIdentity, StepRecord] = field(default_factory=dict)
     running: dict[int, AttemptRecord] = field(default_factory=dict)
+    # The last attempt at each step whose delay function has not answered yet.
+    unasked: dict[int, AttemptRecord] = field(default_factory=dict)
     # Attempts at the rollback that is under way, by its step.
     undoing: dict[int, list[AttemptRecord]] = field(default_factory=dict)
     # The first generation that any of these steps ran in, where a restart has kept some.
@@ -150,6 +152,10 @@ class History:
                 record.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
                 if attempt.status == AttemptStatus.RUNNING:
                     self.running[record.seq] = attempt
+                elif (
+                    record.status == StepStatus.WAITING and record.wake_us is None and attempt.status in SPENT
+                ):
+                    self.unasked[record.seq] = attempt
 
     def beneath(self, seq: int) -> Iterator[StepRecord]:
         """Give the inner steps of a step, and theirs, the outer ones first."""

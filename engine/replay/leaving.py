@@ -121,7 +121,6 @@ def give_back(cycle: Cycle) -> None:
     """The grace of a draining worker is over: cancel the bodies, spend no attempt, leave."""
     freeze(cycle, InstanceStatus.QUEUED)
     _cancel_bodies(cycle)
-    cycle.delaying.clear()
     cycle.host.poke(cycle)
 
 
@@ -195,6 +194,7 @@ def abandon(cycle: Cycle) -> None:
     for attempt in list(cycle.bodies.values()):
         cycle.host.cancel_body(cycle, attempt)
     cycle.bodies.clear()
+    cycle.delaying.clear()
     _let_go(cycle)
     cycle.writes, cycle.left_out = Writes(), Writes()
     cycle.host.left(cycle)
@@ -247,6 +247,7 @@ def _stop(cycle: Cycle) -> None:
 
 def _cancel_bodies(cycle: Cycle) -> None:
     _forget_left_out(cycle)
+    cycle.delaying.clear()  # whoever takes the instance next asks again
     for seq, attempt in list(cycle.bodies.items()):  # what is being committed cannot be cancelled
         if cycle.host.cancel_body(cycle, attempt):
             attempts.cancel(cycle, seq, attempt)

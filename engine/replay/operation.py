@@ -195,15 +195,17 @@ class DoOperation(Operation):
         """Take in how the body ended."""
         attempts.settle(self.cycle, self, attempt, stored=stored, error=error)
 
-    def back_off(
-        self,
-        attempt: AttemptRecord,
-        *,
-        base: timedelta | None = None,
-        error: BaseException | None = None,
-    ) -> None:
-        """Take in what the delay function said, or that it failed."""
-        attempts.back_off(self.cycle, self, attempt, base=base, error=error)
+    def take_in(self, attempt: AttemptRecord, stored: Stored, finished_us: int) -> None:
+        """Take in that an atomic body has recorded its success itself."""
+        attempts.take_in(self.cycle, self, attempt, stored, finished_us)
+
+    def back_off(self, attempt: AttemptRecord, *, delay: timedelta | None = None) -> None:
+        """Wait as long as the delay function said, or by the default where it did not answer."""
+        attempts.back_off(self.cycle, self, attempt, delay)
+
+    def give_up(self, attempt: AttemptRecord, error: BaseException | None = None) -> None:
+        """Make no further attempt: the delay function said so, or failed with this error."""
+        attempts.give_up(self.cycle, self, attempt, error)
 
 
 class SleepOperation(Operation):

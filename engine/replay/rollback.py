@@ -25,7 +25,7 @@ from engine.replay.host import Phase
 from engine.replay.operation import DoOperation, Operation, Path
 from engine.replay.outcomes import Ending
 from engine.replay.writes import Leave, Writes
-from engine.retry import RETRIED_AFTER, StepOptions, backoff_delay, is_retryable
+from engine.retry import RETRIED_AFTER, StepOptions, backoff_delay, default_delay, is_retryable
 from engine.serialization import Stored
 from engine.states import AttemptPhase, AttemptStatus, InstanceStatus, RollbackState, StepStatus, WaitingFor
 
@@ -60,6 +60,7 @@ class RollbackOperation(DoOperation):
         self.error = TERMINATED if ending.error is None else ErrorRecord.from_json(json.loads(ending.error))
         self.number = self.spent = self.convicted = 0
         self.unbegun: AttemptRecord | None = None  # recorded, and its body not begun yet
+        self.unasked: AttemptRecord | None = None  # the last one, whose delay function has not answered yet
 
     @property
     def path(self) -> Path:
@@ -83,14 +84,14 @@ class RollbackOperation(DoOperation):
     ) -> None:
         settle(self.cycle, self, attempt, error)
 
-    def back_off(
-        self,
-        attempt: AttemptRecord,
-        *,
-        base: timedelta | None = None,
-        error: BaseException | None = None,
-    ) -> None:
-        back_off(self.cycle, self, attempt, base, error)
+    def take_in(self, attempt: AttemptRecord, stored: Stored, finished_us: int) -> None:
+        take_in(self.cycle, self, attempt, finished_us)
+
+    def back_off(self, attempt: AttemptRecord, *, delay: timedelta | None = None) -> None:
+        back_off(self.cycle, self, attempt, delay)
+
+    def give_up(self, attempt: AttemptRecord, error: BaseException | None = None) -> None:
+        end_attempts(self.cycle, self, error)
 
 
 # Beginning
@@ -229,8 +230,10 @@ def _count(operation: RollbackOperation, made: list[AttemptRecord]) -> None:
     for attempt in made:
         operation.number = max(operation.number, attempt.number)
         if attempt.number > before:
-            operation.spent += attempt.status in (AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT)
+            is_spent = attempt.status in (AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT)
+            operation.spent += is_spent
             operation.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
+            operation.unasked = attempt if is_spent else None
 
 
 # Attempts
@@ -239,7 +242,9 @@ def _count(operation: RollbackOperation, made: list[AttemptRecord]) -> None:
 def _go_on(cycle: Cycle, operation: RollbackOperation) -> None:
     """Make the next attempt, when its time has come; until then wait in the database."""
     wake_us = operation.record.wake_us
-    if wake_us is None or wake_us <= cycle.host.due_us():
+    if wake_us is None and operation.unasked is not None:
+        _ask_again(cycle, operation, operation.unasked)
+    elif wake_us is None or wake_us <= cycle.host.due_us():
         _start(cycle, operation)
     elif wake_us <= cycle.claimed.due_us:
         cycle.is_resting = True
@@ -252,6 +257,7 @@ def _start(cycle: Cycle, operation: RollbackOperation) -> None:
     """Record an attempt; its body runs once that is committed, unless somebody wants a pause by then."""
     record = operation.record
     operation.number += 1
+    operation.unasked = None
     record.rollback = RollbackState.RUNNING
     record.wake_us = None
     attempt = _attempt(cycle, record, operation.number)
@@ -299,13 +305,30 @@ def settle(
     attempts.forget_body(cycle, attempt)
     if error is None:
         attempts.finish(cycle, attempt, AttemptStatus.COMPLETE)
-        record.rollback = RollbackState.COMPLETE
-        undoing.left.pop()
-        undoing.operation = None
+        _complete(record, undoing)
     else:
         _fail(cycle, operation, attempt, error)
     cycle.record(record, attempt)
     cycle.host.poke(cycle)
+
+
+def take_in(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, finished_us: int) -> None:
+    """Take in that an atomic rollback has recorded its success itself."""
+    record, undoing = operation.record, cycle.undoing
+    if undoing is None or cycle.bodies.get(record.seq) is not attempt:
+        return
+    del cycle.bodies[record.seq]
+    attempts.progress(cycle)
+    attempt.status, attempt.finished_us = AttemptStatus.COMPLETE, finished_us
+    _complete(record, undoing)
+    cycle.record(record, attempt)  # again, as it stands
+    cycle.host.poke(cycle)
+
+
+def _complete(record: StepRecord, undoing: Undoing) -> None:
+    record.rollback = RollbackState.COMPLETE
+    undoing.left.pop()
+    undoing.operation = None
 
 
 def _fail(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, error: BaseException) -> None:
@@ -317,30 +340,58 @@ def _fail(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, er
     if not is_retryable(error) or operation.spent >= options.max_attempts:
         record.rollback = RollbackState.FAILED
     elif callable(options.delay):
-        # What comes before its answer, a crash or a pause, must not make an end of all waiting.
-        _wait(cycle, operation, attempt, attempts.UNTIL_ASKED)
-        cycle.delaying.add(record.seq)
-        cycle.host.ask_delay(cycle, operation, attempt, error)
+        record.wake_us = None  # it has not answered yet, and that is recorded so
+        operation.unasked = attempt
+        _ask(cycle, operation, attempt, error)
     else:
-        _wait(cycle, operation, attempt)
+        _wait(operation, attempt, backoff_delay(options, operation.spent, rng=_rng))
 
 
-def _wait(
-    cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, base: timedelta | None = None
-) -> None:
-    delay = backoff_delay(operation.options, operation.spent, base=base, rng=_rng)
-    failed_us = attempt.finished_us or cycle.host.now_us()
-    operation.record.wake_us = failed_us + delay // attempts.MICROSECOND
+def _ask(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    cycle.delaying.add(operation.record.seq)
+    cycle.host.ask_delay(cycle, operation, attempt, error)
+
+
+def _ask_again(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord) -> None:
+    """Go on where the delay function had not answered: an earlier worker died, or left."""
+    options = operation.options
+    if not callable(options.delay):  # the code has changed
+        _wait(operation, attempt, backoff_delay(options, operation.spent, rng=_rng))
+        cycle.record(operation.record)
+        cycle.host.poke(cycle)
+        return
+    error = outcomes.raised_before(attempt.error, operation.label)
+    if not cycle.isolated:
+        _ask(cycle, operation, attempt, error)
+        return
+    # Its worker may have died of the function: the next one shall not.
+    _wait(operation, attempt, default_delay(options, operation.spent, rng=_rng))
+    cycle.delaying.add(operation.record.seq)
+    cycle.writes.committed.append(lambda: _ask(cycle, operation, attempt, error))
+    cycle.record(operation.record)
+
+
+def _wait(operation: RollbackOperation, attempt: AttemptRecord, delay: timedelta) -> None:
+    operation.unasked = None
+    operation.record.wake_us = attempts.after(attempt, delay)
 
 
 def back_off(
-    cycle: Cycle,
-    operation: RollbackOperation,
-    attempt: AttemptRecord,
-    base: timedelta | None,
-    error: BaseException | None,
+    cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, delay: timedelta | None
 ) -> None:
-    """Take in what the delay function said; if it failed, no further attempt is made."""
+    """Take in what the delay function said: its answer as it is, or the default where there is none."""
+    record = operation.record
+    if record.seq in cycle.delaying:
+        cycle.delaying.discard(record.seq)
+        if delay is None:
+            delay = default_delay(operation.options, operation.spent, rng=_rng)
+        _wait(operation, attempt, delay)
+        cycle.record(record)
+        cycle.host.poke(cycle)
+
+
+def end_attempts(cycle: Cycle, operation: RollbackOperation, error: BaseException | None) -> None:
+    """Take in that the delay function wants no further attempt, or has failed: then with that error."""
     record = operation.record
     if record.seq not in cycle.delaying:
         return
@@ -348,9 +399,10 @@ def back_off(
     if error is not None:
         _refuse(cycle, record, operation.number, error)
     else:
-        _wait(cycle, operation, attempt, base)
+        record.rollback = RollbackState.FAILED
+        record.wake_us = None
         cycle.record(record)
-    cycle.host.poke(cycle)
+        cycle.host.poke(cycle)
 
 
 def _refuse(cycle: Cycle, record: StepRecord, number: int, error: BaseException) -> None:

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from asgiref.sync import SyncToAsync
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
 from engine.errors import ControlFlow
 from engine.replay.cycle import Cycle
@@ -16,12 +16,27 @@ from engine.replay.history import AttemptRecord
 from engine.replay.operation import DoOperation
 from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.crashes import Crash, Crashes
-from engine.testing.loop import Inline, StandingLoop
+from engine.testing.loop import Inline, InlineThreads, StandingLoop
 from engine.testing.mocks import Mocks
-from engine.worker.attempt import Bodies, Running
+from engine.worker.attempt import Bodies
+from engine.worker.running import Running
 
 # What these say is said to the worker; any other BaseException, such as pytest.fail()'s, is meant for the test.
 OF_THE_ENGINE = (Exception, ControlFlow, asyncio.CancelledError, GeneratorExit, SystemExit)
+
+
+class InlineCalls:
+    """Stands for `engine.worker.orm_calls.BodyCalls`, for all bodies."""
+
+    def __init__(self, executor: Inline) -> None:
+        self.context = ThreadSensitiveContext()
+        SyncToAsync.context_to_thread_executor[self.context] = executor
+
+    def leave(self) -> None:
+        """Others go on with it."""
+
+    def stop(self) -> None:
+        SyncToAsync.context_to_thread_executor.pop(self.context, None)
 
 
 class InlineBodies(Bodies):
@@ -45,21 +60,32 @@ class InlineBodies(Bodies):
         self._die = die
         self._stop = stop
         self._look = look
-        self.threads = Inline(loop, self._job)  # type: ignore[assignment]
-        calls = Inline(loop, self._call)
-        for context in self._contexts:
-            SyncToAsync.context_to_thread_executor[context] = calls
+        self.threads = self.delays.threads = InlineThreads(loop, self._job)  # type: ignore[assignment]
+        self._calls = InlineCalls(Inline(loop, self._call))
 
     @property
     def is_saturated(self) -> bool:
         return False
 
     def stop(self) -> None:
-        for context in self._contexts:
-            SyncToAsync.context_to_thread_executor.pop(context, None)
+        self._calls.stop()
 
-    def _close_old_connections(self) -> None:
-        """It is the test's connection."""
+    def _take_executor(self) -> None:
+        """What a body sends to a thread by itself runs in one."""
+
+    def _orm_calls(self) -> InlineCalls:  # type: ignore[override]
+        return self._calls
+
+    # It is the test's connection.
+
+    def _renew_sessions(self) -> None:
+        """It stays."""
+
+    def _end_transactions(self) -> list[str]:
+        return []
+
+    def _tidy_sessions(self, running: Running) -> None:
+        """It stays."""
 
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         crash = self._crashes.at_body(operation, attempt)

@@ -105,8 +105,6 @@ class Inline(Executor):
     def __init__(self, loop: StandingLoop, run: Callable[[Callable[[], None]], None]) -> None:
         self._loop = loop
         self._run = run
-        self.stuck = 0  # as `engine.worker.threads.Threads` has it
-        self.all_stuck = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -125,8 +123,38 @@ class Inline(Executor):
         else:
             future.set_result(outcome[0])
 
+
+class InlineThreads:
+    """Stands for `engine.worker.threads.Threads`, without any."""
+
+    stuck = queued = running = 0
+    all_stuck = False
+
+    def __init__(self, loop: StandingLoop, run: Callable[[Callable[[], None]], None]) -> None:
+        self._loop = loop
+        self._run = run
+
+    def submit(self, run: Callable[[], None], what: object = "") -> InlineJob:
+        job = InlineJob()
+        self._loop.call_soon(self._work, job, run)  # not at once: see Inline
+        return job
+
+    def _work(self, job: InlineJob, run: Callable[[], None]) -> None:
+        if not job.is_given_up:
+            job.has_begun = True
+            self._run(run)
+
     def stop(self) -> None:
         """There is no thread to end."""
+
+
+class InlineJob:
+    """Stands for `engine.worker.threads.Job`."""
+
+    has_begun = is_given_up = False
+
+    def give_up(self) -> None:
+        self.is_given_up = True
 
 
 class _Selector(selectors.DefaultSelector):

@@ -4,51 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext
-from django.db import close_old_connections, connections
+from asgiref.sync import SyncToAsync
 
-from engine.errors import NonRetryableError, StepTimeoutError
-from engine.replay import attempts, nesting, outcomes
+from engine.errors import OpenTransactionError, StepTimeoutError
+from engine.replay import nesting, outcomes
 from engine.replay.context import StepContext, StepLog
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
-from engine.replay.nesting import Body
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
-from engine.states import AttemptPhase
-from engine.worker import atomic, delays
-from engine.worker.arguments import with_context
+from engine.worker import atomic, sessions
+from engine.worker.delays import Delays
+from engine.worker.orm_calls import BodyCalls, OrmCalls
+from engine.worker.running import Running, is_async
+from engine.worker.thread_calls import DaemonExecutor
 from engine.worker.threads import Threads
 
+log = logging.getLogger("engine.bodies")
+
 SYNC_BODIES = 16  # threads a worker
-ORM_CONTEXTS = 4  # threads, and connections, that the ORM calls of async bodies share
+ORM_CALLS = 4  # threads, and connections, that the ORM calls of async bodies share
+THREAD_CALLS = 16  # threads for what async bodies send to asyncio.to_thread
 
 
 Key = tuple[int, int, str, int]  # instance, step, phase, number
-
-
-class DelayFunctionError(NonRetryableError):
-    """The function given as `delay` failed, so no further attempt is made."""
-
-
-@dataclass(slots=True, eq=False)
-class Running(Body):
-    """A body on its way, and what this worker needs to stop it."""
-
-    fn: Callable[..., Any] = field(kw_only=True)
-    transaction: atomic.Transaction | None = None
-    task: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
-    in_thread: bool = False
-    is_stuck: bool = False
-    started_at: float = field(default_factory=time.monotonic)
 
 
 class Bodies:
@@ -60,9 +47,27 @@ class Bodies:
         self._now_us = now_us
         self._thread = threading.get_ident()
         self.threads = Threads(SYNC_BODIES)
-        self._contexts = [ThreadSensitiveContext() for _ in range(ORM_CONTEXTS)]
-        self._turn = 0
+        self._orm = OrmCalls(ORM_CALLS)
+        self.delays = Delays(loop, self._orm_calls)
+        self._elsewhere = Threads(THREAD_CALLS, name="call", keeps_sessions=False)
         self._running: dict[Key, Running] = {}
+        self._tasks: dict[asyncio.Task[None], Running] = {}
+        self._take_executor()
+
+    def _take_executor(self) -> None:
+        self._loop.set_default_executor(DaemonExecutor(self._elsewhere))
+
+    @property
+    def all_stuck(self) -> bool:
+        """Tell whether threads of some kind have all been given up: what needs one waits in vain in this process."""
+        pools = (self.threads, self.delays.threads, self._orm, self._elsewhere)
+        return any(pool.all_stuck for pool in pools)
+
+    @property
+    def left(self) -> list[str]:
+        """Say what still runs, on the loop or on a thread: after `stop`, what keeps the process from a clean end."""
+        on_threads = [*self.threads.left, *self._orm.left, *self._elsewhere.left, *self.delays.left]
+        return [str(one) for one in (*self._tasks.values(), *on_threads)]
 
     @property
     def is_saturated(self) -> bool:
@@ -70,13 +75,11 @@ class Bodies:
         return self.threads.is_saturated
 
     def stop(self) -> None:
-        """Let idle threads end, and the connections of all of them with them; wait for none."""
-        self.threads.stop()
-        for context in self._contexts:
-            executor = SyncToAsync.context_to_thread_executor.pop(context, None)
-            if executor is not None:
-                executor.submit(connections.close_all)
-                executor.shutdown(wait=False)
+        """Cancel what runs on the loop, let threads end with what they do, and wait for none of it."""
+        for task in self._tasks:
+            task.cancel()
+        for pool in (self.threads, self.delays, self._orm, self._elsewhere):
+            pool.stop()
 
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         """Start the body of a recorded attempt."""
@@ -85,12 +88,12 @@ class Bodies:
         self._running[_key(cycle, attempt)] = running
         if operation.options.atomic:
             running.transaction = atomic.Transaction(cycle, operation, attempt)
-            self.threads.submit(lambda: self._in_thread(running))
-        elif _is_async(running.fn):
+            self._run_sync(running)
+        elif is_async(running.fn):
             self._start_clock(running)
-            self._run_async(running, running.fn)
+            self._run_async(running, running.fn, contextvars.Context())
         else:
-            self.threads.submit(lambda: self._in_thread(running))
+            self._run_sync(running)
 
     def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Callable[..., Any]:
         """Return what to call for this attempt."""
@@ -112,10 +115,15 @@ class Bodies:
         if running.transaction is not None and not running.transaction.end():
             return False
         running.context.cancel()
+        cancelled = functools.partial(self._settle, running, error=asyncio.CancelledError())
         if running.task is not None:
             running.task.cancel()
             # A task that is cancelled before its first turn runs nothing, so it does not settle either.
-            running.task.add_done_callback(lambda _: self._settle(running, error=asyncio.CancelledError()))
+            running.task.add_done_callback(lambda _: cancelled())
+        elif running.job is not None:
+            running.job.give_up()
+            if not running.job.has_begun:
+                self._loop.call_soon(cancelled)
         return True
 
     def ask_delay(
@@ -123,21 +131,34 @@ class Bodies:
     ) -> None:
         """Call the step's delay function and let the cycle back off by its answer."""
         context = self._context(cycle, operation, attempt)
-        self._loop.create_task(self._ask_delay(cycle, operation, attempt, context, error))
+        self.delays.ask(operation, attempt, context, error)
 
     # Async bodies
 
-    def _run_async(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
-        self._turn = (self._turn + 1) % ORM_CONTEXTS
+    def _run_async(
+        self, running: Running, fn: Callable[..., Awaitable[Any]], context: contextvars.Context
+    ) -> None:
         running.loop = self._loop
-        context = contextvars.copy_context()
-        context.run(_enter, running, self._contexts[self._turn])
-        running.task = self._loop.create_task(self._await(running, fn), context=context)
+        context.run(nesting.current.set, running)
+        running.calls = self._orm_calls()
+        context.run(SyncToAsync.thread_sensitive_context.set, running.calls.context)
+        running.task = task = self._loop.create_task(self._await(running, fn), context=context)
+        self._tasks[task] = running
+        task.add_done_callback(self._ended)
+
+    def _orm_calls(self) -> BodyCalls:
+        """Return what leads the ORM calls of one async function to a thread."""
+        return BodyCalls(self._orm)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        running = self._tasks.pop(task)
+        if running.calls is not None:
+            running.calls.leave()
 
     async def _await(self, running: Running, fn: Callable[..., Awaitable[Any]]) -> None:
         operation = running.operation
         try:
-            args, kwargs = _called_with(running)
+            args, kwargs = running.called_with()
             value = await fn(*args, **kwargs)
             if running.nest is not None:
                 await running.nest.rest()
@@ -149,77 +170,82 @@ class Bodies:
 
     # Sync bodies
 
-    def _in_thread(self, running: Running) -> None:
-        operation = running.operation
-        stored, error = None, None
-        if running.context.cancelled.is_set():  # while it waited for a thread
-            self._from_thread(self._end_of_thread, running, None, asyncio.CancelledError())
-            return
-        self._from_thread(self._start_clock_in_thread, running)
-        nesting.current.set(running)
-        try:
-            self._close_old_connections()
-            if running.transaction is not None:
-                self._in_transaction(running, running.transaction)
-                return
-            args, kwargs = _called_with(running)
-            value = running.fn(*args, **kwargs)
-            if inspect.isawaitable(value):
-                self._from_thread(self._adopt, running, value)
-                return
-            stored = operation.store(value)
-        except BaseException as raised:  # noqa: BLE001 - user code, which may even exit
-            error = raised
-        finally:
-            nesting.current.set(None)
-            self._close_old_connections()
-        self._from_thread(self._end_of_thread, running, stored, error)
+    def _run_sync(self, running: Running) -> None:
+        context = contextvars.Context()  # what a body sets there is gone with it
+        running.job = self.threads.submit(lambda: context.run(self._in_thread, running), running)
 
-    def _close_old_connections(self) -> None:
-        close_old_connections()
+    def _in_thread(self, running: Running) -> None:
+        """Run a sync body on its thread; however it ends, the loop is told."""
+        nesting.current.set(running)
+        self._from_thread(self._start_clock_in_thread, running)
+        try:
+            end = self._call_sync(running)
+        except BaseException as error:  # noqa: BLE001 - user code, which may even exit
+            end = functools.partial(self._settle, running, error=error)
+        self._tidy_sessions(running)
+        if end is not None:
+            self._from_thread(end)
+
+    def _call_sync(self, running: Running) -> Callable[[], None] | None:
+        """Call the body; return what is to be done on the loop then. None: an atomic one has told all."""
+        self._renew_sessions()
+        if running.transaction is not None:
+            self._in_transaction(running, running.transaction)
+            return None
+        args, kwargs = running.called_with()
+        value = running.fn(*args, **kwargs)
+        left = self._end_transactions()
+        if left:
+            if inspect.iscoroutine(value):
+                value.close()
+            raise OpenTransactionError(running.operation.label, left)
+        if inspect.isawaitable(value):
+            return functools.partial(self._adopt, running, value, contextvars.copy_context())
+        return functools.partial(self._settle, running, stored=running.operation.store(value))
+
+    # The sessions of the thread; a test has one of its own.
+
+    def _renew_sessions(self) -> None:
+        sessions.renew()
+
+    def _end_transactions(self) -> list[str]:
+        return sessions.end_transactions()
+
+    def _tidy_sessions(self, running: Running) -> None:
+        left = sessions.tidy()
+        if left:
+            log.warning("%s left a transaction open on %s; it was rolled back", running, ", ".join(left))
 
     def _in_transaction(self, running: Running, transaction: atomic.Transaction) -> None:
         operation = running.operation
 
         def body() -> Stored:
-            args, kwargs = _called_with(running)
+            args, kwargs = running.called_with()
             return operation.store(atomic.call(operation.record.name, running.fn, args, kwargs))
 
         transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))
 
-    def _adopt(self, running: Running, value: Awaitable[Any]) -> None:
+    def _adopt(self, running: Running, value: Awaitable[Any], context: contextvars.Context) -> None:
         """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
-        running.in_thread = False
-        if running.is_stuck:
-            self.threads.stuck -= 1
+        running.job = None
         if _key(running.cycle, running.attempt) in self._running:
-            self._run_async(running, lambda *args, **kwargs: value)
-            if running.context.cancelled.is_set():  # while the function ran
+            self._run_async(running, lambda *args, **kwargs: value, context)
+            if running.context.is_cancelled:  # while the function ran
                 self.cancel(running.cycle, running.attempt)
         elif inspect.iscoroutine(value):
             value.close()  # the attempt is over
-
-    def _end_of_thread(self, running: Running, stored: Stored | None, error: BaseException | None) -> None:
-        if running.is_stuck:
-            self.threads.stuck -= 1
-        if error is None:
-            self._settle(running, stored=stored)
-        else:
-            self._settle(running, error=error)
 
     def _take_in(self, running: Running, stored: Stored, finished_us: int) -> None:
         """An atomic body has recorded its success."""
         if running.timer is not None:
             running.timer.cancel()
         if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
-            attempts.take_in(running.cycle, running.operation, running.attempt, stored, finished_us)
+            running.operation.take_in(running.attempt, stored, finished_us)
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(callback, *args)
-        except (
-            RuntimeError
-        ):  # the shift has ended without this thread: its attempt is closed as cancelled or lost
+            self._loop.call_soon_threadsafe(callback, *args, context=contextvars.Context())
+        except RuntimeError:  # the shift has ended without this thread: its attempt is cancelled or lost
             return
 
     # Settling
@@ -230,7 +256,6 @@ class Bodies:
 
     def _start_clock_in_thread(self, running: Running) -> None:
         """Count a sync body's time from here: what it waited for a thread is not its own."""
-        running.in_thread = True
         if _key(running.cycle, running.attempt) in self._running:
             self._start_clock(running)
 
@@ -239,9 +264,8 @@ class Bodies:
             running.transaction.hurry()  # and it says what came of it
             return
         running.context.cancel()
-        if running.in_thread:
-            running.is_stuck = True
-            self.threads.stuck += 1
+        if running.job is not None:
+            running.job.give_up()
         self._settle(running, error=StepTimeoutError(running.operation.options.timeout))
         if running.task is not None:
             running.task.cancel()
@@ -253,27 +277,6 @@ class Bodies:
             running.timer.cancel()
         if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
             running.operation.settle(running.attempt, stored=stored, error=error)
-
-    async def _ask_delay(
-        self,
-        cycle: Cycle,
-        operation: DoOperation,
-        attempt: AttemptRecord,
-        context: StepContext,
-        error: BaseException,
-    ) -> None:
-        nesting.current.set(None)  # it may be that of the body, which is over
-        try:
-            function: Any = operation.options.delay
-            base = await delays.ask(
-                function, context, error, is_async=_is_async(function), threads=self.threads
-            )
-        except Exception as raised:  # noqa: BLE001 - user code, or what it returned
-            message = f'The delay function of step "{operation.label}" failed, so it is not tried again: '
-            problem = DelayFunctionError(message + (str(raised) or type(raised).__name__), cause=raised)
-            operation.back_off(attempt, error=problem)
-        else:
-            operation.back_off(attempt, base=base)
 
     def _context(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> StepContext:
         record, claimed = operation.record, cycle.claimed
@@ -301,22 +304,5 @@ class Bodies:
         )
 
 
-def _enter(running: Running, orm: ThreadSensitiveContext) -> None:
-    """Make the present context that of a body."""
-    nesting.current.set(running)
-    SyncToAsync.thread_sensitive_context.set(orm)
-
-
-def _called_with(running: Running) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    operation = running.operation
-    if running.attempt.phase == AttemptPhase.ROLLBACK:
-        return (running.context,), {}
-    return with_context(running.fn, operation.args, operation.kwargs, running.context)
-
-
 def _key(cycle: Cycle, attempt: AttemptRecord) -> Key:
     return cycle.claimed.key, attempt.step_seq, attempt.phase, attempt.number
-
-
-def _is_async(fn: Any) -> bool:
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004

@@ -32,8 +32,8 @@ def step(row: Row) -> tuple[int, StepRecord]:
 
 
 def attempt(row: Row) -> tuple[int, AttemptRecord]:
-    key, seq, number, worker, started_us, status, alone, phase = row
-    return key, AttemptRecord(seq, number, worker, started_us, status, alone, phase=phase)
+    key, seq, number, worker, started_us, status, alone, phase, finished_us, error = row
+    return key, AttemptRecord(seq, number, worker, started_us, status, alone, error, finished_us, phase)
 
 
 def event(row: Row) -> EventRecord:

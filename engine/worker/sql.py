@@ -191,9 +191,11 @@ HISTORY_STEPS = f"""
 """
 
 # Attempts matter only while their step is open, or being rolled back: they tell what is spent, and what a dead worker
-# left behind.
+# left behind. Their errors matter where a delay function is still to be asked about the last one.
 HISTORY_ATTEMPTS = f"""
-    SELECT a.instance_id, a.step_seq, a.number, a.worker, {_us("a.started_at")}, a.status, a.alone, a.phase
+    SELECT a.instance_id, a.step_seq, a.number, a.worker, {_us("a.started_at")}, a.status, a.alone, a.phase,
+        {_us("a.finished_at")},
+        CASE WHEN s.wake_at IS NULL AND (s.status = 'waiting' OR s.rollback = 'running') THEN a.error::text END
     FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
     JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
         AND (s.status IN ('running', 'waiting') OR s.rollback = 'running') AND s.kind = 'do'

@@ -1,62 +1,154 @@
-"""Threads for sync bodies: few, kept, and never waited for at exit."""
+"""Threads of a worker: few, kept, never waited for at exit, and counted once nobody waits for their job any more."""
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-BUSY_SECONDS = 0.1
+from engine.worker import sessions
+
+log = logging.getLogger("engine.bodies")
+
+STUCK_SECONDS = 1.0  # what was given up may need a moment to end
+
+
+class Job:
+    """Something to be done on a thread. `what` says what it is, to whoever reads the log."""
+
+    __slots__ = ("_threads", "has_begun", "is_given_up", "run", "what")
+
+    def __init__(self, threads: Threads, run: Callable[[], object], what: object) -> None:
+        self._threads = threads
+        self.run = run
+        self.what = what
+        self.has_begun = False
+        self.is_given_up = False
+
+    def give_up(self) -> None:
+        """Wait for it no more: what has not begun never will, and a thread that is busy with it counts as stuck."""
+        self._threads._give_up(self)
 
 
 class Threads:
     """Up to `size` daemon threads, started when needed.
 
     Not a ThreadPoolExecutor: the interpreter joins its threads at exit, and one that is stuck in a body would keep the
-    worker alive for ever. Each thread keeps its Django connection, which is the reason for keeping threads at all.
+    worker alive for ever. Each thread keeps its Django connections, which is the reason for keeping threads at all,
+    unless it is said not to.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, name: str = "body", keeps_sessions: bool = True) -> None:
         self._size = size
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._name = name
+        self._keeps_sessions = keeps_sessions
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._started = 0
-        self._free = 0
-        self._ended_at = 0.0  # the last job
-        self.stuck = 0  # threads whose body outlived its timeout
+        self._free = 0  # idle threads, less the jobs that wait for one
+        self._stuck = 0
+        self._all_stuck_at = 0.0
+        self._is_stopped = False
+        self._running: set[Job] = set()
+
+    @property
+    def queued(self) -> int:
+        """The number of jobs that wait for a thread."""
+        return max(0, -self._free)
+
+    @property
+    def running(self) -> int:
+        """The number of jobs that have a thread, given up or not."""
+        return len(self._running)
+
+    @property
+    def stuck(self) -> int:
+        """The number of threads whose job was given up and has not ended."""
+        return self._stuck
 
     @property
     def all_stuck(self) -> bool:
-        return self.stuck >= self._size
+        """Tell whether no thread will come free: what waits for one waits in vain."""
+        with self._lock:
+            is_full = self._stuck >= self._size
+            return is_full and time.monotonic() - self._all_stuck_at >= STUCK_SECONDS
 
     @property
-    def is_saturated(self) -> bool:
-        """Tell whether a job would have to wait: no thread is free, and none has become free for a while."""
-        is_full = self._free <= 0 and self._started >= self._size
-        return is_full and time.monotonic() - self._ended_at > BUSY_SECONDS
+    def left(self) -> list[object]:
+        """Return what still runs, by its `what`."""
+        with self._lock:
+            return [job.what for job in self._running]
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Run the job on a thread; it must not raise."""
+    def submit(self, run: Callable[[], object], what: object = "") -> Job:
+        """Run the job on a thread, after those that wait. What it raises is logged."""
+        job = Job(self, run, what)
         with self._lock:
             if self._free == 0 and self._started < self._size:
                 self._started += 1
-                threading.Thread(target=self._work, name=f"body-{self._started}", daemon=True).start()
+                name = f"{self._name}-{self._started}"
+                threading.Thread(target=self._work, name=name, daemon=True).start()
             else:
                 self._free -= 1
-        self._jobs.put(job)
+            self._jobs.put(job)
+        return job
+
+    def withdraw(self) -> list[Job]:
+        """Take the waiting jobs back: they will not run here."""
+        taken: list[Job] = []
+        with self._lock, suppress(queue.Empty):
+            while not self._is_stopped:
+                job = self._jobs.get_nowait()
+                if job is not None and not job.is_given_up:
+                    self._free += 1
+                    taken.append(job)
+        return taken
 
     def stop(self) -> None:
-        """Let idle threads end."""
-        for _ in range(self._started):
-            self._jobs.put(None)
+        """Let idle threads end, and the others with their job; begin no further job, and wait for none."""
+        with self._lock:
+            self._is_stopped = True
+            for _ in range(self._started):
+                self._jobs.put(None)
 
     def _work(self) -> None:
-        from django.db import connections
-
         while (job := self._jobs.get()) is not None:
-            job()
-            with self._lock:
+            if self._begin(job):
+                try:
+                    job.run()
+                except BaseException:  # the thread, and the count of threads, outlive any job
+                    log.exception("a job on a thread failed: %s", job.what)
+                if not self._keeps_sessions:
+                    sessions.close_all()
+                self._end(job)
+            del job  # an idle thread must not hold what its last job held
+        sessions.close_all()
+
+    def _begin(self, job: Job) -> bool:
+        with self._lock:
+            if job.is_given_up or self._is_stopped:
+                return False
+            job.has_begun = True
+            self._running.add(job)
+            return True
+
+    def _end(self, job: Job) -> None:
+        with self._lock:
+            self._running.discard(job)
+            self._free += 1
+            self._stuck -= job.is_given_up
+
+    def _give_up(self, job: Job) -> None:
+        with self._lock:
+            is_running = job in self._running
+            if job.is_given_up or (job.has_begun and not is_running):
+                return
+            job.is_given_up = True
+            if not is_running:
                 self._free += 1
-                self._ended_at = time.monotonic()
-        connections.close_all()
+                return
+            self._stuck += 1
+            if self._stuck == self._size:
+                self._all_stuck_at = time.monotonic()
