@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
-from engine.replay import cancelling, outcomes
+from engine.replay import cancelling, outcomes, raised
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.retry import StepOptions, backoff_delay, default_delay, is_retryable
 from engine.serialization import Stored
@@ -165,6 +165,7 @@ def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: B
     if not is_retryable(error) or record.spent >= operation.options.max_attempts:
         _conclude(cycle, operation, error=attempt.error)
     elif callable(operation.options.delay):
+        attempt.error = raised.with_class(attempt.error, error)
         record.status = StepStatus.WAITING
         _ask(cycle, operation, attempt, error)
     else:
@@ -197,7 +198,7 @@ def _ask_again(cycle: Cycle, operation: DoOperation) -> None:
     if attempt is None:
         start(cycle, operation)
     elif callable(operation.options.delay):
-        _ask(cycle, operation, attempt, outcomes.raised_before(attempt.error, operation.label))
+        _ask(cycle, operation, attempt, raised.again(attempt.error, operation.label))
     else:  # the code has changed
         _wait(cycle, operation, attempt, backoff_delay(operation.options, record.spent, rng=_rng))
 

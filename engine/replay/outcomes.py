@@ -118,18 +118,6 @@ def recorded_error(record: StepRecord) -> Exception:
     )
 
 
-def raised_before(text: str | None, label: str) -> Exception:
-    """Make the error of an attempt whose exception is gone with its worker: as the handler would see it."""
-    kept = json.loads(text or "{}")
-    return StepError(
-        label,
-        kept.get("type", "Error"),
-        kept.get("message", ""),
-        kept.get("attempts", 1),
-        kept.get("details"),
-    )
-
-
 def params_refused(params: str, error: Exception) -> NonDeterminismError:
     return NonDeterminismError(
         "The recorded params do not fit the type that the handler now declares.",

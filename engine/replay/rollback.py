@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.error_record import cut
 from engine.errors import ErrorRecord, RollbackNotFoundError, StepTimeoutError, WorkerLostError
-from engine.replay import attempts, leaving, outcomes
+from engine.replay import attempts, leaving, outcomes, raised
 from engine.replay.context import RollbackContext
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.replay.host import Phase
@@ -340,6 +340,7 @@ def _fail(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, er
     if not is_retryable(error) or operation.spent >= options.max_attempts:
         record.rollback = RollbackState.FAILED
     elif callable(options.delay):
+        attempt.error = raised.with_class(attempt.error, error)
         record.wake_us = None  # it has not answered yet, and that is recorded so
         operation.unasked = attempt
         _ask(cycle, operation, attempt, error)
@@ -360,7 +361,7 @@ def _ask_again(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecor
         cycle.record(operation.record)
         cycle.host.poke(cycle)
         return
-    error = outcomes.raised_before(attempt.error, operation.label)
+    error = raised.again(attempt.error, operation.label)
     if not cycle.isolated:
         _ask(cycle, operation, attempt, error)
         return

@@ -1,23 +1,437 @@
-"""Functions given as `delay`: what interrupts one must not make the pause zero, nor hide that its thread is busy."""
+"""Functions given as `delay`: their answer is taken as it is, they are asked until they answer, and harm nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from engine import WorkflowStep, workflow
+from engine import NonRetryableError, StepContext, StepError, WorkflowStep, workflow
 from engine.errors import NonDeterminismError
-from engine.replay import attempts, leaving
-from engine.worker import delays
-from engine.worker.threads import Threads
-from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, take
+from engine.models import Attempt, Instance, Step
+from engine.registry import Workflow
+from engine.replay import attempts as of_steps
+from engine.replay import leaving, raised
+from engine.worker import attempt, delays, shift
+from engine.worker.delays import Delays, NoAnswerError
+from tests.faults.points import violations
+from tests.integration.test_replay_races import Desk, answer, cycle_of, take
+from tests.records import crash, lines, outcomes, step
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.travel import skip_wait
 
-pytestmark = pytest.mark.usefixtures("own_registry")
+pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
-SECOND = 1_000_000
+
+class Busy(Exception):
+    def __init__(self, retry_after: float, *, where: str) -> None:
+        super().__init__(f"{where} is busy")
+        self.retry_after = retry_after
+
+
+class OutOfStock(NonRetryableError):
+    """What a delay function may say."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_violated(engine_db: None) -> Iterator[None]:
+    yield
+    assert violations() == []
+
+
+def busy_once(ctx: StepContext) -> int:
+    if ctx.attempt == 1:
+        raise Busy(90, where="the bank")
+    return ctx.attempt
+
+
+class Gate:
+    """Where a delay function waits, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[BaseException] = []
+        self.opened = threading.Event()
+
+    def ask(self, ctx: StepContext, error: BaseException) -> float:
+        self.asked.append(error)
+        assert self.opened.wait(30)
+        return 90
+
+    async def ask_async(self, ctx: StepContext, error: BaseException) -> float:
+        self.asked.append(error)
+        while not self.opened.is_set():
+            await asyncio.sleep(0.005)
+        return 90
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    one = Gate()
+    yield one
+    one.opened.set()
+
+
+class Kind:
+    """A step, or a rollback, that backs off by a function, and what is recorded of it."""
+
+    def __init__(self, phase: str) -> None:
+        self.phase = phase
+
+    def declare(
+        self,
+        delay: Callable[..., Any],
+        body: Callable[..., Any] = busy_once,
+        *,
+        forward: Callable[..., Any] = str,
+        **options: Any,
+    ) -> Workflow[Any, Any]:
+        @workflow
+        async def story(step: WorkflowStep) -> Any:
+            if self.phase == "do":
+                return await step.do("pay", body, delay=delay, **options)
+            await step.do("pay", forward, rollback=body, rollback_options={"delay": delay, **options})
+            raise LookupError
+
+        return story
+
+    def start(self, delay: Callable[..., Any], *args: Any, **options: Any) -> Instance:
+        return self.declare(delay, *args, **options).start()
+
+    def attempts(self, instance: Instance) -> list[Attempt]:
+        made = Attempt.objects.filter(instance=instance, generation=instance.generation, phase=self.phase)
+        return list(made.order_by("number"))
+
+    def statuses(self, instance: Instance) -> list[str]:
+        return [one.status for one in self.attempts(instance)]
+
+    def waits(self, instance: Instance) -> bool:
+        """Tell whether the instance is parked for the next attempt."""
+        row = instance.refresh()
+        return (row.status, row.waiting_for) == ("waiting", "retry")
+
+    def delay(self, instance: Instance) -> timedelta:
+        wait_until(lambda: self.waits(instance))
+        ended = self.attempts(instance)[-1].finished_at
+        return step(instance, "pay").wake_at - ended
+
+    def is_to_be_asked(self, instance: Instance) -> bool:
+        row = Step.objects.filter(instance=instance, name="pay").last()
+        if row is None:
+            return False
+        state = row.status if self.phase == "do" else row.rollback
+        return (state, row.wake_at) == ("waiting" if self.phase == "do" else "running", None)
+
+    def has_succeeded(self, instance: Instance) -> bool:
+        return (instance.status if self.phase == "do" else instance.rollback) == "complete"
+
+
+@pytest.fixture(params=["do", "rollback"])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return Kind(request.param)
+
+
+# Its answer
+
+
+def test_the_answer_is_taken_as_it_is(kind: Kind) -> None:
+    """No back-off on top, no jitter, and no limit but that of all durations"""
+
+    def fail(ctx: StepContext) -> None:
+        raise ValueError("again")
+
+    def say(ctx: StepContext, error: BaseException) -> str:
+        return f"{ctx.attempt} days"
+
+    seen = []
+    instance = kind.start(say, fail, max_attempts=4, jitter=1.0, max_delay="1s")
+    with running_shift():
+        for number in range(1, 4):
+            wait_until(lambda number=number: kind.statuses(instance) == ["errored"] * number)
+            seen.append(kind.delay(instance))
+            skip_wait(instance)
+        wait_for(instance)
+    assert seen == [timedelta(days=days) for days in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("says_itself", [False, True], ids=["the error itself", "another one"])
+def test_it_may_end_the_attempts_with_the_error_of_the_step(kind: Kind, says_itself: bool) -> None:
+    def stop(ctx: StepContext, error: BaseException) -> float:
+        raise OutOfStock("none until May") if says_itself else error
+
+    instance = run_to_end(kind.start(stop))
+    [last] = kind.attempts(instance)
+    assert (last.error["type"], last.error["message"]) == ("Busy", "the bank is busy")
+    if kind.phase == "do":
+        assert (instance.error["type"], instance.error["message"]) == ("Busy", "the bank is busy")
+        assert instance.error["details"] == {"retry_after": 90}
+    else:
+        assert (instance.error["type"], instance.rollback) == ("LookupError", "failed")
+    assert lines(instance) == ["The delay function ended the attempts: none until May"] * says_itself
+
+
+# No thread, no answer
+
+
+def test_it_needs_no_thread_that_a_body_has(kind: Kind, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "SYNC_BODIES", 2)
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.5)
+
+    async def fail_async(ctx: StepContext) -> int:
+        return busy_once(ctx)
+
+    async def forward() -> None:
+        """A body that needs no thread."""
+
+    @workflow
+    async def occupied(step: WorkflowStep) -> None:
+        await step.do("long", gate.opened.wait, 30)
+
+    def no_time(ctx: StepContext, error: BaseException) -> float:
+        return 0
+
+    declared = kind.declare(no_time, fail_async, forward=forward)
+    with running_shift():
+        long = [occupied.start() for _ in range(2)]
+        wait_until(lambda: Attempt.objects.filter(status="running").count() == 2)
+        instance = declared.start()
+        wait_for(instance)
+        gate.opened.set()
+        for one in long:
+            wait_for(one)
+    assert kind.has_succeeded(instance)
+    assert kind.statuses(instance) == ["errored", "complete"]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_without_an_answer_in_time_the_default_delay_applies(
+    kind: Kind, gate: Gate, monkeypatch: pytest.MonkeyPatch, is_async: bool
+) -> None:
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.1)
+    instance = kind.start(gate.ask_async if is_async else gate.ask)
+    with running_shift():
+        delay = kind.delay(instance)
+        wait_for(instance)
+    assert (delay, len(gate.asked), kind.has_succeeded(instance)) == (timedelta(seconds=1), 1, True)
+    assert lines(instance) == [
+        "The delay function did not answer within 0.1 s, so the default delay applies."
+    ]
+
+
+def test_an_async_one_that_swallows_its_cancellation_is_not_waited_for(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.1)
+
+    async def deaf(ctx: StepContext, error: BaseException) -> float:
+        while not gate.opened.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+        return 1
+
+    instance = Kind("do").start(deaf)
+    with running_shift():
+        wait_for(instance)
+        gate.opened.set()
+    assert outcomes(instance, "pay") == ["errored", "complete"]
+
+
+# Asked
+
+
+@pytest.fixture
+async def asks(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(delays, "LOOK_AGAIN_SECONDS", 0.01)
+    made = Delays(asyncio.get_running_loop(), None)  # type: ignore[arg-type]
+    yield made
+    made.stop()
+
+
+async def test_what_it_waits_for_a_thread_does_not_count(asks: Delays) -> None:
+    async def after(seconds: float) -> float:
+        return (await asks.answer(lambda: time.sleep(seconds) or seconds)).total_seconds()
+
+    answers = await asyncio.gather(*(after(0.03) for _ in range(3 * delays.THREADS)))
+    assert answers == [0.03] * 3 * delays.THREADS
+
+
+async def test_its_threads_count_as_stuck_while_it_hangs_and_then_nobody_waits_for_one(
+    asks: Delays, gate: Gate
+) -> None:
+    def hang() -> int:
+        assert gate.opened.wait(30)
+        return 1
+
+    def never() -> int:
+        raise AssertionError("there is no thread for it")
+
+    hung = asyncio.gather(*(asks.answer(hang) for _ in range(delays.THREADS)), return_exceptions=True)
+    await asyncio.sleep(0)
+    behind = asyncio.ensure_future(asks.answer(never))
+    assert [type(one) for one in await hung] == [NoAnswerError] * delays.THREADS
+    with pytest.raises(NoAnswerError):
+        await behind
+    assert asks.threads.stuck == delays.THREADS
+    began = time.monotonic()
+    with pytest.raises(NoAnswerError):
+        await asks.answer(never)
+    assert time.monotonic() - began < 0.05
+    gate.opened.set()
+    async with asyncio.timeout(10):
+        while asks.threads.stuck:
+            await asyncio.sleep(0.001)
+    assert (await asks.answer(lambda: 3)).total_seconds() == 3
+    assert asks.left == []
+
+
+def test_it_leaves_no_connection_behind() -> None:
+    sessions: list[int] = []
+
+    def ask(ctx: StepContext, error: BaseException) -> float:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            sessions.append(cursor.fetchone()[0])
+        return 0
+
+    def is_closed() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (%s)", [sessions])
+            return bool(cursor.fetchone()[0] == 0)
+
+    instance = Kind("do").start(ask)
+    with running_shift():
+        wait_for(instance)
+        assert len(sessions) == 1
+        wait_until(is_closed)
+
+
+# Asked again
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_killed_while_it_is_asked_it_is_asked_again(kind: Kind, gate: Gate, is_async: bool) -> None:
+    """With an error of the class that was raised, its text and its attributes"""
+    instance = kind.start(gate.ask_async if is_async else gate.ask)
+    with running_shift():
+        wait_until(lambda: len(gate.asked) == 1 and kind.is_to_be_asked(instance))
+        crash()
+        wait_until(lambda: len(gate.asked) == 2)
+        gate.opened.set()
+        assert kind.delay(instance) == timedelta(seconds=90)
+        skip_wait(instance)
+        wait_for(instance)
+    assert kind.has_succeeded(instance)
+    assert kind.statuses(instance) == ["errored", "complete"]
+    again = gate.asked[1]
+    assert (type(again), str(again)) == (Busy, "the bank is busy")
+    assert isinstance(again, Busy)
+    assert again.retry_after == 90
+
+
+def test_one_that_kills_its_worker_again_is_not_asked_a_third_time(kind: Kind, gate: Gate) -> None:
+    """The default delay stands for its answer then: it would kill one worker after the other"""
+    instance = kind.start(gate.ask, max_attempts=2)
+    with running_shift():
+        wait_until(lambda: len(gate.asked) == 1 and kind.is_to_be_asked(instance))
+        crash()
+        Instance.objects.filter(key=instance.key).update(isolated=True)  # as after the death of a process
+        wait_until(lambda: len(gate.asked) == 2)
+        assert step(instance, "pay").wake_at is not None
+        crash()
+        wait_for(instance)
+    assert (len(gate.asked), kind.has_succeeded(instance)) == (2, True)
+
+
+def test_paused_while_it_is_asked_its_answer_counts_from_the_resume_on(kind: Kind, gate: Gate) -> None:
+    instance = kind.start(gate.ask)
+    with running_shift():
+        wait_until(lambda: len(gate.asked) == 1)
+        instance.pause()
+        gate.opened.set()
+        wait_for(instance, "paused")
+        instance.resume()
+        delay = kind.delay(instance)
+        assert timedelta(seconds=90) <= delay < timedelta(seconds=120)
+        skip_wait(instance)
+        wait_for(instance)
+    assert (len(gate.asked), kind.has_succeeded(instance)) == (1, True)
+
+
+def test_drained_while_it_is_asked_the_next_worker_asks_again(
+    kind: Kind, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shift, "GRACE_SECONDS", 0.1)
+    instance = kind.start(gate.ask)
+    with running_shift():
+        wait_until(lambda: len(gate.asked) == 1)
+    assert (instance.refresh().status, kind.is_to_be_asked(instance)) == ("queued", True)
+    gate.opened.set()
+    with running_shift():
+        assert kind.delay(instance) == timedelta(seconds=90)
+        skip_wait(instance)
+        wait_for(instance)
+    assert (len(gate.asked), kind.has_succeeded(instance)) == (2, True)
+
+
+def test_restarted_while_it_is_asked_its_late_answer_concerns_nobody(kind: Kind, gate: Gate) -> None:
+    instance = kind.start(gate.ask)
+    with running_shift():
+        wait_until(lambda: len(gate.asked) == 1)
+        instance.restart()
+        wait_until(lambda: len(gate.asked) == 2)
+        gate.opened.set()
+        wait_until(lambda: kind.waits(instance))
+        skip_wait(instance)
+        wait_for(instance)
+    assert (instance.generation, kind.has_succeeded(instance)) == (2, True)
+
+
+def test_a_nested_step_is_asked_again_too(gate: Gate) -> None:
+    async def outer(step: WorkflowStep) -> int:
+        return await step.do("pay", busy_once, delay=gate.ask)
+
+    @workflow
+    async def story(step: WorkflowStep) -> int:
+        return await step.do("outer", outer, step)
+
+    with running_shift():
+        instance = story.start()
+        wait_until(lambda: len(gate.asked) == 1)
+        crash()
+        wait_until(lambda: len(gate.asked) == 2)
+        gate.ask = None  # type: ignore[assignment, method-assign]
+        instance.terminate()
+        gate.opened.set()
+        wait_for(instance)
+    assert isinstance(gate.asked[1], Busy)
+
+
+def test_a_plain_delay_in_new_code_stands_for_the_function_that_was_asked(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shift, "GRACE_SECONDS", 0.1)
+    options: dict[str, Any] = {"delay": gate.ask}
+
+    @workflow
+    async def story(step: WorkflowStep) -> int:
+        return await step.do("pay", busy_once, **options)
+
+    instance = story.start()
+    with running_shift():
+        wait_until(lambda: len(gate.asked) == 1)
+    options["delay"] = "2 minutes"
+    with running_shift():
+        assert Kind("do").delay(instance) == timedelta(minutes=2)
+        instance.terminate()
+    assert len(gate.asked) == 1
 
 
 class Slow(Desk):
@@ -28,7 +442,7 @@ class Slow(Desk):
 
 
 @pytest.mark.parametrize("how", ["stick", "give_back"])
-def test_a_step_whose_delay_function_is_interrupted_still_backs_off(how: str) -> None:
+def test_a_step_whose_delay_function_is_interrupted_waits_for_it_still(how: str) -> None:
     @workflow
     async def story(step: WorkflowStep) -> None:
         await step.do("charge", str, delay=lambda ctx, error: 60)
@@ -37,7 +451,7 @@ def test_a_step_whose_delay_function_is_interrupted_still_backs_off(how: str) ->
     cycle = cycle_of(story, desk)
     answer(cycle, take(cycle))
     operation, attempt = desk.bodies["charge"]
-    attempts.settle(cycle, operation, attempt, error=RuntimeError("once"))
+    of_steps.settle(cycle, operation, attempt, error=RuntimeError("once"))
     if how == "stick":
         leaving.stick(cycle, NonDeterminismError("The code has changed.", recorded="", current=""))
     else:
@@ -45,37 +459,22 @@ def test_a_step_whose_delay_function_is_interrupted_still_backs_off(how: str) ->
     cycle.advance()
     record = cycle.writes.steps[operation.record.seq]
     assert cycle.writes.leave is not None
-    assert (record.status, record.wake_us) == ("waiting", NOW_US + SECOND)
+    assert (record.status, record.wake_us) == ("waiting", None)
+    of_steps.back_off(cycle, operation, attempt, timedelta(seconds=1))  # too late
+    assert record.wake_us is None
 
 
-@pytest.fixture
-def threads() -> Any:
-    made = Threads(1)
-    yield made
-    made.stop()
+def test_an_error_that_cannot_be_made_again_is_told_as_the_handler_would_see_it() -> None:
+    class Local(Exception):
+        """Nobody finds this one in its module."""
 
-
-async def test_a_thread_counts_as_stuck_while_its_delay_function_hangs(
-    threads: Threads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.05)
-    let_out = threading.Event()
-
-    def hang() -> int:
-        assert let_out.wait(60)
-        return 1
-
-    def never() -> int:
-        raise AssertionError("nobody waits for it any more")
-
-    for function in (hang, never):
-        with pytest.raises(TimeoutError):
-            await delays.ask(function, is_async=False, threads=threads)
-    assert (threads.stuck, threads.all_stuck) == (1, True)
-    let_out.set()
-    async with asyncio.timeout(10):
-        while threads.stuck:
-            await asyncio.sleep(0.001)
-    monkeypatch.setattr(delays, "LIMIT_SECONDS", 10)
-    assert (await delays.ask(lambda: 3, is_async=False, threads=threads)).total_seconds() == 3
-    assert threads.stuck == 0
+    for error in (Local("here"), KeyError("k")):
+        kept = f'{{"type": "{type(error).__name__}", "message": "m", "details": {{"a": 1}}, "attempts": 2}}'
+        again = raised.again(raised.with_class(kept, error), "pay")
+        if isinstance(error, Local):
+            assert isinstance(again, StepError)
+            assert (again.step, again.type, again.message, again.attempts) == ("pay", "Local", "m", 2)
+            assert again.details == {"a": 1}
+        else:
+            assert (type(again), again.args, vars(again)) == (KeyError, ("m",), {"a": 1})
+    assert isinstance(raised.again(None, "pay"), StepError)

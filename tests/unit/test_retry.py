@@ -15,7 +15,7 @@ from engine.errors import (
     StepError,
     StepTimeoutError,
 )
-from engine.retry import MAX_ATTEMPTS, Backoff, StepOptions, backoff_delay, is_retryable
+from engine.retry import MAX_ATTEMPTS, Backoff, StepOptions, backoff_delay, default_delay, is_retryable
 
 S = timedelta(seconds=1)
 
@@ -102,15 +102,14 @@ def test_the_delays_of_a_backoff(backoff, seconds):
     assert [backoff_delay(options, attempt) for attempt in range(1, 7)] == [n * S for n in seconds]
 
 
-def test_the_value_of_a_delay_function_goes_through_the_backoff():
-    """CF-22."""
-    options = StepOptions.make(delay=lambda ctx, error: 10, backoff="linear")
-    assert [backoff_delay(options, n, base=10 * S) for n in (1, 2, 3)] == [10 * S, 20 * S, 30 * S]
-
-
 def test_a_delay_function_has_to_be_called_first():
-    with pytest.raises(TypeError, match="call it, and give its result as base"):
+    with pytest.raises(TypeError, match="call it, and take what it returns"):
         backoff_delay(StepOptions.make(delay=lambda ctx, error: 10), 1)
+
+
+def test_without_an_answer_of_the_delay_function_the_default_delay_backs_off():
+    options = StepOptions.make(delay=lambda ctx, error: 10, backoff="linear", max_delay="2s")
+    assert [default_delay(options, n) for n in (1, 2, 3)] == [S, 2 * S, 2 * S]
 
 
 def test_no_attempt_overflows():
