@@ -109,10 +109,11 @@ class StepTimeoutError(RepriseError):
 class AtomicStepError(RepriseError):
     """An atomic body returned, and its transaction cannot be committed; nothing of it was written."""
 
-    def __init__(self, step: str, problem: str) -> None:
+    def __init__(self, step: str, problem: str, *, is_rollback: bool = False) -> None:
         self.step = step
         self.problem = problem
-        super().__init__(f'The transaction of step "{step}" was rolled back. {problem}')
+        whose = "the rollback of step" if is_rollback else "step"
+        super().__init__(f'The transaction of {whose} "{step}" was rolled back. {problem}')
 
 
 class OpenTransactionError(RepriseError):

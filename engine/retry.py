@@ -1,6 +1,7 @@
 """The options of a step: what they may be, how they merge, and when the next attempt is due."""
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 1000
 MAX_DELAY = timedelta(days=1)
 DEFAULT_DELAY = timedelta(seconds=1)
-ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout")
+ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout", "atomic")
 RETRIED_AFTER = (
     "retried_after"  # recorded beside these: how many attempts there were when somebody had it retried
 )
@@ -102,7 +103,18 @@ class StepOptions:
         if made.rollback_options is not None and made.rollback is None:
             rule = "It goes with rollback=fn, which is missing."
             raise StepConfigError("rollback_options", options.get("rollback_options"), rule, what=what)
-        return made
+        return made._with_atomic_rollback(what, options.get("rollback_options", self.rollback_options))
+
+    def _with_atomic_rollback(self, what: str, given: object) -> "StepOptions":
+        """Let the rollback of an atomic step be atomic, too, unless it cannot be or its options say otherwise."""
+        own = self.rollback_options
+        if isinstance(given, Mapping) and given.get("atomic") and _is_async(self.rollback):
+            rule = "An atomic rollback needs a sync function: a transaction is one thread's."
+            raise StepConfigError("rollback_options", given, rule, what=what)
+        says_nothing = given is None or (isinstance(given, Mapping) and "atomic" not in given)
+        if not (self.atomic and says_nothing) or self.rollback is None or _is_async(self.rollback):
+            return self
+        return replace(self, rollback_options=replace(own or StepOptions(), atomic=True))
 
     def to_json(self) -> "dict[str, JSON]":
         """Give the options as they are recorded: durations in seconds, a delay function as `"function"`.
@@ -123,7 +135,7 @@ class StepOptions:
             recorded["atomic"] = True
         if self.rollback is not None:
             own = (self.rollback_options or StepOptions()).to_json()
-            recorded["rollback"] = {option: own[option] for option in ROLLBACK_OPTIONS}
+            recorded["rollback"] = {option: own[option] for option in ROLLBACK_OPTIONS if option in own}
         return recorded
 
     @classmethod
@@ -184,6 +196,10 @@ def _each(error: BaseException) -> Iterator[BaseException]:
             waiting.extend(one.exceptions)
         else:
             yield one
+
+
+def _is_async(fn: object) -> bool:
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
 
 
 def _factor(backoff: Backoff, attempt: int) -> int:

@@ -131,6 +131,7 @@ class WorkflowStep(ChildCalls, Collections):
 
         With `atomic=True`, what a sync `fn` writes to the default database is committed together with the step's
         completion: exactly once. Its `transaction.on_commit` functions run once or, if the worker dies, not at all.
+        A sync rollback of such a step is atomic, too, unless `rollback_options` say otherwise.
 
         Without `fn`, this is a decorator: what it returns runs the step when it is called.
 

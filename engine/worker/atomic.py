@@ -3,7 +3,8 @@
     begin → the body → checkpoint, with the fence → commit
 
 Its start was committed before, as that of any body. What is recorded here has no turn yet: the cycle gives it one with
-its next checkpoint, and after a crash the next replay does.
+its next checkpoint, and after a crash the next replay does. An atomic rollback is the same with another last statement:
+what it writes is committed with the mark that its step is undone.
 
 Who ends an attempt is decided once. Until the checkpoint the loop may end it: the time is over, the instance was
 terminated, the worker drains. Its session is cut off then, so that what the body has locked is free for the next
@@ -34,6 +35,7 @@ from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.operation import DoOperation
 from engine.serialization import Stored
+from engine.states import AttemptPhase
 from engine.worker import atomic_sql
 
 log = logging.getLogger("engine.atomic")
@@ -63,13 +65,15 @@ class Transaction:
 
     def __init__(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         self._cycle = cycle
-        self._step = operation.record.name
+        self._step = operation.label
+        self._is_rollback = attempt.phase == AttemptPhase.ROLLBACK
         self._timeout = operation.options.timeout
         self._place: dict[str, Any] = {
             "key": cycle.claimed.key,
             "generation": cycle.claimed.generation,
             "fence": cycle.claimed.fence,
             "seq": attempt.step_seq,
+            "phase": attempt.phase,
             "number": attempt.number,
         }
         self._lock = threading.Lock()
@@ -150,27 +154,31 @@ class Transaction:
             self._session = connection.connection
             self._pid = connection.connection.info.backend_pid
             if self._is_over or not is_ours:
-                raise AtomicStepError(self._step, OVER)
+                raise self._refused(OVER)
         return int(began_us)
 
     def _checkpoint(self, stored: Stored, began_us: int) -> int:
         """Record the completion; return its time."""
         problem = _problem()
         if problem:
-            raise AtomicStepError(self._step, problem)
+            raise self._refused(problem)
         with self._lock:
             if self._is_over:
-                raise AtomicStepError(self._step, OVER)
+                raise self._refused(OVER)
             self._is_closing = True
+        statement = atomic_sql.CHECKPOINT_ROLLBACK if self._is_rollback else atomic_sql.CHECKPOINT
         values = {**self._place, "output": stored.text, "began_us": began_us}
         with connection.cursor() as cursor:
-            cursor.execute(atomic_sql.CHECKPOINT, values)
+            cursor.execute(statement, values)
             is_same, finished_us = cursor.fetchone()
         if not is_same:
-            raise AtomicStepError(self._step, ENDED)
+            raise self._refused(ENDED)
         if finished_us is None:
-            raise AtomicStepError(self._step, OVER)
+            raise self._refused(OVER)
         return int(finished_us)
+
+    def _refused(self, problem: str) -> AtomicStepError:
+        return AtomicStepError(self._step, problem, is_rollback=self._is_rollback)
 
     def _is_recorded(self, error: BaseException) -> bool:
         """Ask the row whether a commit that ended in an error has been made; for as long as it takes."""

@@ -1,4 +1,4 @@
-"""The statements around an atomic body, which go over its Django connection."""
+"""The statements around an atomic body or rollback, which go over its Django connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTER = f"""
 # it comes here and not sooner, so that it is held for a moment only: checkpoints, heartbeats and operators want that
 # row too. Instance, attempt, step: in another order an operator and this could wait for each other. The fence grows
 # with each claim, and whoever takes an instance away without one leaves it without an owner.
-CHECKPOINT = f"""
+_CHECKPOINT = f"""
     WITH ours AS MATERIALIZED (
         SELECT key FROM engine_instance
         WHERE key = %(key)s AND fence = %(fence)s AND owner IS NOT NULL
@@ -26,18 +26,30 @@ CHECKPOINT = f"""
             status = 'complete', finished_at = greatest(a.started_at, clock_timestamp())
         FROM ours
         WHERE a.instance_id = ours.key AND a.generation = %(generation)s AND a.step_seq = %(seq)s
-          AND a.phase = 'do' AND a.number = %(number)s AND a.status = 'running'
+          AND a.phase = %(phase)s AND a.number = %(number)s AND a.status = 'running'
         RETURNING a.finished_at
     ), step AS (
-        UPDATE engine_step s SET
-            status = 'complete', output = %(output)s::json, finished_at = attempt.finished_at
+        UPDATE engine_step s SET [outcome]
         FROM attempt
-        WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = %(seq)s
-          AND s.attempts = %(number)s AND s.status = 'running'
-        RETURNING s.finished_at
+        WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = %(seq)s AND [open]
+        RETURNING attempt.finished_at
     )
     SELECT {_us("transaction_timestamp()")} = %(began_us)s, (SELECT {_us("finished_at")} FROM step)
 """
+
+
+def _checkpoint(*, outcome: str, is_open: str) -> str:
+    return _CHECKPOINT.replace("[outcome]", outcome).replace("[open]", is_open)
+
+
+CHECKPOINT = _checkpoint(
+    outcome="status = 'complete', output = %(output)s::json, finished_at = attempt.finished_at",
+    is_open="s.attempts = %(number)s AND s.status = 'running'",
+)
+# Of a rollback. The step itself has ended before, and what its rollback returns is kept nowhere.
+CHECKPOINT_ROLLBACK = _checkpoint(
+    outcome="rollback = 'complete', wake_at = NULL", is_open="s.rollback = 'running'"
+)
 
 # After a commit without an answer: end the session that was told to commit, unless it is this one, and only then ask.
 # The lock waits for a commit that is still on its way.
@@ -49,6 +61,6 @@ END_SESSION = """
 IS_COMPLETE = """
     SELECT status = 'complete' FROM engine_attempt
     WHERE instance_id = %(key)s AND generation = %(generation)s AND step_seq = %(seq)s
-      AND phase = 'do' AND number = %(number)s
+      AND phase = %(phase)s AND number = %(number)s
     FOR UPDATE
 """

@@ -221,7 +221,7 @@ class Bodies:
 
         def body() -> Stored:
             args, kwargs = running.called_with()
-            return operation.store(atomic.call(operation.record.name, running.fn, args, kwargs))
+            return operation.store(atomic.call(operation.label, running.fn, args, kwargs))
 
         transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))
 

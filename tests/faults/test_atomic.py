@@ -1,4 +1,4 @@
-"""The connection breaks around an atomic body: what it wrote is there once, also where no commit is answered."""
+"""The connection breaks around an atomic body or rollback: it has written once, also where no commit is answered."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from engine import StepContext, WorkflowStep, workflow
+from engine import RollbackContext, StepContext, WorkflowStep, workflow
 from engine.models import Instance
 from engine.registry import Workflow
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Breaker, Watcher, violations
 from tests.faults.proxy import Fault, Proxy
 from tests.faults.wire import Request
-from tests.records import outcomes
+from tests.records import attempts, outcomes
 from tests.shifts import running_shift, wait_for, wait_until
 from tests.shop import open_shop, sales, sell
 
@@ -125,3 +125,66 @@ def test_a_start_whose_answer_was_lost_is_not_written_over_a_body_that_is_throug
         assert breaker.is_hit
         assert (outcomes(instance, "sell"), outcomes(instance, "sell more")) == (["complete"], ["complete"])
         assert sold(instance) == [(1, "sell"), (1, "sell more")]
+
+
+def undo(ctx: RollbackContext) -> None:
+    sell(ctx, f"undone {ctx.name}")
+
+
+@pytest.fixture
+def undone(proxy: Proxy) -> Workflow[Any, Any]:
+    @workflow
+    async def undone(step: WorkflowStep) -> None:
+        for name in STEPS:
+            await step.do(name, lambda: 1, rollback=undo, rollback_options={"atomic": True, "delay": 0})
+        await step.fail("sold out")
+
+    return undone
+
+
+def roll_back(declared: Workflow[Any, Any]) -> Instance:
+    instance = declared.start()
+    with running_shift():
+        wait_for(instance)
+    assert (instance.status, instance.rollback) == ("errored", "complete")
+    return instance
+
+
+def undoing(instance: Instance, name: str) -> list[str]:
+    return [one.status for one in attempts(instance, name) if one.phase == "rollback"]
+
+
+def test_a_rollback_has_written_once_whichever_of_its_statements_the_connection_breaks_at(
+    proxy: Proxy, undone: Workflow[Any, Any]
+) -> None:
+    undisturbed = proxy.decide = Watcher(CALLER)
+    roll_back(undone)
+    count = undisturbed.seen.index("COMMIT") + 1
+    assert count > len(["connect", "BEGIN", "ENTER", "INSERT", "CHECKPOINT"])
+    last = {}
+    for number in range(1, count + 1):
+        for fault in DROPS:
+            proxy.decide = watcher = Watcher(CALLER, number, fault)
+            instance = roll_back(undone)
+            told = undisturbed.seen[: number + 1], fault
+            assert len(watcher.seen) >= number, told
+            assert sorted(note for _, note in sales(instance)) == ["undone sell", "undone sell more"], told
+            last[number, fault] = undoing(instance, "sell more")  # it is undone first
+    # Only a commit that has been made leaves nothing to do again.
+    assert [point for point, ended in last.items() if ended == ["complete"]] == [(count, Fault.DROP_AFTER)]
+    assert all(ended[-1] == "complete" for ended in last.values())
+
+
+def test_the_start_of_a_rollback_whose_answer_was_lost_is_not_written_over_its_end(
+    proxy: Proxy, undone: Workflow[Any, Any]
+) -> None:
+    proxy.decide = undisturbed = Watcher("reprise journal test")
+    roll_back(undone)
+    flushes = undisturbed.seen.count("FLUSH")
+    assert flushes > 4
+    for number in range(1, flushes + 1):
+        proxy.decide = breaker = Breaker(("reprise journal test", "FLUSH", number), Fault.DROP_AFTER)
+        instance = roll_back(undone)
+        assert breaker.is_hit
+        assert [undoing(instance, name) for name in STEPS] == [["complete"], ["complete"]], number
+        assert sorted(note for _, note in sales(instance)) == ["undone sell", "undone sell more"], number

@@ -1,4 +1,4 @@
-"""SIGKILL of a worker before and after every statement of an atomic body: what the body writes is there once."""
+"""SIGKILL of a worker before and after every statement of an atomic body or rollback: what it writes is there once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.models import Instance
+from engine.models import Attempt, Instance
 from studio.embedded import socket_dir
 from tests.faults.points import DROPS
 from tests.faults.proxy import Fault, Proxy
 from tests.faults.wire import Request
 from tests.process.arena import Arena, attempts, kill, wait_for, wait_until
-from tests.process.program.workflows import program, sell, work
+from tests.process.program.workflows import Op, fail, program, refund, sell, work
 from tests.shop import open_shop, sales
 
 pytestmark = [pytest.mark.process]
@@ -30,8 +30,10 @@ def name_of(request: Request) -> str:
     """Name a statement of a body's transaction, or the flush after it; empty for others."""
     words = request.statement.split()
     if request.application != BODIES:
-        is_flush = request.is_run and request.name == "FLUSH" and '"status":"complete"' in str(request.data)
-        return "FLUSH" if is_flush else ""
+        data = str(request.data) if request.is_run and request.name == "FLUSH" else ""
+        if '"rollback":"complete"' in data:
+            return "FLUSH OF ROLLBACK"
+        return "FLUSH" if '"status":"complete"' in data else ""
     if "set_config('client_connection_check_interval'" in request.statement:
         return "ENTER"
     if words[:3] == ["WITH", "ours", "AS"]:
@@ -74,16 +76,21 @@ def start_worker(arena: Arena, proxy: Proxy, name: str) -> int:
 
 
 def play(
-    arena: Arena, proxy: Proxy, statement: str = "", fault: Fault = Fault.NONE
+    arena: Arena,
+    proxy: Proxy,
+    statement: str = "",
+    fault: Fault = Fault.NONE,
+    *,
+    ops: tuple[Op, ...] = (sell("sell"), work("after")),
 ) -> tuple[Instance, Killer]:
     """Let one worker run an instance and be killed there, and another one go on."""
     proxy.decide = killer = Killer(statement, fault)
     first = killer.pid = start_worker(arena, proxy, "first")
-    instance = program.start([sell("sell"), work("after")])
+    instance = program.start(list(ops))
     if statement:
         wait_until(lambda: not killer.pid, what="the statement")
         arena.worker("second")
-    wait_for([instance], seconds=30)
+    wait_for([instance], "complete", "errored", seconds=30)
     kill(first)
     return instance, killer
 
@@ -109,3 +116,31 @@ def test_killed_at_any_statement_the_body_has_written_once(
     assert instance.refresh().output == [expected[-1][0], of_the_next]
     begun = [line.attempt for line in arena.ledger.lines(what="start", step="sell")]
     assert begun == ([2] if statement in ("BEGIN", "ENTER") else [number for number, _ in expected])
+
+
+REFUND = (refund("sell"), fail())
+UNDOING = ["BEGIN", "ENTER", "INSERT", "CHECKPOINT", "COMMIT", "FLUSH OF ROLLBACK"]
+
+
+def undoing(instance: Instance) -> list[tuple[int, str]]:
+    rows = Attempt.objects.filter(instance=instance, phase="rollback").order_by("number")
+    return list(rows.values_list("number", "status"))
+
+
+def test_an_undisturbed_rollback_makes_these_statements(arena: Arena, proxy: Proxy) -> None:
+    instance, killer = play(arena, proxy, ops=REFUND)
+    assert [name for name in killer.seen if name in UNDOING] == UNDOING
+    assert sales(instance) == [(1, "undone sell")]
+
+
+@pytest.mark.parametrize("fault", DROPS, ids=["before", "after"])
+@pytest.mark.parametrize("statement", UNDOING)
+def test_killed_at_any_statement_the_rollback_has_written_once(
+    arena: Arena, proxy: Proxy, statement: str, fault: Fault
+) -> None:
+    instance, _ = play(arena, proxy, statement, fault, ops=REFUND)
+    is_committed = (statement, fault) == ("COMMIT", Fault.DROP_AFTER) or statement == "FLUSH OF ROLLBACK"
+    expected = [(1, "complete")] if is_committed else [(1, "lost"), (2, "complete")]
+    assert undoing(instance) == expected
+    assert sales(instance) == [(expected[-1][0], "undone sell")]
+    assert (instance.refresh().status, instance.rollback) == ("errored", "complete")

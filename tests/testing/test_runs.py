@@ -140,6 +140,25 @@ def test_an_atomic_step_writes_once_whatever_dies(nothing_is_violated: None) -> 
     assert Group.objects.count() == 2
 
 
+def test_an_atomic_rollback_writes_once_whatever_dies(nothing_is_violated: None) -> None:
+    def write(name: str) -> None:
+        Group.objects.create(name=f"{name} {Group.objects.count()}")
+
+    @workflow
+    async def books(step: WorkflowStep) -> None:
+        await step.do("book", write, "booked", atomic=True, rollback=lambda ctx: write("refunded"))
+        await step.do("van", write, "van", atomic=True, rollback=lambda ctx: write("no van"))
+        await step.fail("sold out")
+
+    with workflow_test(books) as test:
+        test.crash_before("van", kind="rollback")
+        test.crash_after("van", kind="rollback")
+        test.crash_after("book", kind="rollback")
+        assert test.run().rollback == "complete"
+    names = [name.split(" ")[0] for name in Group.objects.order_by("id").values_list("name", flat=True)]
+    assert names == ["booked", "van", "no", "refunded"]
+
+
 def test_all_that_a_handler_can_call_runs(nothing_is_violated: None) -> None:
     @define_step(timeout="1m")
     def charge(amount: int) -> int:

@@ -199,6 +199,7 @@ def test_rollback_is_recorded_by_its_options_and_read_back_with_the_codes_functi
         "max_delay": 300.0,
         "jitter": 0.0,
         "timeout": 600.0,
+        "atomic": True,
     }
     assert StepOptions.from_json(recorded, rollback=undo) == options
     assert StepOptions.from_json(recorded).rollback is None

@@ -20,7 +20,18 @@ class Op:
     """One operation. `seconds` of a body: how long its attempts take, the last value for all later ones."""
 
     kind: Literal[
-        "work", "block", "sell", "tell", "kill", "order", "fail", "sleep", "event", "together", "nest"
+        "work",
+        "block",
+        "sell",
+        "tell",
+        "kill",
+        "order",
+        "refund",
+        "fail",
+        "sleep",
+        "event",
+        "together",
+        "nest",
     ]
     name: str = ""
     seconds: list[float] = field(default_factory=lambda: [0.0])
@@ -58,6 +69,11 @@ def order(name: str, *seconds: float) -> Op:
     return Op("order", name, list(seconds) or [0.0])
 
 
+def refund(name: str) -> Op:
+    """A body that takes no time, and its atomic rollback, which writes a row to the database."""
+    return Op("refund", name)
+
+
 def fail() -> Op:
     return Op("fail")
 
@@ -78,6 +94,9 @@ def together(*ops: Op) -> Op:
 def nest(name: str, *ops: Op) -> Op:
     """A body that runs operations as steps of its own, one after the other."""
     return Op("nest", name, ops=list(ops))
+
+
+ATOMIC = {"atomic": True, "delay": "100ms"}
 
 
 @workflow
@@ -131,6 +150,8 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await step.fail("as the program says")
         case "order":
             return await step.do(op.name, run_sync, [0.0], rollback=functools.partial(undo, op.seconds))
+        case "refund":
+            return await step.do(op.name, run_sync, [0.0], rollback=undo_sale, rollback_options=ATOMIC)
         case "sell":
             return await step.do(op.name, run_sale, atomic=True, max_attempts=op.max_attempts, delay="100ms")
         case _:
@@ -178,6 +199,11 @@ async def undo(seconds: list[float], ctx: RollbackContext) -> None:
     note("undo", ctx)
     await asyncio.sleep(_of_attempt(seconds, ctx))
     note("undone", ctx)
+
+
+def undo_sale(ctx: RollbackContext) -> None:
+    note("undo", ctx)
+    shop.sell(ctx, f"undone {ctx.name}")
 
 
 def note(what: str, ctx: StepContext) -> None:
