@@ -82,6 +82,7 @@ class Transaction:
         self._is_over = False
         self._is_closing = False
         self._is_late = False
+        self._on_commit: list[Any] = []  # what Django is to call after the commit, besides ourselves
 
     def end(self) -> bool:
         """End the attempt: nothing of it will be committed. False if that is for the database to say by now."""
@@ -131,6 +132,7 @@ class Transaction:
                 log.exception('an on_commit function of step "%s" failed', self._step)
             elif outcome and self._is_recorded(error):
                 tell()
+                self._call_hooks()
             elif self._is_late:
                 raise StepTimeoutError(self._timeout) from error
             else:
@@ -138,6 +140,16 @@ class Transaction:
         finally:
             with self._lock:
                 self._session = None
+
+    def _call_hooks(self) -> None:
+        """Do what Django does after a commit: to it, this one has failed."""
+        for _, call_hook, is_robust in self._on_commit:
+            try:
+                call_hook()
+            except Exception:
+                log.exception('an on_commit function of step "%s" failed', self._step)
+                if not is_robust:
+                    return
 
     def _enter(self) -> int:
         with connection.cursor() as cursor:
@@ -175,6 +187,7 @@ class Transaction:
             raise self._refused(ENDED)
         if finished_us is None:
             raise self._refused(OVER)
+        self._on_commit = connection.run_on_commit[1:]  # after the one by which we are told
         return int(finished_us)
 
     def _refused(self, problem: str) -> AtomicStepError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from engine import RollbackContext, StepContext, WorkflowStep, workflow
 from engine.models import Instance
@@ -125,6 +127,35 @@ def test_a_start_whose_answer_was_lost_is_not_written_over_a_body_that_is_throug
         assert breaker.is_hit
         assert (outcomes(instance, "sell"), outcomes(instance, "sell more")) == (["complete"], ["complete"])
         assert sold(instance) == [(1, "sell"), (1, "sell more")]
+
+
+def test_what_is_to_happen_on_commit_happens_once_where_the_commit_was_not_answered(proxy: Proxy) -> None:
+    """Also the rest, where one of them fails and is said to be robust"""
+    called: list[str] = []
+
+    def body(ctx: StepContext) -> None:
+        sell(ctx)
+        transaction.on_commit(lambda: called.append("first"))
+        with suppress(LookupError), transaction.atomic():
+            transaction.on_commit(lambda: called.append("undone"))
+            raise LookupError
+        transaction.on_commit(lambda: 1 / 0, robust=True)
+        transaction.on_commit(lambda: called.append(f"second, of {sales_outside()}"))
+
+    def sales_outside() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM shop_sale")
+            return int(cursor.fetchone()[0])
+
+    @workflow
+    async def tells(step: WorkflowStep) -> None:
+        await step.do("sell", body, atomic=True, delay=0)
+
+    proxy.decide = breaker = Breaker((CALLER, "COMMIT", 1), Fault.DROP_AFTER)
+    instance = play(tells)
+    assert breaker.is_hit
+    assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])
+    assert called == ["first", "second, of 1"]
 
 
 def undo(ctx: RollbackContext) -> None:
