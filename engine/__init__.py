@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from engine.errors import RollbackNotFoundError as RollbackNotFoundError
     from engine.errors import ScheduleNotDeclaredError as ScheduleNotDeclaredError
     from engine.errors import ScheduleNotFoundError as ScheduleNotFoundError
+    from engine.errors import StepArgumentsError as StepArgumentsError
     from engine.errors import StepConfigError as StepConfigError
     from engine.errors import StepError as StepError
     from engine.errors import StepNotFoundError as StepNotFoundError
@@ -95,6 +96,7 @@ _ERRORS = (
     "RollbackNotFoundError",
     "ScheduleNotDeclaredError",
     "ScheduleNotFoundError",
+    "StepArgumentsError",
     "StepConfigError",
     "StepError",
     "StepNotFoundError",

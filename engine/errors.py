@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from types import FunctionType
 from typing import TYPE_CHECKING, TypedDict
 
 from engine.durations import format_duration
@@ -49,6 +50,7 @@ __all__ = [
     "RollbackNotFoundError",
     "ScheduleNotDeclaredError",
     "ScheduleNotFoundError",
+    "StepArgumentsError",
     "StepConfigError",
     "StepError",
     "StepNotFoundError",
@@ -171,6 +173,20 @@ class StepConfigError(RepriseError, ValueError):
         self.value = _shown(value)
         self.rule = rule
         super().__init__(f'{what}: "{option}" is {self.value}. {rule}')
+
+
+class StepArgumentsError(RepriseError, TypeError):
+    """A step's function cannot be called with the arguments that were given for it; it was not called."""
+
+    def __init__(self, step: str, function: str, given: int, problem: str) -> None:
+        self.step = step
+        self.function = function
+        self.problem = problem
+        count = "1 argument" if given == 1 else f"{given} arguments"
+        super().__init__(
+            f'Step "{step}" cannot call {function} with {count}: {problem}. Give its arguments after it: '
+            "step.do(name, fn, *args). A parameter named ctx is filled in."
+        )
 
 
 class ParkingError(RepriseError):
@@ -618,6 +634,8 @@ def _step_shown(kind: object, name: object, count: object) -> str:
 
 def _shown(value: object) -> str:
     """Show a wrong value in a message: short, and whatever its `repr` does."""
+    if isinstance(value, FunctionType):
+        return f"the function {value.__qualname__.rpartition('<locals>.')[2][:100]}"
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - user code: a repr that raises, or an integer too long to print

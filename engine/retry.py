@@ -18,10 +18,12 @@ from engine.errors import (
     NonDeterminismError,
     NonRetryableError,
     ParkingError,
+    StepArgumentsError,
     StepConfigError,
     StepError,
     UnknownWorkflowError,
 )
+from engine.signatures import misfit, shown
 
 if TYPE_CHECKING:
     from engine.serialization import JSON
@@ -43,6 +45,7 @@ _NOT_RETRIED = (
     LimitError,
     NonDeterminismError,
     ParkingError,
+    StepArgumentsError,
     StepConfigError,
     StepError,
     UnknownWorkflowError,
@@ -182,6 +185,11 @@ def default_delay(options: StepOptions, attempt: int, *, rng: Random | None = No
     return backoff_delay(options, attempt, base=DEFAULT_DELAY, rng=rng)
 
 
+def is_option(name: str) -> bool:
+    """Tell whether a step has an option of that name."""
+    return name in _READERS
+
+
 def is_retryable(error: BaseException) -> bool:
     """Tell whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
     return not any(isinstance(one, _NOT_RETRIED) for one in _each(error))
@@ -220,7 +228,7 @@ def _read_max_attempts(value: object) -> int:
 
 def _read_delay(value: object) -> timedelta | DelayFunction:
     if callable(value):
-        return value
+        return _called_with(value, "ctx, error")
     return _read_pause(value)
 
 
@@ -239,9 +247,19 @@ def _read_timeout(value: object) -> timedelta:
 
 
 def _read_function(value: object) -> RollbackFunction | None:
-    if value is None or callable(value):
-        return value
+    if value is None:
+        return None
+    if callable(value):
+        return _called_with(value, "ctx")
     raise ValueError("It must be a function that takes a RollbackContext.")
+
+
+def _called_with(fn: Callable[..., Any], parameters: str) -> Callable[..., Any]:
+    """Check that the function takes these arguments, by position."""
+    problem = misfit(fn, parameters.split(", "))
+    if problem:
+        raise ValueError(f"It is called as fn({parameters}), and {shown(fn)} cannot be: {problem}.")
+    return fn
 
 
 def _read_rollback_options(value: object) -> StepOptions | None:

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from engine.errors import DeclarationError, InvalidParamsError, ParamError
 from engine.handler import annotation_of
 from engine.serialization import adapter_for, show_path
+from engine.signatures import parameters_of
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _REQUIRED = inspect.Parameter.empty
@@ -72,9 +73,14 @@ class StepArguments:
         try:
             given = self.signature.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            return [ParamError(path="args", message=f"{str(problem).capitalize()}.", code="unexpected")]
+            message = f"{str(problem).capitalize()}. The step takes {parameters_of(self.signature)}."
+            return [ParamError(path="args", message=message, code="unexpected")]
         return [
-            ParamError(path=_path([name]), message="It is missing.", code="missing")
+            ParamError(
+                path=_path([name]),
+                message=f"It is missing. The step takes {parameters_of(self.signature)}.",
+                code="missing",
+            )
             for name in self._missing(given)
         ]
 

@@ -8,9 +8,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from engine.errors import StepConfigError
+from engine import signatures
+from engine.errors import StepArgumentsError, StepConfigError
 from engine.replay.history import StepRecord
-from engine.retry import StepOptions
+from engine.retry import StepOptions, is_option
 from engine.serialization import Codec, return_annotation
 
 
@@ -25,6 +26,27 @@ def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
         rollback=options.rollback,
         rollback_delay=None if own is None else own.delay,
     )
+
+
+def check_arguments(
+    label: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Refuse a call that the function does not take, before the first attempt."""
+    placed, named = signatures.with_context(fn, args, kwargs, None)
+    problem = signatures.misfit(fn, placed, named)
+    if problem:
+        raise StepArgumentsError(label, signatures.shown(fn), len(args) + len(kwargs), problem)
+
+
+def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Tell whoever gives an argument of the function as if it were an option how it is given."""
+    for name, value in options.items():
+        if not is_option(name) and signatures.takes(fn, name):
+            rule = (
+                f"It is no option of a step, but an argument of {signatures.shown(fn)}. "
+                f"Give it by functools.partial(fn, {name}=...)."
+            )
+            raise StepConfigError(name, value, rule, what=what)
 
 
 def check_is_sync(name: str, fn: Callable[..., Any]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
+from engine import signatures
 from engine.defined_step import DefinedStep
 from engine.errors import StepConfigError
 from engine.identity import check_step_name
@@ -154,6 +154,8 @@ class Collections:
             return INERT
         check_step_name(name)
         _check_number(operation, "concurrency", concurrency, MAX_CONCURRENCY)
+        if options and not isinstance(fn, DefinedStep):
+            calls.check_options(f'Step "{name}"', fn, options)
         body, made, codec = self._body(operation, name, fn, options)
         args = _arguments(operation, items, batch_size, most=cycle.workflow.max_steps)
         cycle.step_count.add(len(args))
@@ -169,7 +171,7 @@ class Collections:
             made = (fn.using(**options) if options else fn).options_over(self._defaults)
         else:
             made = self._options(name, options)
-        _check_function(operation, fn)
+        _check_function(operation, name, fn)
         if made.atomic:
             calls.check_is_sync(name, getattr(fn, "fn", fn))
         return (fn.fn, made, fn.codec) if isinstance(fn, DefinedStep) else (fn, made, calls.codec_of(fn))
@@ -201,21 +203,20 @@ def _validated(
     ]
 
 
-def _check_function(operation: str, fn: Any) -> None:
-    what = f"argument of step.{operation}"
+def _check_function(operation: str, name: str, fn: Any) -> None:
     takes = "batch, start_index" if operation == "batch" else "item, index"
     if not callable(fn):
+        what = f"argument of step.{operation}"
         raise StepConfigError("fn", fn, f"It must be a function: fn({takes}).", what=what)
-    try:
-        signature = inspect.signature(fn)
-    except (TypeError, ValueError):  # a builtin without a signature
-        return
-    others = [one for one in signature.parameters.values() if one.name != "ctx"]
-    try:
-        signature.replace(parameters=others).bind(None, 0)
-    except TypeError:
-        rule = f"It is called with two arguments, fn({takes}), and with ctx where it has a parameter of that name."
-        raise StepConfigError("fn", fn, rule, what=what) from None
+    plain = fn.fn if isinstance(fn, DefinedStep) else fn
+    placed, named = signatures.with_context(plain, (None, 0), {}, None)
+    problem = signatures.misfit(plain, placed, named)
+    if problem:
+        rule = (
+            f"step.{operation} calls it as fn({takes}), with ctx where it has a parameter of that name, and "
+            f"{signatures.shown(plain)} cannot be called so: {problem}."
+        )
+        raise StepConfigError("fn", fn, rule, what=f'Step "{name}"')
 
 
 def _check_number(operation: str, option: str, value: object, most: int) -> None:

@@ -18,7 +18,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from engine.errors import LimitError, ParkingError, StepConfigError
+from engine.errors import LimitError, ParkingError, StepArgumentsError, StepConfigError
 from engine.identity import Counter, StepIdentity, check_step_name, seed, seeded_random, seeded_uuid4
 from engine.replay import calls, cancelling
 from engine.replay.history import StepRecord
@@ -105,6 +105,18 @@ class Nest:
             if record.status != StepStatus.CANCELLED:
                 return record
         raise AssertionError("there is always a next identity")
+
+    def check_arguments(
+        self, record: StepRecord, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Refuse a call that the function does not take: there is no such step then, unless it has begun before."""
+        try:
+            calls.check_arguments(record.name, fn, args, kwargs)
+        except StepArgumentsError:
+            if not record.seq:
+                self.body.cycle.history.forget_inner(record)
+                self.body.cycle.step_count.forget_nested()
+            raise
 
     def _identities(self, name: str, *, once: bool) -> Iterator[StepIdentity]:
         take = functools.partial(self.counter.take, StepKind.DO, name, parent=self.body.operation.record.seq)
@@ -215,6 +227,8 @@ def do(
         return _too_late(body)
     nest = _nest(body)
     record = nest.record_of(name, once=options.once)
+    if not record.is_final:
+        nest.check_arguments(record, fn, args, kwargs)
     options = calls.options_in_force(record, options)
     operation = NestedOperation(nest, record, fn, args, kwargs, options, codec or calls.codec_of(fn))
     return nest.enter(operation)  # type: ignore[return-value]  # a task is made of it by `make_task`

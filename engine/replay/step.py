@@ -135,13 +135,16 @@ class WorkflowStep(ChildCalls, Collections):
 
         Without `fn`, this is a decorator: what it returns runs the step when it is called.
 
-        Raises StepError when the attempts are used up, StepConfigError for a wrong option, InvalidNameError for a
-        name over 256 characters or with control characters, LimitError past the workflow's max_steps.
+        Raises StepError when the attempts are used up, StepConfigError for a wrong option, StepArgumentsError for
+        arguments that `fn` does not take, InvalidNameError for a name over 256 characters or with control characters,
+        LimitError past the workflow's max_steps.
         """
         if fn is None:
             return self._decorator(name, options)
         if isinstance(fn, DefinedStep):  # with what it declares, under the name that is given here
             return self.run(fn.using(name=name, **options), *args)
+        if options:
+            calls.check_options(_what(name), fn, options)
         return self._do(name, fn, args, {}, self._options(name, options))
 
     @overload
@@ -182,9 +185,7 @@ class WorkflowStep(ChildCalls, Collections):
         return decorate
 
     def _options(self, name: str, options: dict[str, Any]) -> StepOptions:
-        return (
-            self._defaults.override(f'Step "{cut(str(name), 300)}"', **options) if options else self._defaults
-        )
+        return self._defaults.override(_what(name), **options) if options else self._defaults
 
     def _do(
         self,
@@ -210,6 +211,8 @@ class WorkflowStep(ChildCalls, Collections):
         options = calls.options_in_force(record, options)
         if options.atomic:
             calls.check_is_sync(name, fn)
+        if not record.is_final:  # else it is not called any more
+            calls.check_arguments(name, fn, args, kwargs)
         codec = codec or calls.codec_of(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
 
@@ -378,6 +381,10 @@ def _received(declared: Event[Any] | None, text: str) -> ReceivedEvent[Any]:
     if declared is not None:
         payload = declared.decode(payload)
     return ReceivedEvent(data["type"], payload, data["sent_by"], outcomes.moment(data["received_us"]))
+
+
+def _what(name: object) -> str:
+    return f'Step "{cut(str(name), 300)}"'
 
 
 def _nothing(text: str) -> None:
