@@ -317,8 +317,7 @@ def take_in(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, 
     record, undoing = operation.record, cycle.undoing
     if undoing is None or cycle.bodies.get(record.seq) is not attempt:
         return
-    del cycle.bodies[record.seq]
-    attempts.progress(cycle)
+    attempts.forget_body(cycle, attempt)
     attempt.status, attempt.finished_us = AttemptStatus.COMPLETE, finished_us
     _complete(record, undoing)
     cycle.record(record, attempt)  # again, as it stands

@@ -41,12 +41,14 @@ Key = tuple[int, int, str, int]  # instance, step, phase, number
 class Bodies:
     """Runs bodies and settles their attempts, on the worker's loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int], *, threads: int = SYNC_BODIES
+    ) -> None:
         self._loop = loop
         loop.set_task_factory(nesting.make_task)
         self._now_us = now_us
         self._thread = threading.get_ident()
-        self.threads = Threads(SYNC_BODIES)
+        self.threads = Threads(threads)
         self._orm = OrmCalls(ORM_CALLS)
         self.delays = Delays(loop, self._orm_calls)
         self._elsewhere = Threads(THREAD_CALLS, name="call", keeps_sessions=False)
@@ -62,6 +64,23 @@ class Bodies:
         """Tell whether threads of some kind have all been given up: what needs one waits in vain in this process."""
         pools = (self.threads, self.delays.threads, self._orm, self._elsewhere)
         return any(pool.all_stuck for pool in pools)
+
+    @property
+    def overdue(self) -> list[str]:
+        """Say what goes on although nobody waits for it: bodies that ignore their cancellation, calls that hang."""
+        tasks = [one for one in self._tasks.values() if not one.is_awaited]
+        pools = (self.threads, self.delays.threads, self._orm, self._elsewhere)
+        return [str(one) for one in (*tasks, *(what for pool in pools for what in pool.given_up))]
+
+    def waits_in_vain(self, cycle: Cycle) -> bool:
+        """Tell whether a body of the instance waits for a thread, and none will come free."""
+        if not self.threads.all_stuck:
+            return False
+        return any(
+            one.job is not None and not one.job.has_begun
+            for one in self._running.values()
+            if one.cycle is cycle
+        )
 
     @property
     def left(self) -> list[str]:

@@ -13,6 +13,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
 from engine.states import InstanceStatus
+from engine.worker.attempt import SYNC_BODIES
 from engine.worker.changes import Changes
 from engine.worker.kin import Debts
 from engine.worker.limits import Limits
@@ -53,8 +54,8 @@ class Claims(Stage):
     _changes: Changes
     _debts: Debts
 
-    def __init__(self, slots: int, name: str, isolates: Isolates) -> None:
-        super().__init__(name)
+    def __init__(self, slots: int, name: str, isolates: Isolates, *, threads: int = SYNC_BODIES) -> None:
+        super().__init__(name, threads=threads)
         self.has_worked = False
         self._slots = slots
         self._isolates = isolates
@@ -329,7 +330,9 @@ class Claims(Stage):
             leaving.freeze(cycle, InstanceStatus.QUEUED)  # it goes on in another shift
 
     def _let_leave(self) -> None:
-        """Give to other shifts what can go on there: that of which no body runs."""
+        """Give to other shifts what can go on there only: that of which no body runs, or could."""
         for cycle in list(self._cycles.values()):
-            if not cycle.bodies and not cycle.is_going:
+            if self._bodies.waits_in_vain(cycle):
+                leaving.give_back(cycle)
+            elif not cycle.bodies and not cycle.is_going:
                 leaving.freeze(cycle, InstanceStatus.QUEUED)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-
-log = logging.getLogger("engine.shift")
 
 LAST_SECONDS = 1.0
 
@@ -32,6 +29,5 @@ async def _cancel_all() -> None:
         return
     _, left = await asyncio.wait(tasks, timeout=LAST_SECONDS)
     for task in left:
-        # asyncio would say so for each when the process ends.
+        # asyncio would say so when the process ends; whose body it is has been said.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-        log.warning("A body did not end when it was cancelled: %s", task.get_coro())

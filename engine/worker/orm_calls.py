@@ -23,7 +23,7 @@ class Lane:
     """One thread, and the number of bodies that keep to it."""
 
     def __init__(self, number: int) -> None:
-        self.threads = Threads(1, name=f"orm-{number}")
+        self.threads = Threads(1, name=f"orm-{number}", replaces_stuck=False)
         self.bodies = 0
 
     @property
@@ -49,6 +49,10 @@ class OrmCalls:
     @property
     def left(self) -> list[object]:
         return [what for lane in self._lanes for what in lane.threads.left]
+
+    @property
+    def given_up(self) -> list[object]:
+        return [what for lane in self._lanes for what in lane.threads.given_up]
 
     def stop(self) -> None:
         for lane in self._lanes:

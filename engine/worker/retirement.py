@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from engine.worker.threads import Threads
+from engine.worker.attempt import Bodies
 
 log = logging.getLogger("engine.shift")
 
 LONGEST_SECONDS = 3600.0  # what user code leaks is given back once an hour
 STUCK_SECONDS = 10.0  # a body that has outlived its timeout may still return
 LOOK_SECONDS = 1.0
+NAMED = 5  # bodies, in the log
 
 
 class Relief(Protocol):
@@ -31,11 +34,12 @@ class Relief(Protocol):
 class Retirement:
     """Looks after one worker, and has it replaced when it is time."""
 
-    def __init__(self, relief: Relief | None, threads: Threads) -> None:
+    def __init__(self, relief: Relief | None, bodies: Bodies, *, earlier: Iterable[Bodies] = ()) -> None:
         self._relief = relief
-        self._threads = threads
+        self._bodies = bodies
+        self._earlier = tuple(earlier)  # of shifts in this process that have lost their database
         self._ends_at = time.monotonic() + LONGEST_SECONDS
-        self._stuck_at = float("inf")
+        self._overdue: dict[str, float] = {}  # bodies that nobody waits for: since when
         self._look_at = 0.0
         self.has_begun = False
 
@@ -44,28 +48,23 @@ class Retirement:
         if self._relief is None or self.has_begun or time.monotonic() < self._look_at:
             return self.has_begun
         self._look_at = time.monotonic() + LOOK_SECONDS
-        self._note_stuck()
-        if must := self._must():
+        if stuck := self._stuck():
             self.has_begun = self._relief.call(must=True)
-            log.warning("This worker is replaced: %s", must)
-        elif may := self._may():
+            log.warning("This worker is replaced. These bodies do not return: %s", "; ".join(stuck[:NAMED]))
+        elif reason := self._may():
             self.has_begun = self._relief.call(must=False)
             if self.has_begun:
-                log.info("This worker is replaced: %s", may)
+                log.info("This worker is replaced: %s", reason)
         return self.has_begun
 
-    def _note_stuck(self) -> None:
-        if not self._threads.stuck:
-            self._stuck_at = float("inf")
-        elif self._stuck_at == float("inf"):
-            self._stuck_at = time.monotonic() + STUCK_SECONDS
-
-    def _must(self) -> str:
-        if self._threads.all_stuck:
-            return "none of its threads returns."
-        if time.monotonic() >= self._stuck_at:
-            return f"bodies that have outlived their timeout keep {self._threads.stuck} of its threads."
-        return ""
+    def _stuck(self) -> list[str]:
+        """Return the bodies that have outlived their time for too long; all of them where no thread is left."""
+        now = time.monotonic()
+        overdue = chain.from_iterable(bodies.overdue for bodies in (*self._earlier, self._bodies))
+        self._overdue = {name: self._overdue.get(name, now) for name in overdue}
+        if self._bodies.all_stuck:
+            return list(self._overdue)
+        return [name for name, since in self._overdue.items() if now - since >= STUCK_SECONDS]
 
     def _may(self) -> str:
         memory, most = _memory_kb(), self._relief.max_memory_kb if self._relief else None

@@ -34,6 +34,11 @@ class Running(Body):
         of = self.cycle.claimed
         return f'{what} "{self.operation.label}", attempt {self.attempt.number}, of instance {of.workflow}/{of.id}'
 
+    @property
+    def is_awaited(self) -> bool:
+        """Tell whether its attempt is under way; a body may go on when that has timed out, say."""
+        return self.cycle.bodies.get(self.attempt.step_seq) is self.attempt
+
     def called_with(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments for the function."""
         operation = self.operation

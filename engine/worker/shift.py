@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import psycopg
@@ -23,6 +23,7 @@ from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.states import InstanceStatus
 from engine.worker import loop_end
+from engine.worker.attempt import SYNC_BODIES, Bodies
 from engine.worker.changes import Changes
 from engine.worker.claims import HANG_BACK_SECONDS, LEAVE_SECONDS, Claims, Isolates
 from engine.worker.heart import Heart, lease_seconds
@@ -55,6 +56,7 @@ class Terms:
     idle_seconds: float = float("inf")  # after so long without anything to do it ends
     isolates: Isolates = Isolates.WHEN_EMPTY
     relief: Relief | None = None  # without one it is not replaced
+    threads: int = SYNC_BODIES  # for sync bodies
     is_permanent: bool = False  # one of a cluster's: it says that it is there
     keeps_time: bool = False  # does what is due by the clock
 
@@ -69,15 +71,16 @@ def run(terms: Terms) -> None:
 
 
 async def _work(terms: Terms) -> None:
-    failures = 0
+    failures, earlier = 0, list[Bodies]()
     while not terms.should_stop():
-        shift = Shift(terms)
+        shift = Shift(terms, earlier)
         try:
             await shift.work()
         except (SeatLost, psycopg.Error, OSError) as error:
             log.warning("the shift lost its database: %s", error)
             if shift.is_leaving:
                 return
+            earlier = shift.bodies_left
             failures = 0 if shift.has_worked else failures + 1
             await asyncio.sleep(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
         else:
@@ -87,17 +90,23 @@ async def _work(terms: Terms) -> None:
 class Shift(Claims):
     """From its seat to its end."""
 
-    def __init__(self, terms: Terms) -> None:
-        super().__init__(terms.slots, terms.name, terms.isolates)
+    def __init__(self, terms: Terms, earlier: Iterable[Bodies] = ()) -> None:
+        super().__init__(terms.slots, terms.name, terms.isolates, threads=terms.threads)
         self._terms = terms
         self._should_stop = terms.should_stop
-        self._retirement = Retirement(terms.relief, self._bodies.threads)
+        self._earlier = earlier
+        self._retirement = Retirement(terms.relief, self._bodies, earlier=earlier)
         self._lines: list[Line] = []
 
     @property
     def is_leaving(self) -> bool:
         """Tell whether another worker takes, or has taken, the place of this one."""
         return self._retirement.has_begun
+
+    @property
+    def bodies_left(self) -> list[Bodies]:
+        """Return what still runs bodies in this process, of this shift and of those before it."""
+        return [bodies for bodies in (*self._earlier, self._bodies) if bodies.left]
 
     async def work(self) -> None:
         async with asyncio.timeout(lease_seconds()):

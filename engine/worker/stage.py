@@ -12,7 +12,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.operation import DoOperation
-from engine.worker.attempt import Bodies
+from engine.worker.attempt import SYNC_BODIES, Bodies
 from engine.worker.clock import DatabaseClock
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
@@ -29,8 +29,9 @@ class Stage:
     _reader: Reader
     _journal: Journal
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, threads: int = SYNC_BODIES) -> None:
         self.name = name
+        self._threads = threads
         self._loop = asyncio.get_running_loop()
         self._clock = self._make_clock()
         self._slices = self._make_slices()
@@ -48,7 +49,7 @@ class Stage:
         return Slices()
 
     def _make_bodies(self) -> Bodies:
-        return Bodies(self._loop, self.now_us)
+        return Bodies(self._loop, self.now_us, threads=self._threads)
 
     def now_us(self) -> int:
         return self._clock.now_us()

@@ -14,6 +14,7 @@ from engine.worker import sessions
 log = logging.getLogger("engine.bodies")
 
 STUCK_SECONDS = 1.0  # what was given up may need a moment to end
+BUSY_SECONDS = 0.1  # without a thread that came free, until there are too few
 
 
 class Job:
@@ -34,15 +35,18 @@ class Job:
 
 
 class Threads:
-    """Up to `size` daemon threads, started when needed.
+    """Up to `size` daemon threads, started when needed, and as many more in place of those that are stuck.
 
     Not a ThreadPoolExecutor: the interpreter joins its threads at exit, and one that is stuck in a body would keep the
     worker alive for ever. Each thread keeps its Django connections, which is the reason for keeping threads at all,
     unless it is said not to.
     """
 
-    def __init__(self, size: int, *, name: str = "body", keeps_sessions: bool = True) -> None:
+    def __init__(
+        self, size: int, *, name: str = "body", keeps_sessions: bool = True, replaces_stuck: bool = True
+    ) -> None:
         self._size = size
+        self._spare = size if replaces_stuck else 0
         self._name = name
         self._keeps_sessions = keeps_sessions
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -51,6 +55,7 @@ class Threads:
         self._free = 0  # idle threads, less the jobs that wait for one
         self._stuck = 0
         self._all_stuck_at = 0.0
+        self._ended_at = 0.0  # the last job
         self._is_stopped = False
         self._running: set[Job] = set()
 
@@ -73,8 +78,21 @@ class Threads:
     def all_stuck(self) -> bool:
         """Tell whether no thread will come free: what waits for one waits in vain."""
         with self._lock:
-            is_full = self._stuck >= self._size
+            is_full = self._stuck >= self._size + self._spare
             return is_full and time.monotonic() - self._all_stuck_at >= STUCK_SECONDS
+
+    @property
+    def is_saturated(self) -> bool:
+        """Tell whether a job would have to wait: no thread is free, and none has come free for a while."""
+        with self._lock:
+            is_full = self._free <= 0 and not self._may_start
+            return is_full and time.monotonic() - self._ended_at > BUSY_SECONDS
+
+    @property
+    def given_up(self) -> list[object]:
+        """Return what still runs although nobody waits for it, by its `what`."""
+        with self._lock:
+            return [job.what for job in self._running if job.is_given_up]
 
     @property
     def left(self) -> list[object]:
@@ -86,13 +104,9 @@ class Threads:
         """Run the job on a thread, after those that wait. What it raises is logged."""
         job = Job(self, run, what)
         with self._lock:
-            if self._free == 0 and self._started < self._size:
-                self._started += 1
-                name = f"{self._name}-{self._started}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
-            else:
-                self._free -= 1
+            self._free -= 1
             self._jobs.put(job)
+            self._start_if_needed()
         return job
 
     def withdraw(self) -> list[Job]:
@@ -113,6 +127,21 @@ class Threads:
             for _ in range(self._started):
                 self._jobs.put(None)
 
+    @property
+    def _most(self) -> int:
+        return self._size + min(self._stuck, self._spare)
+
+    @property
+    def _may_start(self) -> bool:
+        return self._started < self._most
+
+    def _start_if_needed(self) -> None:
+        if self._free < 0 and self._may_start and not self._is_stopped:
+            self._started += 1
+            self._free += 1
+            name = f"{self._name}-{self._started}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             if self._begin(job):
@@ -122,7 +151,8 @@ class Threads:
                     log.exception("a job on a thread failed: %s", job.what)
                 if not self._keeps_sessions:
                     sessions.close_all()
-                self._end(job)
+                if self._end(job):
+                    break
             del job  # an idle thread must not hold what its last job held
         sessions.close_all()
 
@@ -134,11 +164,17 @@ class Threads:
             self._running.add(job)
             return True
 
-    def _end(self, job: Job) -> None:
+    def _end(self, job: Job) -> bool:
+        """Take note of the end of a job; tell whether there are enough threads without this one."""
         with self._lock:
             self._running.discard(job)
-            self._free += 1
             self._stuck -= job.is_given_up
+            self._ended_at = time.monotonic()
+            if self._started > self._most and not self._is_stopped:
+                self._started -= 1
+                return True
+            self._free += 1
+            return False
 
     def _give_up(self, job: Job) -> None:
         with self._lock:
@@ -150,5 +186,6 @@ class Threads:
                 self._free += 1
                 return
             self._stuck += 1
-            if self._stuck == self._size:
+            if self._stuck == self._size + self._spare:
                 self._all_stuck_at = time.monotonic()
+            self._start_if_needed()

@@ -18,6 +18,9 @@ AT_ONCE = 4
 WARD_SECONDS = 0.5
 LARGEST = 8
 
+# A shift has more threads for sync bodies, and more connections; here as many processes stand for one.
+THREADS = 2
+
 # A moment for the next one that a dying worker leaves; after it a process goes.
 IDLE_SECONDS = 2.0
 
@@ -81,6 +84,7 @@ class Ward:
             run(
                 Terms(
                     slots=1,
+                    threads=THREADS,
                     name=name,
                     should_stop=self._stop,
                     idle_seconds=IDLE_SECONDS,

@@ -54,6 +54,13 @@ def gates() -> Iterator[Gates]:
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Threads]:
     monkeypatch.setattr(sessions, "close_all", lambda: None)
     monkeypatch.setattr(threads, "STUCK_SECONDS", 0.0)
+    made = Threads(2, replaces_stuck=False)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def replacing(two: Threads) -> Iterator[Threads]:
     made = Threads(2)
     yield made
     made.stop()
@@ -106,6 +113,47 @@ def test_a_thread_is_stuck_from_when_its_job_is_given_up_until_that_ends(two: Th
     wait_until(lambda: counts(two) == (0, 0, 0))
     jobs[0].give_up()  # it has ended
     assert (counts(two), two.left) == ((0, 0, 0), [])
+
+
+def test_a_stuck_thread_is_replaced_until_it_comes_free(replacing: Threads, gates: Gates) -> None:
+    jobs = [replacing.submit(gates.job()) for _ in range(3)]
+    wait_until(lambda: len(gates.begun) == 2)
+    jobs[0].give_up()
+    wait_until(lambda: gates.begun == [*gates.begun[:2], 2])
+    assert counts(replacing) == (3, 0, 1)
+    replacing.submit(gates.job())
+    assert counts(replacing) == (3, 1, 1)
+    gates.opened[0].set()  # it ends, and there are enough without it
+    wait_until(lambda: counts(replacing) == (2, 1, 0))
+    gates.let_all_go()
+    wait_until(lambda: counts(replacing) == (0, 0, 0))
+    wait_until(lambda: sum(one.name.startswith("body-") for one in threading.enumerate()) == 2)
+
+
+def test_as_many_threads_are_replaced_as_there_were(replacing: Threads, gates: Gates) -> None:
+    jobs = [replacing.submit(gates.job(), f"job {number}") for number in range(4)]
+    wait_until(lambda: len(gates.begun) == 2)
+    for job in jobs[:2]:
+        job.give_up()
+    wait_until(lambda: counts(replacing) == (4, 0, 2))
+    assert not replacing.all_stuck
+    for job in jobs[2:]:
+        job.give_up()
+    replacing.submit(gates.job())
+    assert (counts(replacing), replacing.all_stuck) == ((4, 1, 4), True)
+    assert sorted(map(str, replacing.given_up)) == [f"job {number}" for number in range(4)]
+
+
+def test_threads_are_saturated_when_none_has_come_free_for_a_while(replacing: Threads, gates: Gates) -> None:
+    assert not replacing.is_saturated
+    for _ in range(2):
+        replacing.submit(gates.job())
+    wait_until(lambda: replacing.is_saturated)
+    gates.opened[0].set()
+    wait_until(lambda: not replacing.is_saturated)
+    replacing.submit(gates.job())
+    assert not replacing.is_saturated  # one was free just now
+    wait_until(lambda: replacing.is_saturated)
 
 
 def test_all_are_stuck_only_after_a_moment(
