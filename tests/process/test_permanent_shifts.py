@@ -193,7 +193,8 @@ def test_new_work_begins_within_two_seconds_although_every_worker_has_bodies_tha
     assert len(cluster.shifts()) == 2
     log = cluster.log.read_text()
     assert log.count("This worker is replaced") >= 2
-    assert "outlived" in log
+    assert "do not return: " in log
+    assert "of instance hanging-errand/hang-" in log
 
 
 def test_sleeps_are_on_time_whatever_else_is_held(cluster: Cluster) -> None:
