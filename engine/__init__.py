@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.defined_step import DefinedStep as DefinedStep
     from engine.defined_step import define_step as define_step
     from engine.errors import AtomicStepError as AtomicStepError
+    from engine.errors import ChildIdTakenError as ChildIdTakenError
     from engine.errors import ChildWorkflowError as ChildWorkflowError
     from engine.errors import CodeChangedError as CodeChangedError
     from engine.errors import DeclarationError as DeclarationError
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 _ERRORS = (
     "AtomicStepError",
+    "ChildIdTakenError",
     "ChildWorkflowError",
     "CodeChangedError",
     "DeclarationError",

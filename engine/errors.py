@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbortWorkflow",
     "AtomicStepError",
+    "ChildIdTakenError",
     "CodeChangedError",
     "CompleteWorkflow",
     "ControlFlow",
@@ -261,6 +262,18 @@ class ChildWorkflowError(RepriseError):
         why = f": {error.type}: {error.message}" if error is not None else ""
         super().__init__(
             cut(f'{which} of workflow "{workflow}", started by step "{step}", is {status}{why}', 8_000)
+        )
+
+
+class ChildIdTakenError(RepriseError):
+    """A child could not be started because another instance has its id, which nobody can choose by accident."""
+
+    def __init__(self, workflow: str, id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        super().__init__(
+            f'A child of workflow "{workflow}" could not be started: its id "{id}" belongs to an instance that this '
+            "one did not start. Delete that instance, then restart this one."
         )
 
 

@@ -1,6 +1,7 @@
 """Names, ids and the identities derived from them (CONTRACT.md, sections 4, 5 and 7)."""
 
 import hashlib
+import hmac
 import json
 import re
 import secrets
@@ -98,23 +99,32 @@ def idempotency_key(
 
 
 def child_id(
-    key: int, workflow: str, instance_id: str, generation: int, path: tuple[StepIdentity, ...]
+    key: int,
+    workflow: str,
+    instance_id: str,
+    generation: int,
+    path: tuple[StepIdentity, ...],
+    *,
+    secret: str | bytes,
 ) -> str:
     """Return the id of the child that this step starts: the same on every replay, and nobody else's.
 
     Its beginning shows whose child it is. With the parent's key, so that one that was deleted and begun again under the
-    same id does not find the children of the first.
+    same id does not find the children of the first. With a secret of the project, because pages show all the rest: who
+    could work out the id would start an instance under it before the parent does.
     """
     steps = [step[1:] for step in path]
-    return f"{instance_id[:60]}-{_digest('child', key, workflow, instance_id, generation, steps)}"
+    digest = _secret_digest(secret, "child", key, workflow, instance_id, generation, steps)
+    return f"{instance_id[:60]}-{digest}"
 
 
-def scheduled_id(workflow: str, schedule: str, planned: datetime) -> str:
+def scheduled_id(workflow: str, schedule: str, planned: datetime, *, secret: str | bytes) -> str:
     """Return the id of the instance that a schedule starts for a planned moment: one, whoever starts it twice.
 
-    It shows the moment, in UTC.
+    It shows the moment, in UTC. The secret is there for the same reason as in the id of a child.
     """
-    return f"{planned.astimezone(UTC):%Y%m%dT%H%M%SZ}-{_digest('schedule', workflow, schedule)[:16]}"
+    digest = _secret_digest(secret, "schedule", workflow, schedule, planned.timestamp())
+    return f"{planned.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest[:16]}"
 
 
 def fingerprint(source: str) -> str:
@@ -193,3 +203,8 @@ def _unreserved(name: str, what: str) -> str:
 def _digest(*parts: object) -> str:
     # JSON keeps the parts apart: ("a", "b-c") and ("a-b", "c") must not meet.
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _secret_digest(secret: str | bytes, *parts: object) -> str:
+    key = secret.encode() if isinstance(secret, str) else secret
+    return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()[:32]

@@ -129,16 +129,22 @@ SETTLE = f"""
         WHEN i.owner IS NOT NULL THEN pg_notify('engine_wake', i.owner::text) IS NULL END
 """  # noqa: S608
 
-# Tell those that wait for what has ended or is gone, and forget them; they look for themselves, and are noted again
-# if they have to wait on. Forget those, too, whose step is over.
+# The notes of who waits for whom that need work: the other one has ended and its waiter has not been told of this end,
+# or is gone, or the waiting is over.
+_NOTES = f"""
+    engine_waiter w
+    LEFT JOIN engine_instance i ON i.key = w.instance_id
+    LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
+    WHERE (i.key IS NULL OR s.status IS DISTINCT FROM 'waiting'
+           OR i.status IN {FINISHED} AND w.told_at IS DISTINCT FROM i.finished_at)
+"""
+
+# Tell those that wait for what has ended, once; they look for themselves. What they wait for cannot be deleted until
+# they have, so the note stays until then. Forget it when the waiting is over, or the other one is gone all the same.
 TELL_WAITERS = f"""
     WITH over AS MATERIALIZED (
-        SELECT w.waiter_id, w.generation, w.seq, s.status IS NOT DISTINCT FROM 'waiting' AS waits
-        FROM engine_waiter w
-        LEFT JOIN engine_instance i ON i.key = w.instance_id
-        LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
-        WHERE (%(only)s::bigint[] IS NULL OR w.instance_id = ANY (%(only)s))
-          AND (i.key IS NULL OR i.status IN {FINISHED} OR s.status IS DISTINCT FROM 'waiting')
+        SELECT w.waiter_id, w.generation, w.seq, s.status IS NOT DISTINCT FROM 'waiting' AS waits, i.finished_at
+        FROM {_NOTES} AND (%(only)s::bigint[] IS NULL OR w.instance_id = ANY (%(only)s))
         ORDER BY w.waiter_id, w.generation, w.seq LIMIT %(limit)s
         FOR UPDATE OF w SKIP LOCKED
     ), waiting AS MATERIALIZED (
@@ -149,7 +155,11 @@ TELL_WAITERS = f"""
     ), forgotten AS (
         DELETE FROM engine_waiter w USING over o
         WHERE w.waiter_id = o.waiter_id AND w.generation = o.generation AND w.seq = o.seq
-          AND (NOT o.waits OR o.waiter_id IN (SELECT key FROM waiting))
+          AND (NOT o.waits OR o.finished_at IS NULL AND o.waiter_id IN (SELECT key FROM waiting))
+    ), told AS (
+        UPDATE engine_waiter w SET told_at = o.finished_at FROM over o
+        WHERE w.waiter_id = o.waiter_id AND w.generation = o.generation AND w.seq = o.seq
+          AND o.waits AND o.finished_at IS NOT NULL AND o.waiter_id IN (SELECT key FROM waiting)
     )
     UPDATE engine_instance i SET
         signals = i.signals + 1,
@@ -163,12 +173,7 @@ TELL_WAITERS = f"""
 
 # Whether there is anything to do: for the sweeps, and for what somebody held a moment ago.
 OWED = f"""
-    SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (
-        SELECT FROM engine_waiter w
-        LEFT JOIN engine_instance i ON i.key = w.instance_id
-        LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
-        WHERE i.key IS NULL OR i.status IN {FINISHED} OR s.status IS DISTINCT FROM 'waiting'
-    )
+    SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (SELECT FROM {_NOTES})
 """  # noqa: S608
 
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from engine import audit, launch
 from engine.clock import database_time as clock
 from engine.cron import Cron
-from engine.errors import ScheduleNotDeclaredError, ScheduleNotFoundError
+from engine.errors import InstanceExistsError, ScheduleNotDeclaredError, ScheduleNotFoundError
 from engine.identity import new_instance_id
 from engine.models import Instance, ScheduleRow
 from engine.registry import workflows
@@ -63,7 +63,8 @@ def resume(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> Sch
 def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, reason: str = "") -> Instance:
     """Start an instance with the schedule's params, besides the planned ones; also while the schedule is paused.
 
-    With an `id` it is started once, however often that is asked for.
+    With an `id` it is started once, however often that is asked for. Raises InstanceExistsError if an instance that the
+    schedule did not start has that id.
 
     `started_by` of the instance is the schedule, and the audit trail says who had it run. Raises
     ScheduleNotDeclaredError if the code declares it no more, UnknownWorkflowError, ScheduleNotFoundError, and
@@ -76,6 +77,8 @@ def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, 
             raise ScheduleNotDeclaredError(row.workflow, row.name)
         chosen = new_instance_id() if id is None else id
         instance, is_new = launch.get_or_start(workflows[row.workflow], chosen, row.params, by=starter(row))
+        if not is_new and instance.started_by != starter(row):
+            raise InstanceExistsError(row.workflow, chosen)
         if is_new:
             audit.write(RUN, [instance], cause, data={"schedule": row.name})
         return instance

@@ -27,6 +27,22 @@ INVARIANTS = (
         WHERE s.kind IS DISTINCT FROM 'child' OR c.depth <> p.depth + 1
         """,
     ),
+    # A child that has ended may have been deleted.
+    Invariant(
+        "I11",
+        "steps-have-their-own-children",
+        "A step that waits for a child is that child's parent, and no other instance has the name of a child.",
+        """
+        SELECT s.instance_id, format('step %%s: %%s/%%s is %%s', s.seq, s.options ->> 'workflow',
+            s.options ->> 'id', CASE WHEN c.key IS NULL THEN 'missing' ELSE 'no child of it' END)
+        FROM engine_step s
+        LEFT JOIN engine_instance c ON c.workflow = s.options ->> 'workflow' AND c.id = s.options ->> 'id'
+        WHERE s.kind = 'child' AND s.options ->> 'operation' IN ('run_workflow', 'spawn') AND CASE
+            WHEN c.key IS NULL THEN s.status = 'waiting'
+            ELSE (c.parent_key, c.parent_generation, c.parent_step)
+                IS DISTINCT FROM (s.instance_id, coalesce(s.kept_from, s.generation), s.seq) END
+        """,
+    ),
     # Somebody may have restarted the child since.
     Invariant(
         "I11",

@@ -33,7 +33,11 @@ class OpenRequest(models.Model):
 
 
 class Waiter(models.Model):
-    """A step that waits for the end of an instance which is not its child; written and taken away by the workers."""
+    """A step that waits for the end of an instance which is not its child; written and taken away by the workers.
+
+    The row stays until the step is over, so that nobody deletes what it waits for. `told_at` is the end that the step
+    has been told of: an instance may be restarted, and end again.
+    """
 
     pk = models.CompositePrimaryKey("waiter_id", "generation", "seq")
     waiter = models.ForeignKey(
@@ -44,6 +48,7 @@ class Waiter(models.Model):
     instance = models.ForeignKey(
         Instance, on_delete=models.CASCADE, related_name="waiters", db_constraint=False, db_index=False
     )
+    told_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "engine_waiter"

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
 from engine.children import Handle
 from engine.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterminismError
 from engine.identity import child_id
 from engine.params import validate_params
 from engine.replay import leaving, outcomes
-from engine.replay.kin import KinOperation, NewChild, Relative
+from engine.replay.kin import RUN, SPAWN, KinOperation, NewChild, Origin, Relative
 from engine.replay.operation import Operation
 from engine.serialization import JSON
 from engine.states import FINAL, InstanceStatus, StepStatus, WaitingFor
@@ -32,7 +34,6 @@ MAX_DEPTH = 20
 DELETED = "deleted"  # what is said of a child that is not there any more
 MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps, beside type and message
 MICROSECOND = timedelta(microseconds=1)
-RUN, SPAWN = "run_workflow", "spawn"  # calls, as the step's row says
 
 
 class ChildOperation(KinOperation):
@@ -50,6 +51,10 @@ class ChildOperation(KinOperation):
         super().__init__(cycle, record, reading(record, RUN, workflow.output.decode), owner=owner)
         self.workflow = workflow
         self.params = params
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.cycle.claimed.generation, self.record.seq)
 
     def begin(self) -> None:
         """Start the child, or wait for the one that is recorded."""
@@ -124,8 +129,11 @@ def start(
 ) -> None:
     """Have the child inserted with the step's row, which says which one it is."""
     facts = cycle.claimed
-    name = child_id(facts.key, facts.workflow, facts.id, facts.generation, operation.path)
+    name = child_id(
+        facts.key, facts.workflow, facts.id, facts.generation, operation.path, secret=settings.SECRET_KEY
+    )
     operation.record.options = json.dumps({"operation": call, "workflow": workflow.name, "id": name})
+    cycle.kin.starts(workflow.name, name, Origin(facts.generation, operation.record.seq))
     cycle.writes.children[operation.record.seq] = NewChild(
         workflow=workflow.name,
         id=name,

@@ -16,7 +16,7 @@ from engine.identity import check_instance_id, check_workflow_name
 from engine.registry import workflows
 from engine.replay import leaving, outcomes
 from engine.replay.children import error_of, other_call, reading, target
-from engine.replay.kin import KinOperation, Relative
+from engine.replay.kin import KinOperation, Origin, Relative
 from engine.states import FINAL, StepStatus
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class InstanceOperation(KinOperation):
         self.workflow_name = workflow
         self.instance_id = id
         self.timeout_us = timeout_us
+
+    @property
+    def origin(self) -> Origin | None:
+        """A child of this instance is known for what it is, however its handle came here."""
+        return self.cycle.kin.started(self.cycle, self.workflow_name, self.instance_id)
 
     def begin(self) -> None:
         cycle, record, is_new = self.cycle, self.record, not self.record.is_recorded
@@ -59,7 +64,7 @@ class InstanceOperation(KinOperation):
 
     def _note(self) -> None:
         """Have the end of that instance told to this one, and look at it once that is committed."""
-        self.cycle.writes.waiters[self.record.seq] = self.workflow_name, self.instance_id
+        self.cycle.writes.waiters[self.record.seq] = self.whom
         self.cycle.writes.then.append(self._noted)
         self.cycle.kin.noting.add(self.record.seq)
         self.cycle.host.flush(self.cycle)

@@ -10,7 +10,7 @@ from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.states import FINAL, InstanceStatus
 
 if TYPE_CHECKING:
-    from engine.replay.kin import NewChild
+    from engine.replay.kin import Awaited, NewChild
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Writes:
     then: list[Callable[[bool], None]] = field(default_factory=list)  # told whether the starts were left out
     committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
     children: dict[int, NewChild] = field(default_factory=dict)  # by the step that starts it
-    waiters: dict[int, tuple[str, str]] = field(default_factory=dict)  # who waits: for which workflow and id
+    waiters: dict[int, Awaited] = field(default_factory=dict)  # by the step that waits
     owes: bool = False  # a step that had a child was cancelled: whoever sees to it ends the child
 
     def __bool__(self) -> bool:

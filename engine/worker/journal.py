@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 
+from engine.errors import ChildIdTakenError
 from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
@@ -161,8 +162,9 @@ class Journal:
             return
         cycle, writes = batch[0]
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
+        problem = _taken_id(writes, error) or error
         _put_back(cycle, writes)
-        leaving.recover(cycle, error)
+        leaving.recover(cycle, problem)
 
     def _again(self, cycle: Cycle, writes: Writes) -> None:
         """Write it later: a sender holds the row in an open transaction, say."""
@@ -180,6 +182,17 @@ def _is_passing(error: Exception) -> bool:
     """Tell whether the same records may be written later: not if the server speaks of them."""
     state = error.sqlstate if isinstance(error, psycopg.Error) else ""
     return state is None or state[:2] in PASSING
+
+
+def _taken_id(writes: Writes, error: Exception) -> ChildIdTakenError | None:
+    """Say it clearly where another instance has the id of a child that was to be started."""
+    if not isinstance(error, psycopg.errors.UniqueViolation):
+        return None
+    if error.diag.constraint_name != "engine_instance_id":
+        return None
+    said = error.diag.message_detail or ""  # "Key (workflow, id)=(child, parent-1f…) already exists."
+    taken = [one for one in writes.children.values() if f"({one.workflow}, {one.id})" in said]
+    return ChildIdTakenError(taken[0].workflow, taken[0].id) if taken else None
 
 
 def _parts(batch: list[tuple[Cycle, Writes]]) -> Iterator[list[tuple[Cycle, Writes]]]:

@@ -229,9 +229,7 @@ class Reader:
 
     async def relatives(self, claimed: Claimed, asking: Iterable[KinOperation]) -> list[Relative]:
         """Return what the instances that these steps wait for have come to."""
-        wanted = [
-            {"seq": one.record.seq, "workflow": one.workflow_name, "id": one.instance_id} for one in asking
-        ]
+        wanted = [{"seq": one.record.seq, **one.whom.to_json()} for one in asking]
         values: dict[str, object] = {
             "key": claimed.key,
             "generation": claimed.generation,

@@ -128,8 +128,7 @@ class Batch:
                 _object({**ours, "seq": seq, "starts": seq in starting, **_child(child, place)})
             )
         for seq, other in writes.waiters.items():
-            which = {"seq": seq, "workflow": other[0], "id": other[1], "starts": seq in starting}
-            self._waiters.append(_object({**ours, **which}))
+            self._waiters.append(_object({**ours, "seq": seq, **other.to_json(), "starts": seq in starting}))
 
     def _place(self, output: str | None) -> int:
         """Put a large output beside the rows, and return where, counted from 1; 0 if it may stay in its row."""

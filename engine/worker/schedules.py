@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import Error, transaction
 
 from engine import audit, launch
@@ -39,6 +40,7 @@ def fire_due(now: datetime | None = None) -> int:
 
     After a time in which nobody looked, each schedule starts one instance, for the latest moment; `last_missed` counts
     the others. A start that is refused is told by `last_error` and the audit trail, and the next moment is tried again.
+    So is an instance of somebody else's under the planned id; then the planned one is started under another.
     """
     now = now or database_time()
     sync(now)
@@ -139,12 +141,22 @@ def _fire(key: int, now: datetime) -> bool:
 
 
 def _start(row: ScheduleRow, workflow: Workflow[Any, Any], planned: datetime) -> tuple[Instance | None, str]:
-    chosen = scheduled_id(row.workflow, row.name, planned)
+    chosen = scheduled_id(row.workflow, row.name, planned, secret=settings.SECRET_KEY)
+    by = starter(row)
     try:
-        instance, _ = launch.get_or_start(workflow, chosen, row.params, by=starter(row))
+        instance, is_new = launch.get_or_start(workflow, chosen, row.params, by=by)
+        if is_new or instance.started_by == by:
+            return instance, ""
+        # Whoever put another instance there must not keep the planned one from its turn.
+        instance = launch.start(workflow, row.params, by=by)
     except RepriseError as problem:
-        cause = audit.Cause.of(starter(row), cut(str(problem), audit.MAX_REASON))
-        data = {"schedule": row.name, "planned_at": planned.isoformat()}
-        audit.note(REFUSED, row.workflow, cause, outcome="denied", data=data)
-        return None, str(problem)
-    return instance, ""
+        return None, _told(row, planned, str(problem))
+    taken = f'An instance that this schedule did not start has the planned id "{chosen}".'
+    return instance, _told(row, planned, f'{taken} The planned one was started as "{instance.id}".')
+
+
+def _told(row: ScheduleRow, planned: datetime, problem: str) -> str:
+    cause = audit.Cause.of(starter(row), cut(problem, audit.MAX_REASON))
+    data = {"schedule": row.name, "planned_at": planned.isoformat()}
+    audit.note(REFUSED, row.workflow, cause, outcome="denied", data=data)
+    return problem

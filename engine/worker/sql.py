@@ -276,21 +276,33 @@ RENEW = """
 
 # The instance that a row names by workflow and id. Looked for by order, so that a plan made for an empty table uses the
 # index of both: that of the Studio's lists looks as good to it, and would read all instances of the workflow.
-def _named(row: str, columns: str) -> str:
+def _named(row: str, columns: str, name: str = "i") -> str:
     return f"""
         LATERAL (
-            SELECT {columns}, id FROM engine_instance
+            SELECT {columns}, id, parent_key, parent_generation, parent_step FROM engine_instance
             WHERE workflow = {row}.workflow AND id >= {row}.id ORDER BY id LIMIT 1
-        ) i ON i.id = {row}.id"""
+        ) {name} ON {name}.id = {row}.id"""
+
+
+def _is_child(name: str, *origin: str) -> str:
+    return f"({name}.parent_key, {name}.parent_generation, {name}.parent_step) = ({', '.join(origin)})"
+
+
+# The one that is meant: where a step has started it, that step's child and no other instance of that name.
+def _meant(row: str, key: str) -> str:
+    return f"({row}.of_step IS NULL OR {_is_child('i', key, f'{row}.of_generation', f'{row}.of_step')})"
 
 
 # What the instances have come to that steps wait for. Of those that have not ended, nothing more than that is read.
+# What was noted once is meant from then on, and nothing that has come after it under the same name.
 RELATIVES = f"""
     SELECT r.seq, i.status, CASE WHEN i.finished_at IS NOT NULL THEN i.output::text END,
         CASE WHEN i.finished_at IS NOT NULL THEN i.error::text END, {_us("i.finished_at")}, w.seq IS NOT NULL
-    FROM json_to_recordset(%(wanted)s) AS r(seq int, workflow text, id text)
-    LEFT JOIN {_named("r", "status, output, error, finished_at")}
+    FROM json_to_recordset(%(wanted)s)
+        AS r(seq int, workflow text, id text, of_generation int, of_step int)
     LEFT JOIN engine_waiter w ON w.waiter_id = %(key)s AND w.generation = %(generation)s AND w.seq = r.seq
+    LEFT JOIN {_named("r", "key, status, output, error, finished_at")}
+        AND {_meant("r", "%(key)s")} AND (w.seq IS NULL OR i.key = w.instance_id)
 """
 
 
@@ -403,6 +415,7 @@ FLUSH = _flush()
 # The same with what concerns other instances, which most flushes do not.
 #
 # children  are inserted with the steps that start them. One that is there was inserted before, and its answer was lost.
+#           An id that another instance has is refused, and with it the flush: see `Journal`.
 # waiters   note who waits for the end of which instance. Of one that begins in this very flush nothing can be seen yet:
 #           the step looks at it afterwards, and is noted then.
 # debts     marks those that go on, but have cancelled a step with a child, which is to end.
@@ -416,15 +429,15 @@ FLUSH_WITH_OTHERS = _flush(
             c.key, c.generation, c.seq, c.is_tied, c.depth
         FROM json_to_recordset(%(children)s) AS c(key bigint, generation int, seq int, workflow text, id text,
             params text, large int, code text, timeout_us bigint, is_tied bool, depth int, starts bool)
-        WHERE {_ours("c")} AND {_goes_on("c")}
-        ON CONFLICT (workflow, id) DO NOTHING
+        LEFT JOIN {_named("c", "key", "old")} AND {_is_child("old", "c.key", "c.generation", "c.seq")}
+        WHERE {_ours("c")} AND {_goes_on("c")} AND old.id IS NULL
         RETURNING pg_notify('engine_wake', '') IS NULL, pg_notify('engine_changed', t.key::text) IS NULL
     ), waiters AS (
         INSERT INTO engine_waiter (waiter_id, generation, seq, instance_id)
         SELECT w.key, w.generation, w.seq, i.key
         FROM json_to_recordset(%(waiters)s) AS w(key bigint, generation int, seq int, workflow text, id text,
-            starts bool)
-        JOIN {_named("w", "key")}
+            of_generation int, of_step int, starts bool)
+        JOIN {_named("w", "key")} AND {_meant("w", "w.key")}
         WHERE {_ours("w")} AND {_goes_on("w")}
         ON CONFLICT (waiter_id, generation, seq) DO NOTHING
     ), debts AS (

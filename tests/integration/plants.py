@@ -567,6 +567,28 @@ def _branch_of_a_parallel_that_ends_its_branches() -> None:
     child_of(parent, 2)
 
 
+def starts(call: str, id: str = "child-1") -> dict[str, Any]:
+    return {"kind": "child", "options": {"operation": call, "workflow": "tick", "id": id}}
+
+
+@plants("steps-have-their-own-children")
+def _child_that_is_missing() -> None:
+    step_of(waiting(waiting_for="child", id="parent"), status="waiting", **starts("run_workflow"))
+
+
+@plants("steps-have-their-own-children")
+def _somebody_elses_instance_in_the_place_of_a_child() -> None:
+    step_of(running(id="parent"), status="waiting", **starts("run_workflow"))
+    row_of(id="child-1")
+
+
+@plants("steps-have-their-own-children")
+def _somebody_elses_child_in_the_place_of_a_spawned_one() -> None:
+    parent = running(id="parent")
+    child = child_of(parent)
+    step_of(parent, 2, **{**ENDED, **starts("spawn", child.id)})
+
+
 @plants("ends-are-told")
 def _parked_on_a_child_that_has_ended() -> None:
     parent = waiting(waiting_for="child")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
 from pydantic import BaseModel, field_validator
 
 from engine import Schedule, WorkflowStep, schedules, workflow, workflows
+from engine.identity import scheduled_id
 from engine.models import Audit, Instance, ScheduleRow, Worker
 from engine.worker.schedules import fire_due, sync
 from tests.integration.cuts import cut_everywhere
@@ -81,6 +85,29 @@ def test_nothing_starts_before_its_time_and_then_it_starts_once() -> None:
     assert (plan.last_planned_at, plan.last_instance_key, plan.next_at) == (now, instance.key, now + DAY)
     assert (plan.last_missed, plan.last_error) == (0, "")
     assert Audit.objects.get().verb == "start"
+
+
+@pytest.mark.usefixtures("nightly")
+def test_nobody_can_take_the_place_of_a_planned_instance(settings: Any) -> None:
+    """Neither by an id that was foretold, nor by one that is known."""
+    moment = NOON.replace(day=22, hour=1)
+    public = json.dumps(["schedule", "report", "nightly"])
+    foretold = f"20261122T010000Z-{hashlib.sha256(public.encode()).hexdigest()[:16]}"
+    known = scheduled_id("report", "nightly", moment, secret=settings.SECRET_KEY)
+    for taken in (foretold, known):
+        workflows["report"].start({"team": "forged"}, id=taken, by="mallory")
+    assert fire_due(moment) == 1
+
+    instance = Instance.objects.get(started_by="schedule nightly")
+    assert (instance.params["team"], row().last_instance_key) == ("ops", instance.key)
+    assert row().last_error == (
+        f'An instance that this schedule did not start has the planned id "{known}". '
+        f'The planned one was started as "{instance.id}".'
+    )
+    denied = Audit.objects.get(outcome="denied")
+    assert (denied.verb, denied.reason) == ("schedule-refused", row().last_error)
+    assert [fire_due(moment), fire_due(moment + DAY)] == [0, 1]
+    assert row().last_error == ""
 
 
 @pytest.mark.usefixtures("nightly")

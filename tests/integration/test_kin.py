@@ -9,6 +9,7 @@ import pytest
 from django.db import connection, transaction
 
 from engine import WorkflowStep, branch, kin, workflow
+from engine.deletion import remove
 from engine.models import Instance, Step, Waiter
 from engine.worker import claims, sql
 from engine.worker.connect import SESSION
@@ -82,13 +83,26 @@ def test_an_end_is_owed_while_somebody_holds_the_parent() -> None:
     assert (parent.refresh().signals, child.refresh().owes) == (1, False)
 
 
-def test_whoever_waits_is_told_and_forgotten_unless_somebody_holds_it() -> None:
+def test_whoever_waits_is_told_once_unless_somebody_holds_it() -> None:
     other, waiter = row_of(id="other", **DONE), parked()
     Waiter.objects.create(waiter=waiter, generation=1, seq=1, instance=other)
     with transaction.atomic():
         Instance.objects.select_for_update(no_key=True).get(key=waiter.key)
         in_background(lambda: ask(kin.TELL_WAITERS))()
-    assert (waiter.refresh().signals, Waiter.objects.count()) == (0, 1)
+    assert (waiter.refresh().signals, Waiter.objects.get().told_at) == (0, None)
+    for _ in range(2):
+        ask(kin.TELL_WAITERS)
+    assert (waiter.refresh().signals, waiter.wake_at is not None, Waiter.objects.get().told_at) == (
+        1,
+        True,
+        NOW,
+    )
+
+
+def test_what_is_gone_is_told_and_forgotten() -> None:
+    other, waiter = row_of(id="other"), parked()
+    Waiter.objects.create(waiter=waiter, generation=1, seq=1, instance=other)
+    remove([other.key])
     ask(kin.TELL_WAITERS)
     assert (waiter.refresh().signals, waiter.wake_at is not None, Waiter.objects.count()) == (1, True, 0)
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from engine import (
     DeclarationError,
+    InstanceExistsError,
     InvalidParamsError,
     Schedule,
     ScheduleNotDeclaredError,
@@ -17,6 +18,7 @@ from engine import (
     WorkflowStep,
     schedules,
     workflow,
+    workflows,
 )
 from engine.clock import database_time
 from engine.models import Audit, Instance, ScheduleRow
@@ -170,6 +172,14 @@ def test_running_one_now_starts_an_instance_and_says_who_asked(row: ScheduleRow)
     assert planned is not None
     assert row.refresh_from_db() is None
     assert row.next_at is None
+
+
+def test_running_one_now_twice_under_one_id_starts_one_and_never_takes_anothers(row: ScheduleRow) -> None:
+    first, second = (schedules.run_now(row, id="one", by="bob") for _ in range(2))
+    assert first.key == second.key
+    workflows["weekly-report"].start({"team": "other"}, id="two", by="mallory")
+    with pytest.raises(InstanceExistsError, match='already has an instance "two"'):
+        schedules.run_now(row, id="two", by="bob")
 
 
 def test_what_cannot_start_now_says_why_and_starts_nothing(row: ScheduleRow) -> None:
