@@ -11,11 +11,19 @@ import psycopg
 from django.db import connections
 from psycopg.types.array import ListBinaryDumper
 
+# What a role or a database sets for its clients must not end a statement, or the session that a seat hangs on: a table
+# that is locked for a moment is waited for. Only a transaction that is not gone on with, say because this process is
+# stopped, must not keep what it has locked.
+LIMITS = (
+    "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_session_timeout = 0; "
+    "SET idle_in_transaction_session_timeout = '10s'; "
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'"  # since 17
+)
 # A worker that died inside a query is noticed by its backend only when it asks; without this, when it ends.
 # The journal's and the claim's statements touch few rows by key: a plan made for empty tables must not stay a scan.
 SESSION = (
     "SET client_connection_check_interval = 500; SET enable_seqscan = off; SET enable_hashjoin = off; "
-    "SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off"
+    f"SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; {LIMITS}"
 )
 NOT_FOR_PSYCOPG = (
     "context",

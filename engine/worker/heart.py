@@ -16,7 +16,7 @@ import psycopg
 from django.conf import settings
 
 from engine.worker import sql
-from engine.worker.connect import parameters
+from engine.worker.connect import LIMITS, parameters
 
 log = logging.getLogger("engine.heart")
 
@@ -80,11 +80,13 @@ class Heart:
             except psycopg.Error as error:
                 log.warning("a heartbeat failed: %s", error)
                 self._close()
+                renewed_at -= beat  # again at the next tick
         self._close()
 
     def _renew(self) -> None:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(**parameters(), autocommit=True)
+            self._connection.execute(LIMITS)
         self._asked_at = time.monotonic()
         try:
             values = {"seat": self._seat, "lease": self._lease}

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 
@@ -25,11 +26,10 @@ from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
 from engine.worker.line import Line
 from engine.worker.rows import Batch
+from engine.worker.transient import is_transient, until_answered
 
 log = logging.getLogger("engine.journal")
 
-# Classes of SQLSTATE that tell of the server's state, not of the data: conflicts, resources, locks, operators, files.
-PASSING = ("40", "53", "55", "57", "58")
 RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
 AT_A_TIME = 8  # cycles
 # Of outputs in one statement: while the next is written, the handlers go on with this one.
@@ -89,7 +89,7 @@ class Journal:
         except (psycopg.Error, UnicodeError) as error:
             if self._line.is_lost(error):
                 await self._write_again(batch, error)
-            elif _is_passing(error):
+            elif is_transient(error):
                 log.warning("a flush failed and is tried again: %s", error)
                 for cycle, writes in batch:
                     self._again(cycle, writes)
@@ -144,14 +144,13 @@ class Journal:
             self.flush(cycle)
 
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
-        while True:
-            await self._line.reopen()
-            try:
-                cursor = await self._line.execute(sql.RECORDED, doubts.parameters(self._seat, batch))
-                return {key: (starts, lines) for key, starts, lines in await cursor.fetchall()}
-            except psycopg.Error as error:
-                if not self._line.is_lost(error):
-                    raise
+        async def ask() -> list[tuple[Any, ...]]:
+            cursor = await self._line.execute(sql.RECORDED, doubts.parameters(self._seat, batch))
+            return await cursor.fetchall()
+
+        await self._line.reopen()
+        found = await until_answered(self._line, ask)
+        return {key: (starts, lines) for key, starts, lines in found}
 
     async def _split(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """Find the record that the database refuses: its instance fails, the others are written."""
@@ -176,12 +175,6 @@ def _put_back(cycle: Cycle, writes: Writes) -> None:
     """Let the cycle have what could not be written, with what came meanwhile."""
     writes.absorb(cycle.writes)
     cycle.writes = writes
-
-
-def _is_passing(error: Exception) -> bool:
-    """Tell whether the same records may be written later: not if the server speaks of them."""
-    state = error.sqlstate if isinstance(error, psycopg.Error) else ""
-    return state is None or state[:2] in PASSING
 
 
 def _taken_id(writes: Writes, error: Exception) -> ChildIdTakenError | None:

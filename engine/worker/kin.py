@@ -11,6 +11,7 @@ import psycopg
 
 from engine import kin
 from engine.worker.line import Line
+from engine.worker.transient import until_answered
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 1.0  # seconds
 
@@ -38,20 +39,29 @@ class Debts:
 
     async def run(self) -> None:
         await self._wanted.wait()
-        line = await self._open_line()
+        line = await self._open()
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             try:
-                if await self._pay(line):
-                    await asyncio.sleep(self._pause)
-                    self._pause = min(self._pause * 2, LONGEST_PAUSE)
-                    self._wanted.set()
-            except psycopg.Error as error:
-                log.warning("what ended instances owe could not be paid and is tried again: %s", error)
-                if line.is_lost(error):
-                    await line.reopen()
-                    self._wanted.set()
+                is_left = await until_answered(line, lambda: self._pay(line))
+            except psycopg.Error:
+                log.exception("what ended instances owe is left to the next sweep")
+                is_left = False
+            if is_left:
+                await asyncio.sleep(self._pause)
+                self._pause = min(self._pause * 2, LONGEST_PAUSE)
+                self._wanted.set()
+
+    async def _open(self) -> Line:
+        while True:
+            try:
+                return await self._open_line()
+            except (
+                psycopg.OperationalError
+            ) as error:  # none left, say: what this shift holds does not need it
+                log.warning("no connection to pay what ended instances owe: %s", error)
+                await asyncio.sleep(LONGEST_PAUSE)
 
     async def _pay(self, line: Line) -> bool:
         """Do what can be done; tell whether anything is left."""

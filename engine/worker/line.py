@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import itertools
 import logging
+import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -12,10 +13,11 @@ import psycopg
 
 from engine.worker import sql
 from engine.worker.connect import Connection, connect
+from engine.worker.heart import lease_seconds
 
 log = logging.getLogger("engine.line")
 
-PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.5)  # before each try; the seat tells sooner if the server is gone
+PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.5)  # before the first tries; the seat tells sooner if the server is gone
 LAST_PAUSE_SECONDS = 1.0
 TRY_SECONDS = 8.0
 END_MILLISECONDS = 5_000
@@ -59,17 +61,21 @@ class Line:
     async def reopen(self) -> None:
         """Open it anew, and end the session of before.
 
-        What was sent over that one has been done by then, or never will be. Raises psycopg.OperationalError if the
-        database cannot be reached.
+        What was sent over that one has been done by then, or never will be. Tries for as long as a lease lasts: while
+        the seat's session lives the server does too, and lets somebody in again soon. Raises psycopg.OperationalError
+        then.
         """
         await self._connection.close()
-        for pause in PAUSES_SECONDS:
+        ends_at = time.monotonic() + lease_seconds()
+        for pause in itertools.chain(PAUSES_SECONDS, itertools.repeat(LAST_PAUSE_SECONDS)):
             await asyncio.sleep(pause)
-            with contextlib.suppress(psycopg.OperationalError):
+            try:
                 await self._try()
                 return
-        await asyncio.sleep(LAST_PAUSE_SECONDS)
-        await self._try()
+            except psycopg.OperationalError as error:
+                if not self._is_wanted or time.monotonic() > ends_at:
+                    raise
+                log.warning("%s cannot be opened yet: %s", self._name, error)
 
     async def _try(self) -> None:
         try:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
-
-import psycopg
 
 from engine import kin
 from engine.replay.history import History, Page
@@ -22,6 +19,7 @@ from engine.worker.heart import lease_seconds
 from engine.worker.limits import Limits
 from engine.worker.line import Line
 from engine.worker.seat import taken_here
+from engine.worker.transient import until_answered
 
 PAGE_EVENTS = 100
 PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
@@ -33,14 +31,13 @@ Query = dict[str, object] | tuple[object, ...] | None
 Claims = list[tuple[Claimed, History]]
 R = TypeVar("R")
 
-log = logging.getLogger("engine.reader")
-
 
 class Reader:
     """One statement at a time; the lock keeps claim, history and events in the order in which they were asked.
 
     When the connection breaks it is opened again, and the statement made again: what a claim had got whose answer was
-    lost is held for nothing, so `on_reopened` is called.
+    lost is held for nothing, so `on_reopened` is called. Errors that pass are waited out: the bodies that this shift
+    runs must not be given up because a statement was cancelled.
     """
 
     def __init__(self, line: Line, seat: int, clock: DatabaseClock, on_reopened: Callable[[], None]) -> None:
@@ -60,15 +57,7 @@ class Reader:
         return await self._surely(ask)
 
     async def _surely(self, ask: Callable[[], Awaitable[R]]) -> R:
-        while True:
-            try:
-                return await ask()
-            except psycopg.Error as error:
-                if not self._line.is_lost(error):
-                    raise
-                log.warning("the connection for claims was lost: %s", error)
-                await self._line.reopen()
-                self._on_reopened()
+        return await until_answered(self._line, ask, self._on_reopened)
 
     async def set_clock(self) -> None:
         sent = ticks_ns()
