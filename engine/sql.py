@@ -35,10 +35,24 @@ SELECT written.* FROM written LEFT JOIN told ON true
 # Stores an event, signals its instance and wakes it, or the worker that has it. Nothing is written, and no row comes
 # back, if the instance has finished, the dedup key was used before or the buffer is full: the caller finds out which.
 # The row lock comes before the event's key, so keys are in the order of the commits.
+#
+# One that is parked is woken only for what a wait of it takes: the rest is found when it wakes up for something else.
+# Where the row has changed since this statement began to look, it may just have parked on a wait that cannot be seen
+# yet (`place`): it is woken then.
 SEND = """
 WITH target AS MATERIALIZED (
-    SELECT key, status, owner FROM engine_instance
+    SELECT key, generation, status, owner, ctid AS place FROM engine_instance
     WHERE key = %(instance)s AND status <> ALL (%(refusing)s::text[]) FOR NO KEY UPDATE
+), woken AS MATERIALIZED (
+    SELECT key FROM target
+    WHERE status = 'waiting' AND (
+        NOT EXISTS (SELECT FROM engine_instance i WHERE i.key = target.key AND i.ctid = target.place)
+        OR EXISTS (
+            SELECT FROM engine_step s
+            WHERE s.instance_id = target.key AND s.generation = target.generation
+              AND s.kind IN ('event', 'request') AND s.status = 'waiting' AND %(type)s = ANY (s.event_types)
+        )
+    )
 ), sent AS (
     INSERT INTO engine_event (instance_id, type, payload, dedup_key, sent_by, received_at)
     SELECT target.key, %(type)s, %(payload)s::json, %(dedup_key)s, %(sent_by)s, clock_timestamp()
@@ -53,11 +67,11 @@ WITH target AS MATERIALIZED (
 ), signalled AS (
     UPDATE engine_instance i SET
         signals = i.signals + 1,
-        wake_at = CASE WHEN i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END
+        wake_at = CASE WHEN i.key IN (SELECT key FROM woken) THEN clock_timestamp() ELSE i.wake_at END
     FROM sent WHERE i.key = %(instance)s
 )
 SELECT sent.key, sent.received_at, target.status,
-    CASE WHEN target.status = 'waiting' THEN pg_notify('engine_wake', '')
+    CASE WHEN target.key IN (SELECT key FROM woken) THEN pg_notify('engine_wake', '')
          WHEN target.owner IS NOT NULL THEN pg_notify('engine_wake', target.owner::text) END IS NULL,
     pg_notify('engine_changed', target.key::text) IS NULL
 FROM sent CROSS JOIN target

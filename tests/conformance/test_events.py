@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from engine.models import Event as Row
 from engine.models import Instance
 from tests.records import crash, statuses, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
-from tests.travel import age
+from tests.travel import age, skip_wait
 
 
 @dataclass
@@ -379,3 +380,26 @@ def test_a_burst_of_events_is_delivered_in_order_and_each_once() -> None:
         wait_for(instance)
     assert instance.output == list(range(count))
     assert set(events(instance)) == {("n", "consumed")}
+
+
+def test_events_that_nobody_waits_for_yet_cost_no_replay() -> None:
+    turns: list[int] = []
+
+    @workflow
+    async def story(step: WorkflowStep) -> list[Any]:
+        turns.append(1)
+        await asyncio.gather(step.sleep("long", "30 days"), step.wait_for_event("wake up", timeout=None))
+        return [(await step.wait_for_event("item")).payload for _ in range(20)]
+
+    instance = story.start()
+    with running_shift():
+        wait_for(instance, "waiting")
+        before = len(turns), instance.fence
+        for number in range(20):
+            instance.send_event("item", number)
+        time.sleep(0.5)
+        assert (len(turns), instance.refresh().fence, instance.status) == (*before, "waiting")
+        skip_wait(instance)
+        instance.send_event("wake up")
+        wait_for(instance)
+    assert instance.output == list(range(20))

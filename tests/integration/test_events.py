@@ -22,11 +22,12 @@ from engine import (
     models,
 )
 from engine.models import Audit, Instance
-from tests.integration.rows import NOW, leased, row_of
+from tests.integration.rows import NOW, leased, row_of, step_of
 from tests.integration.sessions import Hints, in_background, together, until_blocked
 from tests.sample.workflows import Approval, order_approved, tick
 
-WAITING = {"status": "waiting", "waiting_for": "event", "wake_at": None}
+LATER = NOW.replace(year=2100)
+WAITING: dict[str, Any] = {"status": "waiting", "waiting_for": "event", "wake_at": None}
 FINISHED = {"status": "complete", "finished_at": NOW, "wake_at": None}
 PAUSED = {"status": "paused", "paused_at": NOW, "wake_at": None}
 
@@ -47,8 +48,11 @@ def test_what_is_returned_is_what_is_stored() -> None:
 
 
 @pytest.mark.django_db
-def test_a_parked_instance_is_due_at_once() -> None:
-    instance = row_of(**WAITING)
+def test_an_instance_that_waits_for_it_is_due_at_once() -> None:
+    """Also if something else is what it waits for first."""
+    instance = row_of(**{**WAITING, "waiting_for": "sleep", "wake_at": LATER})
+    step_of(instance, kind="sleep", status="waiting", wake_at=LATER)
+    step_of(instance, 2, kind="event", status="waiting", event_types=["refused", "paid"])
     instance.send_event("paid")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -56,6 +60,17 @@ def test_a_parked_instance_is_due_at_once() -> None:
         )
         assert cursor.fetchone() == (True,)
     assert instance.refresh().signals == 1
+
+
+@pytest.mark.django_db
+def test_an_instance_that_waits_for_none_of_its_type_sleeps_on() -> None:
+    instance = row_of(**{**WAITING, "wake_at": LATER})
+    step_of(instance, kind="event", status="waiting", event_types=["refused"], wake_at=LATER)
+    step_of(instance, 2, kind="event", status="cancelled", event_types=["paid"], finished_at=NOW)
+    step_of(instance, 3, kind="event", status="waiting", event_types=["paid"], generation=2)
+    for _ in range(20):
+        instance.send_event("paid")
+    assert (instance.refresh().wake_at, instance.signals, len(payloads(instance))) == (LATER, 20, 20)
 
 
 @pytest.mark.django_db
@@ -221,14 +236,20 @@ def test_a_person_who_sends_is_in_the_trail_and_a_program_is_not() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    ("state", "wake"),
-    [(WAITING, [("engine_wake", "")]), ({}, []), (PAUSED, [])],
+    ("state", "type", "wake"),
+    [
+        (WAITING, "paid", [("engine_wake", "")]),
+        (WAITING, "other", []),
+        ({}, "paid", []),
+        (PAUSED, "paid", []),
+    ],
 )
-def test_only_a_parked_instance_needs_a_worker(
-    state: dict[str, Any], wake: list[tuple[str, str]], hints: Hints
+def test_only_a_parked_instance_that_waits_for_it_needs_a_worker(
+    state: dict[str, Any], type: str, wake: list[tuple[str, str]], hints: Hints
 ) -> None:
     instance = row_of(**state)
-    instance.send_event("paid")
+    step_of(instance, kind="event", status="waiting", event_types=["paid"])
+    instance.send_event(type)
     assert sorted(hints.heard()) == [("engine_changed", str(instance.key)), *wake]
 
 
@@ -243,6 +264,7 @@ def test_the_worker_that_holds_it_is_told(hints: Hints) -> None:
 def test_a_send_takes_effect_with_the_callers_commit(hints: Hints) -> None:
     """Guarantee 19."""
     instance = row_of(**WAITING)
+    step_of(instance, kind="event", status="waiting", event_types=["paid"])
     with suppress(ZeroDivisionError), transaction.atomic():
         instance.send_event("paid", "never")
         raise ZeroDivisionError
@@ -294,6 +316,7 @@ def test_an_event_that_waits_for_a_parking_worker_wakes_it_again() -> None:
     """B9: the park holds the row, the sender waits behind it, and finds the instance parked."""
     instance = leased(row_of())
     with transaction.atomic():
+        step_of(instance, kind="event", status="waiting", event_types=["paid"])
         Instance.objects.filter(key=instance.key).update(**WAITING, owner=None)
         answer = in_background(lambda: events.send_event(instance, "paid"))
         until_blocked()

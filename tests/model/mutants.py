@@ -174,10 +174,15 @@ def send_without_wake(patch: Patch) -> None:
     rewrite(
         patch,
         "SEND",
-        "CASE WHEN i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END",
+        "CASE WHEN i.key IN (SELECT key FROM woken) THEN clock_timestamp() ELSE i.wake_at END",
         "i.wake_at",
         of=calls,
     )
+
+
+@mutant("event_comes_while_the_instance_is_parked")
+def send_wakes_for_no_wait(patch: Patch) -> None:
+    rewrite(patch, "SEND", "%(type)s = ANY (s.event_types)", "false AND %(type)s = ''", of=calls)
 
 
 @mutant("event_comes_while_the_instance_parks")
