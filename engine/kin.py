@@ -55,11 +55,17 @@ END_ORPHANS = f"""
         FROM engine_instance child JOIN engine_instance parent ON parent.key = child.parent_key
         WHERE child.key = ANY (%(keys)s::bigint[]) AND child.status NOT IN {FINISHED}
     ), steps AS (
-        UPDATE engine_step s SET status = 'cancelled', finished_at = clock_timestamp()
+        UPDATE engine_step s SET status = 'cancelled', finished_at = clock_timestamp(),
+            lost = s.lost + CASE WHEN o.owner IS NULL THEN (
+                SELECT count(*) FROM engine_attempt a
+                WHERE a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
+                  AND a.phase = 'do' AND a.status = 'running'
+            ) ELSE 0 END
         FROM orphan o
         WHERE s.instance_id = o.key AND s.generation = o.generation AND s.status IN ('running', 'waiting')
     ), attempts AS (
-        UPDATE engine_attempt a SET status = 'cancelled', finished_at = clock_timestamp()
+        UPDATE engine_attempt a SET finished_at = clock_timestamp(),
+            status = CASE WHEN o.owner IS NULL THEN 'lost' ELSE 'cancelled' END  -- a dead worker left it
         FROM orphan o
         WHERE a.instance_id = o.key AND a.generation = o.generation AND a.status = 'running'
     ), trail AS (

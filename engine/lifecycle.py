@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import DateTimeField, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
-from engine import audit, kin, notify
+from engine import audit, kin, notify, sql
 from engine.clock import ClockTimestamp
 from engine.errors import (
     ENGINE_PAUSES,
@@ -140,6 +140,7 @@ def _act(
 def _pause(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.RUNNING:
         return _update(row, InstanceStatus.WAITING_FOR_PAUSE)
+    _lose_attempts(row)
     return _update(row, InstanceStatus.PAUSED, waiting_for="", wake_at=None, paused_at=ClockTimestamp())
 
 
@@ -196,6 +197,7 @@ def end(row: Instance) -> InstanceStatus:
 
 def cancel_open_steps(row: Instance) -> None:
     """Record the unfinished steps of an instance that has ended, and their attempts, as cancelled."""
+    _lose_attempts(row)
     _steps(row).filter(status__in=OPEN_STEPS).update(
         status=StepStatus.CANCELLED, finished_at=ClockTimestamp()
     )
@@ -203,6 +205,13 @@ def cancel_open_steps(row: Instance) -> None:
     Attempt.objects.filter(
         instance_id=row.key, generation=row.generation, status=AttemptStatus.RUNNING
     ).update(status=AttemptStatus.CANCELLED, finished_at=ClockTimestamp())
+
+
+def _lose_attempts(row: Instance) -> None:
+    """Record as lost what a dead worker has left of an instance that nobody has taken up since."""
+    if row.owner is None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql.LOSE_ATTEMPTS, {"key": row.key, "generation": row.generation})
 
 
 # Rollbacks

@@ -1,5 +1,34 @@
 """The statements of starting, sending and steering that the ORM cannot say, each with its why."""
 
+
+def lose_attempts(rows: str, *, where: str = "true", alone: str = "true") -> str:
+    """Return expressions of a WITH that close the attempts which dead workers have left at the instances in `rows`.
+
+    Its step counts the loss, and waits until somebody goes on with it. Where `alone` is false of a row `r`, nobody died
+    of it.
+    """
+    return f"""
+    lost_attempts AS (
+        UPDATE engine_attempt a SET status = 'lost', finished_at = clock_timestamp(), alone = a.alone AND {alone}
+        FROM {rows} r
+        WHERE {where} AND a.instance_id = r.key AND a.generation = r.generation AND a.status = 'running'
+        RETURNING a.instance_id, a.generation, a.step_seq, a.phase
+    ), lost_steps AS (
+        UPDATE engine_step s SET lost = s.lost + 1,
+            wake_at = CASE WHEN s.status = 'running' THEN clock_timestamp() ELSE s.wake_at END,
+            status = CASE WHEN s.status = 'running' THEN 'waiting' ELSE s.status END
+        FROM lost_attempts a
+        WHERE s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
+          AND a.phase = 'do'
+    )"""  # noqa: S608 - constants of ours
+
+
+# What a dead worker has left of an instance that nobody holds. The caller has locked its row.
+LOSE_ATTEMPTS = f"""
+WITH {lose_attempts("(SELECT %(key)s::bigint AS key, %(generation)s::integer AS generation)")}
+SELECT count(*) FROM lost_attempts
+"""  # noqa: S608
+
 # Several hints in one round trip.
 NOTIFY = """
 SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[]) AS hint (channel, payload)

@@ -84,6 +84,16 @@ INVARIANTS = (
     ),
     Invariant(
         "I14",
+        "nothing-runs-while-paused",
+        "No attempt runs while an instance is paused: one whose worker died is lost.",
+        """
+        SELECT i.key, format('step %%s attempt %%s', a.step_seq, a.number)
+        FROM engine_instance i JOIN engine_attempt a ON a.instance_id = i.key
+        WHERE i.status = 'paused' AND a.status = 'running'
+        """,
+    ),
+    Invariant(
+        "I14",
         "nothing-starts-while-paused",
         "Nothing starts while an instance is paused.",
         """

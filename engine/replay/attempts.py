@@ -59,6 +59,24 @@ def close_lost(cycle: Cycle, record: StepRecord) -> None:
     cycle.record(record, attempt)
 
 
+def close_left_behind(cycle: Cycle) -> None:
+    """Close what a dead worker left behind, where this one has not gone on with it: it leaves, maybe for long."""
+    for record in cycle.history.steps.values():
+        if record.seq in cycle.history.running:
+            close_lost(cycle, record)
+            wait_for_next(cycle, record)
+        for attempt in cycle.history.undoing.get(record.seq, ()):
+            if attempt.status == AttemptStatus.RUNNING:
+                finish(cycle, attempt, AttemptStatus.LOST)
+                cycle.record(record, attempt)
+
+
+def wait_for_next(cycle: Cycle, record: StepRecord) -> None:
+    """Say of a step whose attempt was lost that it waits: whoever goes on with it makes the next attempt at once."""
+    if record.status == StepStatus.RUNNING:
+        record.status, record.wake_us = StepStatus.WAITING, cycle.host.now_us()
+
+
 def start(cycle: Cycle, operation: DoOperation) -> None:
     """Record an attempt; its body runs once that is committed."""
     # Where the cycle is leaving, whoever takes the instance next starts it, unless a pause is withdrawn before.

@@ -78,6 +78,7 @@ def freeze(cycle: Cycle, to: InstanceStatus) -> None:
 
 def leave_frozen(cycle: Cycle) -> None:
     """The bodies have ended. What a pause left out is begun by a replay, also if the pause is over by then."""
+    attempts.close_left_behind(cycle)
     leave(cycle, Leave(InstanceStatus.QUEUED if cycle.left_out else cycle.freezes_to))
 
 
@@ -111,10 +112,17 @@ def _write_left_out(cycle: Cycle) -> None:
 
 
 def _forget_left_out(cycle: Cycle) -> None:
-    """Whoever takes the instance next begins what was left out: here it never began."""
+    """Whoever takes the instance next begins what was left out: here it never began.
+
+    But for the losses that it was to follow: those are recorded.
+    """
     writes, cycle.left_out = cycle.left_out, Writes()
     for then in writes.then:
         then(True)
+    for (seq, _), attempt in writes.attempts.items():
+        if attempt.status == AttemptStatus.LOST:
+            attempts.wait_for_next(cycle, writes.steps[seq])
+            cycle.record(writes.steps[seq], attempt)
 
 
 def give_back(cycle: Cycle) -> None:
@@ -129,6 +137,7 @@ def stick(cycle: Cycle, error: NonDeterminismError | CodeChangedError) -> None:
     _stop(cycle)
     _cancel_bodies(cycle)
     cycle.bodies.clear()  # one that is being committed is, or is refused: the database says
+    attempts.close_left_behind(cycle)
     reason = outcomes.with_original(outcomes.error_json(error), cycle.known_ending)
     leave(cycle, Leave(InstanceStatus.PAUSED, error=reason, insists=True))
 

@@ -139,6 +139,7 @@ class Claims(Stage):
         self._somebody_died = False
         self._signalled = self._signalled or bool(self._cycles)
         self._wants_isolated = self._isolates is not Isolates.NEVER
+        self._changes.add(await self._reader.follow_clock(sorted(workflows)))
         reaped = await self._reader.reap()
         if reaped:
             self._changes.add(reaped)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+SET_BACK_US = (
+    1_000_000  # the database's clock by so much at once, or more: then its time does go back here, too
+)
 DRIFT = 1000  # what two clocks go apart in a second at most, as parts of it: twice what NTP slews
 
 
@@ -46,11 +49,16 @@ class DatabaseClock:
             drift = max(0, received_ns - self._set_at) // (1000 * DRIFT)
             both = max(early, self._early - drift), min(late, self._late + drift)
             # Apart, one of the clocks was set, or it is another server: the new answer is right.
+            if late < self._early - drift - SET_BACK_US:
+                self._last = self._last_due = 0
             early, late = both if both[0] <= both[1] else (early, late)
         self._early, self._late, self._set_at = early, late, received_ns
 
     def now_us(self) -> int:
-        """Return the time, not earlier than it is, and never earlier than it was said to be before."""
+        """Return the time, not earlier than it is, and never earlier than it was said to be before.
+
+        Unless the database's clock was set back: else time would stand still here until that is made up for.
+        """
         self._last = max(self._last, ticks_ns() // 1000 + self._late)
         return self._last
 

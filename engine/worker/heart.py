@@ -23,6 +23,7 @@ log = logging.getLogger("engine.heart")
 LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
+SOON_SECONDS = 0.05  # until another beat for what somebody had locked
 PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
 STALL_SECONDS = 30  # a body that blocks the loop for longer ends its worker; alone in it, it convicts itself
 
@@ -69,28 +70,31 @@ class Heart:
     def _beat(self) -> None:
         renewed_at = slept_at = time.monotonic()
         beat = self._lease / BEATS_A_LEASE
-        while not self._stopped.wait(min(beat, TICK_SECONDS)):
+        skipped = list[int]()
+        while not self._stopped.wait(SOON_SECONDS if skipped else min(beat, TICK_SECONDS)):
             self._check_stall(slept_for=time.monotonic() - slept_at)
             slept_at = time.monotonic()
-            if not self.holds or time.monotonic() - renewed_at < beat:
+            is_time = self.holds and time.monotonic() - renewed_at >= beat
+            if not (is_time or skipped):
                 continue
-            renewed_at = time.monotonic()
+            renewed_at = time.monotonic() if is_time else renewed_at
             try:
-                self._renew()
+                skipped = self._renew(None if is_time else skipped)
             except psycopg.Error as error:
                 log.warning("a heartbeat failed: %s", error)
                 self._close()
-                renewed_at -= beat  # again at the next tick
+                skipped, renewed_at = [], renewed_at - beat  # again at the next tick
         self._close()
 
-    def _renew(self) -> None:
+    def _renew(self, only: list[int] | None) -> list[int]:
+        """Renew the leases of this seat, or some of them; return those of the instances that somebody has locked."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(**parameters(), autocommit=True)
             self._connection.execute(LIMITS)
         self._asked_at = time.monotonic()
         try:
-            values = {"seat": self._seat, "lease": self._lease}
-            self._connection.execute(sql.RENEW, values, prepare=True)
+            values = {"seat": self._seat, "lease": self._lease, "only": only}
+            return [key for (key,) in self._connection.execute(sql.RENEW, values, prepare=True)]
         finally:
             self._asked_at = None
 

@@ -13,11 +13,13 @@ from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
 from engine.replay.kin import KinOperation, Relative
-from engine.worker import cluster_sql, limits_sql, rows, sql
+from engine.worker import cluster_sql, limits_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
+from engine.worker.leases import Leases
 from engine.worker.limits import Limits
 from engine.worker.line import Line
+from engine.worker.memory import Memory
 from engine.worker.seat import taken_here
 from engine.worker.transient import until_answered
 
@@ -46,6 +48,8 @@ class Reader:
         self._clock = clock
         self._on_reopened = on_reopened
         self._lease = lease_seconds()
+        self._leases = Leases(self._lease)
+        self.memory = Memory()
         self.ahead_seconds = AHEAD_SECONDS
         self.late_seconds = 0.0  # that what is due is left to other shifts
         self._lock = asyncio.Lock()
@@ -60,6 +64,9 @@ class Reader:
         return await until_answered(self._line, ask, self._on_reopened)
 
     async def set_clock(self) -> None:
+        await self._ask_time()
+
+    async def _ask_time(self) -> int:
         sent = ticks_ns()
         [(now_us,)] = await self._fetch(sql.NOW)
         self._clock.set(now_us, sent_ns=sent, received_ns=ticks_ns())
@@ -72,11 +79,27 @@ class Reader:
         return bool(taken)
 
     async def reap(self) -> list[int]:
-        """Take back what dead or expired owners held; return the keys."""
+        """Take back what the dead held, and those that do not renew their leases; return the keys."""
         async with self._lock:
-            return [
-                key for (key,) in await self._fetch(sql.REAP, {"lease": self._lease, "alive": taken_here()})
-            ]
+            over = await self._leases_over()
+            values = {"lease": self._lease, "alive": taken_here(), "over": json.dumps(over)}
+            return [key for (key,) in await self._fetch(sql.REAP, values)]
+
+    async def _leases_over(self) -> list[dict[str, object]]:
+        """Look at the leases of the living; return those that may be over."""
+        now = asyncio.get_running_loop().time()
+        silent = self._leases.see_beats(await self._fetch(sql.BEATS), now)
+        if silent:
+            self._leases.see_free(await self._fetch(sql.FREE, {"owners": silent}), now)
+        return self._leases.over(now)
+
+    async def follow_clock(self, workflows: list[str]) -> list[int]:
+        """Ask for the database's time. Where it was set back, what is queued stays due; return the keys."""
+        async with self._lock:
+            now_us = await self._ask_time()
+            if not self._leases.see_clock(now_us, asyncio.get_running_loop().time()):
+                return []
+            return [key for (key,) in await self._fetch(sql.DUE_AGAIN, {"workflows": workflows})]
 
     async def go_back(self, codes: Mapping[str, str]) -> list[int]:
         """Resume what was paused because the code had changed, where it is back; return the keys."""

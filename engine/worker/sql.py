@@ -7,6 +7,7 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 from __future__ import annotations
 
 from engine.notify import ALONE
+from engine.sql import lose_attempts
 
 
 def _us(column: str) -> str:
@@ -61,7 +62,30 @@ UP_SINCE = """
     FROM pg_stat_activity WHERE backend_type = 'checkpointer'
 """
 
-# Take back what dead or expired owners held; those that were to pause are paused, the others are due at once.
+# The latest lease that each owner has, and what silent ones hold and nobody has locked: see `engine.worker.leases`.
+BEATS = f"SELECT owner, {_us('max(wake_at)')} FROM engine_instance WHERE owner IS NOT NULL GROUP BY owner"
+FREE = f"""
+    WITH free AS (
+        SELECT key, owner, wake_at FROM engine_instance WHERE owner = ANY (%(owners)s::integer[])
+        ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT key, owner, {_us("wake_at")} FROM free
+"""
+
+# Queued is due: where the clock was set back since, it would lie there until that time comes again.
+DUE_AGAIN = """
+    WITH early AS (
+        SELECT key FROM engine_instance
+        WHERE workflow = ANY (%(workflows)s::text[]) AND status = 'queued' AND owner IS NULL
+          AND wake_at > clock_timestamp() + interval '1 second'
+        ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE engine_instance i SET wake_at = clock_timestamp() FROM early WHERE i.key = early.key
+    RETURNING i.key
+"""
+
+# Take back what dead owners held, and living ones whose leases are over (see `engine.worker.leases`). Those that were
+# to pause are paused, and say that their attempts are lost; the others are due at once.
 #
 # One of them may have killed its worker, so they run alone until they get on. Not so where the worker need not have
 # died: its lease ran out while it was stopped, its seat went down with the server, after which running everything
@@ -69,19 +93,22 @@ UP_SINCE = """
 # at it, or a sender, after whom the next sweep comes.
 REAP = f"""
     WITH lost AS (
-        SELECT key, generation, isolated, owner <> ALL (ARRAY({LIVE_SEATS}))
+        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner <> ALL (ARRAY({LIVE_SEATS}))
             AND owner <> ALL (%(alive)s::integer[])
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
         WHERE owner IS NOT NULL
-          AND (wake_at < (SELECT clock_timestamp()) OR owner <> ALL (ARRAY({LIVE_SEATS})))
+          AND (owner <> ALL (ARRAY({LIVE_SEATS})) OR (key, {_us("wake_at")}) IN (
+            SELECT key, wake_us FROM json_to_recordset(%(over)s) AS o(key bigint, wake_us bigint, whenever bool)
+            WHERE whenever OR {_at("wake_us")} < clock_timestamp()
+          ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     ), acquitted AS (
         UPDATE engine_attempt a SET alone = false
         FROM lost
         WHERE a.instance_id = lost.key AND a.generation = lost.generation AND a.alone AND a.status = 'running'
-          AND lost.isolated AND NOT lost.is_suspect
-    )
+          AND lost.isolated AND NOT lost.is_suspect AND NOT lost.pauses
+    ), {lose_attempts("lost", where="r.pauses", alone="(r.is_suspect OR NOT r.isolated)")}
     UPDATE engine_instance i SET
         owner = NULL, isolated = i.isolated OR lost.is_suspect, signals = signals + 1,
         status = CASE WHEN status = 'waiting_for_pause' THEN 'paused' ELSE 'queued' END,
@@ -229,7 +256,7 @@ HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE o
 
 # Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
 # up, and says why. Nobody died of it.
-LET_GO = """
+LET_GO = f"""
     WITH stray AS (
         SELECT i.key, i.generation, s.reason, (s.reason IS NOT NULL OR i.status = 'waiting_for_pause') AS pauses
         FROM json_to_recordset(%(strays)s) AS s(key bigint, fence bigint, reason text)
@@ -239,7 +266,8 @@ LET_GO = """
         UPDATE engine_attempt a SET alone = false
         FROM stray
         WHERE a.instance_id = stray.key AND a.generation = stray.generation AND a.alone AND a.status = 'running'
-    )
+          AND NOT stray.pauses
+    ), {lose_attempts("stray", where="r.pauses", alone="false")}
     UPDATE engine_instance i SET
         owner = NULL, signals = signals + 1,
         error = CASE WHEN stray.reason IS NOT NULL OR i.rollback <> 'running' THEN stray.reason::json ELSE i.error END,
@@ -264,13 +292,36 @@ LOOK = f"""
     ), EXISTS (SELECT FROM engine_instance WHERE owes)
 """
 
-# A row that a sender holds in an open transaction is left for the next beat: nobody can claim it meanwhile.
+# Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
+GIVE_BACK = f"""
+    WITH unread AS (
+        SELECT i.key, i.generation, {_at("g.due_us")} AS due_at, i.status = 'waiting_for_pause' AS pauses
+        FROM json_to_recordset(%(claims)s) AS g(key bigint, fence bigint, due_us bigint)
+        JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(seat)s
+        ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), {lose_attempts("unread", where="r.pauses", alone="false")}
+    UPDATE engine_instance i SET
+        owner = NULL, status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
+        paused_at = CASE WHEN pauses THEN clock_timestamp() END,
+        wake_at = CASE WHEN pauses THEN NULL ELSE due_at END
+    FROM unread WHERE i.key = unread.key
+    RETURNING i.key, pg_notify('engine_wake', '') IS NULL
+"""
+
+# A row that a sender holds in an open transaction is passed over, and comes back: nobody can claim it meanwhile, and it
+# is renewed as soon as that ends.
 RENEW = """
-    WITH mine AS (
-        SELECT key FROM engine_instance WHERE owner = %(seat)s ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    WITH mine AS MATERIALIZED (
+        SELECT key FROM engine_instance
+        WHERE owner = %(seat)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+        ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    ), renewed AS (
+        UPDATE engine_instance i SET wake_at = clock_timestamp() + %(lease)s * interval '1 second'
+        FROM mine WHERE i.key = mine.key
     )
-    UPDATE engine_instance i SET wake_at = clock_timestamp() + %(lease)s * interval '1 second'
-    FROM mine WHERE i.key = mine.key
+    SELECT key FROM engine_instance
+    WHERE owner = %(seat)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+      AND key NOT IN (SELECT key FROM mine)
 """
 
 

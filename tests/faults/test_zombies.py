@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from engine.models import Instance
-from engine.worker import claims, seat, shift
+from engine.worker import claims, leases, seat, shift
 from tests.faults import tale
 from tests.faults.points import violations
 from tests.faults.proxy import Fault, Proxy
@@ -59,6 +59,10 @@ def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seat, "_taken_here", set())
     monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
     monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.5)
+    # Its heart has a connection that is not held: leases that have lapsed are taken before it beats.
+    monkeypatch.setattr(leases, "SILENT_PARTS", 1e9)
+    monkeypatch.setattr(leases, "FREE_PARTS", 1e9)
+    monkeypatch.setattr(leases, "MIN_FREE_SECONDS", 0.0)
 
 
 def test_a_worker_that_stood_still_at_any_statement_changes_nothing_afterwards(proxy: Proxy) -> None:

@@ -347,6 +347,13 @@ def _paused_with_wake_up() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=NOW)
 
 
+@plants("nothing-runs-while-paused")
+def _attempt_that_stands_as_running() -> None:
+    instance = row_of(status="paused", wake_at=None, paused_at=LATER)
+    step_of(instance, attempts=1)
+    attempt_of(instance)
+
+
 @plants("nothing-starts-while-paused")
 def _attempt_while_paused() -> None:
     instance = row_of(status="paused", paused_at=NOW, wake_at=None, fence=1)

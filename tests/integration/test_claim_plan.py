@@ -106,7 +106,7 @@ def test_where_nothing_is_due_a_claim_and_what_is_asked_between_claims_cost_a_lo
         # Past every leased row, whose lease ends before the first sleeper is due: a thousand of them here.
         (sql.NEXT_DUE, {"workflows": WORKFLOWS}, "engine_instance_due", 60),
         (sql.HELD, {"seat": 8}, "engine_instance_owned", 10),
-        (sql.RENEW, {"seat": 8, "lease": 30}, "engine_instance_owned", 10),
+        (sql.RENEW, {"seat": 8, "lease": 30, "only": None}, "engine_instance_owned", 10),
     ):
         plan = explain(statement, parameters)
         assert index in {node.get("Index Name") for node in nodes(plan)}, statement

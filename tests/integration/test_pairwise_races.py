@@ -304,7 +304,7 @@ def _claimed(key: int) -> list[tuple[Any, ...]]:
 
 
 def _reaped(key: int) -> list[tuple[Any, ...]]:
-    return [row for row in _asked(sql.REAP, {"lease": 30, "alive": []}) if row[0] == key]
+    return [row for row in _asked(sql.REAP, {"lease": 30, "alive": [], "over": "[]"}) if row[0] == key]
 
 
 def _make_due(key: int) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from engine import WorkflowStep, workflow
-from engine.models import Instance
+from engine.invariants import INVARIANTS, look
+from engine.models import Attempt, Instance, Step
 from engine.notify import REAP
-from engine.worker import claims
-from tests.integration.rows import leased
+from engine.registry import Workflow
+from engine.worker import claims, sql
+from tests.integration.rows import attempt_of, leased, step_of
 from tests.shifts import running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
@@ -54,3 +58,100 @@ def _hold(instance: Instance, locked: Event, release: Event) -> None:
             release.wait(60)
     finally:
         connection.close()
+
+
+# What a dead worker has left of an instance that is paused, or ended, from outside
+
+
+def story() -> Workflow[None, str]:
+    @workflow(on_code_change="pause")
+    async def story(step: WorkflowStep) -> str:
+        return await step.do("work", lambda: "done")
+
+    return story
+
+
+def left_behind(of: Workflow[None, str], *, alone: bool = False, **values: Any) -> Instance:
+    """An instance in whose body its worker has died."""
+    given = {"code": of.fingerprint, "fence": 1, "isolated": alone, "status": "queued", **values}
+    instance = Instance.objects.create(
+        workflow=of.name, id="left", wake_at=timezone.now(), params={}, **given
+    )
+    options = {"max_attempts": 5}
+    step_of(instance, name="work", attempts=1, options=options, started_at=timezone.now())
+    attempt_of(instance, worker="dead", alone=alone, started_at=timezone.now())
+    return instance
+
+
+def standing(instance: Instance) -> tuple[str, str, int, list[tuple[int, str]]]:
+    """Return the status of the instance and of its step, how many attempts that has lost, and all attempts."""
+    step = Step.objects.get(instance=instance)
+    attempts = Attempt.objects.filter(instance=instance).order_by("number").values_list("number", "status")
+    return instance.refresh().status, step.status, step.lost, list(attempts)
+
+
+def violated() -> set[str]:
+    with connection.cursor() as cursor:
+        return {one.name for one in INVARIANTS if look(cursor, one).count}
+
+
+def test_an_attempt_is_lost_and_not_running_while_its_instance_is_paused() -> None:
+    """The pause was asked for while it ran, then its worker died."""
+    instance = leased(left_behind(story()), status="waiting_for_pause", seat=DEAD_SEAT)
+    with running_shift():
+        wait_for(instance, "paused")
+        assert standing(instance) == ("paused", "waiting", 1, [(1, "lost")])
+        assert violated() == {"paused-by-somebody"}
+        instance.resume()
+        wait_for(instance)
+    assert standing(instance) == ("complete", "complete", 1, [(1, "lost"), (2, "complete")])
+    assert violated() == set()
+
+
+def test_an_attempt_that_nobody_has_gone_on_with_is_lost_when_its_instance_is_paused() -> None:
+    instance = left_behind(story())
+    instance.pause()
+    assert standing(instance) == ("paused", "waiting", 1, [(1, "lost")])
+    instance.resume()
+    with running_shift():
+        wait_for(instance)
+    assert standing(instance) == ("complete", "complete", 1, [(1, "lost"), (2, "complete")])
+
+
+def test_an_attempt_that_nobody_has_gone_on_with_is_lost_when_its_instance_is_terminated() -> None:
+    instance = left_behind(story())
+    instance.terminate()
+    assert standing(instance) == ("terminated", "cancelled", 1, [(1, "lost")])
+    assert violated() == set()
+
+
+def test_an_attempt_is_lost_when_its_instance_is_paused_for_other_code() -> None:
+    instance = left_behind(story(), code="of another deploy")
+    with running_shift():
+        wait_for(instance, "paused")
+    assert standing(instance) == ("paused", "waiting", 1, [(1, "lost")])
+
+
+def test_a_lost_rollback_counts_with_its_attempts_only() -> None:
+    instance = left_behind(
+        story(), rollback="running", ends_as="errored", error={"type": "E", "message": "m"}
+    )
+    Attempt.objects.filter(instance=instance).update(phase="rollback")
+    attempt_of(instance, status="complete", finished_at=timezone.now())
+    Step.objects.filter(instance=instance).update(
+        status="complete", finished_at=timezone.now(), delivery=1, output="done", rollback="running"
+    )
+    instance.pause()
+    step = Step.objects.get(instance=instance)
+    assert (step.status, step.lost, step.rollback) == ("complete", 0, "running")
+    assert Attempt.objects.get(instance=instance, phase="rollback").status == "lost"
+
+
+@pytest.mark.parametrize("is_known_to_live", [False, True])
+def test_a_loss_counts_against_a_step_that_ran_alone_only_if_its_worker_died(is_known_to_live: bool) -> None:
+    instance = leased(left_behind(story(), alone=True), status="waiting_for_pause", seat=DEAD_SEAT)
+    alive = [DEAD_SEAT] if is_known_to_live else []
+    with connection.cursor() as cursor:
+        cursor.execute(sql.REAP, {"lease": 30, "alive": alive, "over": "[]"})
+    assert standing(instance)[2:] == (1, [(1, "lost")])
+    assert Attempt.objects.get(instance=instance).alone is not is_known_to_live

@@ -296,9 +296,16 @@ class Protocol(RuleBasedStateMachine):
         self._pass(seconds)
 
     def _pass(self, seconds: int) -> None:
-        self.clock.advance(seconds * SECOND)
+        self._advance(seconds)
         for worker in self.workers:
             worker.loop.drain()
+
+    def _advance(self, seconds: int) -> None:
+        """Let time pass in which everybody watches the leases."""
+        for part in (0, seconds // 2, seconds - seconds // 2):
+            self.clock.advance(part * SECOND)
+            for worker in self.workers:
+                worker.watch_leases()
 
     @rule(worker=indexes, what=st.sampled_from(["die", "lose_connection"]), count=counts)
     @guarded
@@ -318,14 +325,15 @@ class Protocol(RuleBasedStateMachine):
         """Tell a worker to stop; it comes back, as another shift of the same process would."""
         self._worker(worker).drain_away()
 
-    @rule(worker=indexes, what=st.sampled_from(["records", "flush", "reading"]))
+    @rule(worker=indexes, what=st.sampled_from(["records", "flush", "reading", "claim"]))
     @guarded
     def refuse(self, worker: int, what: str) -> None:
-        """Let the database refuse what a worker writes next, or cancel its next flush or its next look for events."""
+        """Let the database refuse what a worker writes next, or its next look for events, or cancel a statement."""
         statement, error = {
             "records": (sql.FLUSH, psycopg.errors.UntranslatableCharacter("not storable")),
             "flush": (sql.FLUSH, psycopg.errors.QueryCanceled("by somebody")),
-            "reading": (sql.BUFFERED_EVENTS, psycopg.errors.QueryCanceled("by somebody")),
+            "reading": (sql.BUFFERED_EVENTS, psycopg.errors.InternalError_("not readable")),
+            "claim": (sql.CLAIM, psycopg.errors.QueryCanceled("by somebody")),
         }[what]
         one = self._worker(worker)
         if what != "reading" or one.is_reading_events:
@@ -345,7 +353,7 @@ class Protocol(RuleBasedStateMachine):
         first.claim()
         for _ in range(count):
             first.step()
-        self.clock.advance(int(LEASE_SECONDS + 1) * SECOND)
+        self._advance(int(LEASE_SECONDS + 1))
         for _ in range(2):
             second.sweep()
             self._settle(second)
@@ -388,7 +396,7 @@ class Protocol(RuleBasedStateMachine):
                 worker.sweep()
                 self._work(worker)
             self.oracle.check()
-            self.clock.advance(20 * SECOND)
+            self._pass(20)
         raise AssertionError(
             f"never finished: {[(one.key, one.status, one.waiting_for) for one in still_open]}"
         )

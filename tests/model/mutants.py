@@ -131,7 +131,7 @@ def reap_nothing(patch: Patch) -> None:
 
 @mutant("worker_sweeps_beside_a_living_one")
 def reap_the_living(patch: Patch) -> None:
-    rewrite(patch, "REAP", "AND (wake_at < (SELECT clock_timestamp()) OR", "AND (true OR")
+    rewrite(patch, "REAP", "AND (owner <> ALL", "AND (true OR owner <> ALL")
 
 
 @mutant("worker_is_killed_while_its_instance_is_to_pause")
@@ -239,7 +239,7 @@ def one_page_is_all(patch: Patch) -> None:
     patch.setattr(rows, "pages", cut)
 
 
-@mutant("look_for_events_is_cancelled")
+@mutant("look_for_events_is_refused")
 def failed_look_is_not_repeated(patch: Patch) -> None:
     patch.setattr(stage, "ASK_AGAIN_SECONDS", 1e9)
 

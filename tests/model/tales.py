@@ -223,6 +223,8 @@ def old_stay_flushes_while_the_new_one_waits_for_its_turn(t: Teller) -> None:
     t.another(C)
     t.claim()
     t.until_flush()
+    t.wait(10)  # without a beat: until then it has shown by its claim that it lives
+    t.wait(3)
     t.sweep(2)
     t.claim()
     t.all_but_flushes()
@@ -498,6 +500,7 @@ def pause_comes_before_a_lost_attempt_is_recorded(t: Teller) -> None:
     t.kill()
     t.until_flush(1)
     t.pause()
+    t.one_step(1)
     t.finish(1)
     t.resume()
     t.work(1)
@@ -606,7 +609,7 @@ def flush_is_cancelled(t: Teller) -> None:
 
 
 @tale
-def look_for_events_is_cancelled(t: Teller) -> None:
+def look_for_events_is_refused(t: Teller) -> None:
     t.start(["both", RED, A])
     t.settle()
     t.send()

@@ -239,6 +239,12 @@ class HandShift(Shift):
 
         self._begin(sweep)
 
+    def watch_leases(self) -> None:
+        """Look at the leases, as each sweep does: the time that passes in one step is that of many sweeps."""
+        now, leases = self.loop.time(), self._reader._leases
+        silent = leases.see_beats(self._real.execute(sql.BEATS).fetchall(), now)
+        leases.see_free(self._real.execute(sql.FREE, {"owners": silent}).fetchall(), now)
+
     def claim(self) -> None:
         self._begin(self._claim)
 
@@ -247,7 +253,7 @@ class HandShift(Shift):
         self._begin(self._look_for_signals)
 
     def beat(self) -> None:
-        parameters = {"seat": self.seat_number, "lease": LEASE_SECONDS}
+        parameters = {"seat": self.seat_number, "lease": LEASE_SECONDS, "only": None}
         self._real.execute(sql.RENEW, parameters, prepare=True)
         self.witness.after(self, sql.RENEW, parameters, [])
 

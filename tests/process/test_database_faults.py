@@ -108,6 +108,19 @@ def test_rows_locked_for_longer_than_a_lease_delay_their_instances_only(arena: A
     wait_for([parked, busy, sent])
 
 
+def test_a_sender_whose_transaction_is_open_past_the_lease_loses_no_attempt(arena: Arena) -> None:
+    """While it is open nobody renews the lease; when it ends, everybody's sweep could come first."""
+    for name in ("one", "two"):
+        arena.worker(name, lease=LEASE, sweep=0.05)
+    instances = [program.start([work("long", 3 * LEASE), event("go")]) for _ in range(6)]
+    wait_until(lambda: len(arena.ledger.lines(what="start")) == len(instances), what="bodies")
+    with arena.holding(*instances):
+        time.sleep(1.5 * LEASE)
+    wait_for(instances)
+    assert set(Attempt.objects.values_list("status", "number")) == {("complete", 1)}
+    assert len(arena.ledger.lines(what="start")) == len(instances)
+
+
 def test_without_a_connection_left_starts_fail_clearly_and_work_goes_on_when_there_is_one(
     arena: Arena,
 ) -> None:
