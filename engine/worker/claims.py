@@ -225,6 +225,8 @@ class Claims(Stage):
 
     def _free_slots(self) -> int:
         """Count the slots: an instance that only awaits async bodies costs memory, no time, and takes none."""
+        if self._reader.memory.is_full:
+            return 0
         held = len(self._cycles)
         if held < self._slots or not self._has_backlog:
             return self._slots - held
@@ -290,6 +292,10 @@ class Claims(Stage):
 
     def left(self, cycle: Cycle) -> None:
         super().left(cycle)
+        was_full = self._reader.memory.is_full
+        self._reader.memory.forget(cycle.claimed)
+        if was_full:
+            self._woken.set()
         if self._isolating is cycle:
             self._isolating = None
             self._wants_isolated = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -32,6 +33,8 @@ AHEAD_SECONDS = 0.2  # that an instance is claimed before it is due, and replaye
 Query = dict[str, object] | tuple[object, ...] | None
 Claims = list[tuple[Claimed, History]]
 R = TypeVar("R")
+
+log = logging.getLogger("engine.reader")
 
 
 class Reader:
@@ -70,6 +73,7 @@ class Reader:
         sent = ticks_ns()
         [(now_us,)] = await self._fetch(sql.NOW)
         self._clock.set(now_us, sent_ns=sent, received_ns=ticks_ns())
+        return int(now_us)
 
     async def take_front(self, workflows: list[str]) -> bool:
         """Take the place before the other shifts of these workflows, if it is free; it goes with the connection."""
@@ -132,15 +136,38 @@ class Reader:
         return int((-self.late_seconds or self.ahead_seconds) * 1_000_000)
 
     def _claim_values(self, limit: int) -> dict[str, object]:
-        return {"limit": limit, "seat": self._seat, "lease": self._lease}
+        return {"limit": self.memory.room(limit), "seat": self._seat, "lease": self._lease}
 
     async def _with_histories(self, claim: Callable[[], Awaitable[list[rows.Row]]]) -> Claims:
         async with self._lock:
             # Before the claim: what had no signals then is not asked for the events that came after it.
             as_of_us = self._clock.due_us()
-            claims = [rows.claimed(row) for row in await claim()]
-            histories = await self._histories(claims, as_of_us)
-        return [(one, histories[one.key]) for one in claims]
+            claims = sorted((rows.claimed(row) for row in await claim()), key=lambda one: one.due_us)
+            return await self._read_in_portions(claims, as_of_us)
+
+    async def _read_in_portions(self, claims: list[Claimed], as_of_us: int) -> Claims:
+        """Read the histories, the oldest first, as far as there is room for them; give back the others."""
+        stored = await self._sizes(claims)
+        found: Claims = []
+        while claims and not (found and self.memory.is_full):
+            some = memory.portion(claims, stored)
+            histories = await self._histories(some, as_of_us)
+            for one in some:
+                self.memory.take(one, histories[one.key])
+                found.append((one, histories[one.key]))
+            claims = claims[len(some) :]
+        if claims:
+            await self._give_back(claims)
+        return found
+
+    async def _sizes(self, claims: list[Claimed]) -> dict[int, int]:
+        old = [one for one in claims if one.fence > 1]
+        return dict(await self._fetch(sql.HISTORY_SIZES, _which(old))) if len(old) > 1 else {}
+
+    async def _give_back(self, claims: list[Claimed]) -> None:
+        given = [{"key": one.key, "fence": one.fence, "due_us": one.due_us} for one in claims]
+        log.info("no room in memory for the histories of %s instances, which were given back", len(given))
+        await self._fetch(sql.GIVE_BACK, {"seat": self._seat, "claims": json.dumps(given)})
 
     async def hold_back(self, limits: Limits) -> list[int]:
         """Have what is due and finds no place say so; return the keys."""
@@ -149,10 +176,7 @@ class Reader:
 
     async def _histories(self, claims: list[Claimed], as_of_us: int) -> dict[int, History]:
         old = [one for one in claims if one.fence > 1]
-        which: dict[str, object] = {
-            "keys": [one.key for one in old],
-            "generations": [one.generation for one in old],
-        }
+        which = _which(old)
         steps = await self._fetch(sql.HISTORY_STEPS, which) if old else []
         attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if rows.any_unsettled(steps) else []
         signalled = [one.key for one in claims if one.signals]
@@ -267,3 +291,10 @@ class Reader:
     async def notify_changed(self, payload: str) -> None:
         async with self._lock:
             await self._fetch(sql.NOTIFY_CHANGED, (payload,))
+
+
+def _which(claims: list[Claimed]) -> dict[str, object]:
+    return {
+        "keys": [one.key for one in claims],
+        "generations": [one.generation for one in claims],
+    }

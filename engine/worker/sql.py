@@ -208,6 +208,15 @@ NEXT_DUE = f"""
     ) d
 """
 
+# What is stored of the steps of each, without unpacking it.
+HISTORY_SIZES = """
+    SELECT s.instance_id,
+        sum(100 + coalesce(pg_column_size(s.output), 0) + coalesce(pg_column_size(s.error), 0))::bigint
+    FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
+    JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
+    GROUP BY s.instance_id
+"""
+
 HISTORY_STEPS = f"""
     SELECT s.instance_id, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery, s.options::text,
         s.sensitive, s.attempts, s.lost, s.event_types, {_us("s.wake_at")}, s.wake_is_fixed, s.output::text,
