@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
 
+# Every table with moments: what names the instance of a row, and the columns.
+TIMES = {
+    "engine_instance": (
+        "key",
+        ("created_at", "deadline_at", "finished_at", "paused_at", "started_at", "wake_at"),
+    ),
+    "engine_generation": ("instance_id", ("finished_at", "started_at")),
+    "engine_step": ("instance_id", ("finished_at", "started_at", "wake_at")),
+    "engine_attempt": ("instance_id", ("finished_at", "started_at")),
+    "engine_event": ("instance_id", ("received_at",)),
+    "engine_log": ("instance_id", ("at",)),
+    "engine_audit": ("coalesce(instance_key, 0)", ("at",)),
+    "engine_open_request": ("instance_id", ("expires_at", "opened_at")),
+    "engine_waiter": ("waiter_id", ("told_at",)),
+    "engine_schedule": ("0", ("created_at", "last_planned_at", "next_at", "paused_at")),
+    "engine_worker": ("0", ("seen_at", "started_at")),
+}
+
+
+def _unreadable(table: str, key: str, columns: tuple[str, ...]) -> str:
+    wrong = " OR ".join(f"{one} < '1970-01-01Z' OR {one} >= '9999-12-31Z'" for one in columns)
+    return f"SELECT {key}, '{table}' FROM {table} WHERE {wrong}"  # noqa: S608 - constants of ours
+
+
 INVARIANTS = (
     Invariant(
         "I7",
@@ -129,5 +153,12 @@ INVARIANTS = (
         SELECT key, format('ran out at %%s', wake_at) FROM engine_instance
         WHERE owner IS NOT NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
         """,
+    ),
+    # Python reads no other: a page, or a list, with one such row could not be shown.
+    Invariant(
+        "I13",
+        "times-are-readable",
+        "Every moment that is recorded lies in the years 1970 to 9999.",
+        " UNION ALL ".join(_unreadable(table, *of) for table, of in TIMES.items()),
     ),
 )

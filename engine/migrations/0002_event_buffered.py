@@ -1,15 +1,8 @@
-from django.db import migrations, models
-from django.db.models import Q
+from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("engine", "0001_initial")]
+    """Once added the index of buffered events, which 0005 now adds without stopping those who write."""
 
-    operations = [
-        migrations.AddIndex(
-            model_name="event",
-            index=models.Index(
-                fields=["instance", "key"], condition=Q(state="buffered"), name="engine_event_buffered"
-            ),
-        ),
-    ]
+    dependencies = [("engine", "0001_initial")]
+    operations = []  # noqa: RUF012

@@ -129,20 +129,6 @@ class Migration(migrations.Migration):
             field=models.IntegerField(null=True),
         ),
         migrations.AddIndex(
-            model_name="instance",
-            index=models.Index(
-                condition=models.Q(("parent_key__isnull", False)),
-                fields=["parent_key"],
-                name="engine_instance_children",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="instance",
-            index=models.Index(
-                condition=models.Q(("owes", True)), fields=["key"], name="engine_instance_owes"
-            ),
-        ),
-        migrations.AddIndex(
             model_name="waiter",
             index=models.Index(fields=["instance"], name="engine_waiter_instance"),
         ),

@@ -58,32 +58,6 @@ class Migration(migrations.Migration):
             name="kept_from",
             field=models.IntegerField(null=True),
         ),
-        migrations.AddIndex(
-            model_name="instance",
-            index=models.Index(
-                condition=models.Q(
-                    ("owner__isnull", True), ("started_at__isnull", False), ("wake_at__isnull", False)
-                ),
-                fields=["workflow", "wake_at"],
-                name="engine_instance_woken",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="instance",
-            index=models.Index(
-                condition=models.Q(("retention__isnull", False)),
-                fields=["key"],
-                name="engine_instance_own_retention",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="audit",
-            index=models.Index(
-                condition=models.Q(("verb", "delete")),
-                fields=["workflow", "instance_id"],
-                name="engine_audit_deleted",
-            ),
-        ),
         migrations.AddConstraint(
             model_name="schedulerow",
             constraint=models.UniqueConstraint(fields=("workflow", "name"), name="engine_schedule_name"),

@@ -65,6 +65,34 @@ AUDIT_IS_APPEND_ONLY = (
     "DROP TRIGGER engine_audit_is_append_only ON engine_audit",
 )
 
+# Since 0005. But for databases of tests, which Django empties so.
+AUDIT_IS_NOT_TRUNCATED = (
+    """
+    CREATE OR REPLACE TRIGGER engine_audit_is_not_truncated BEFORE TRUNCATE ON engine_audit FOR EACH STATEMENT
+    WHEN (NOT starts_with(current_database(), 'test_'))
+    EXECUTE FUNCTION engine_refuse('The audit trail is append-only.')
+    """,
+    "DROP TRIGGER engine_audit_is_not_truncated ON engine_audit",
+)
+
+# Once, in 0005: from then on whatever pauses an instance does so.
+LOSE_ATTEMPTS_OF_PAUSED = """
+    WITH paused AS MATERIALIZED (
+        SELECT key, generation, paused_at FROM engine_instance WHERE status = 'paused'
+        ORDER BY key FOR NO KEY UPDATE
+    ), lost AS (
+        UPDATE engine_attempt a SET status = 'lost', finished_at = clock_timestamp()
+        FROM paused p
+        WHERE a.instance_id = p.key AND a.generation = p.generation AND a.status = 'running'
+        RETURNING a.instance_id, a.generation, a.step_seq, a.phase, p.paused_at
+    )
+    UPDATE engine_step s SET lost = s.lost + 1,
+        wake_at = CASE WHEN s.status = 'running' THEN l.paused_at ELSE s.wake_at END,  -- a resume shifts it
+        status = CASE WHEN s.status = 'running' THEN 'waiting' ELSE s.status END
+    FROM lost l
+    WHERE s.instance_id = l.instance_id AND s.generation = l.generation AND s.seq = l.step_seq AND l.phase = 'do'
+"""
+
 GENERATION_IS_FINAL = (
     """
     CREATE TRIGGER engine_generation_is_final BEFORE UPDATE ON engine_generation FOR EACH ROW

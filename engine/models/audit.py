@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from engine.models.fields import JsonField
+from engine.models.fields import JsonField, times
 
 
 class Audit(models.Model):
@@ -31,6 +31,9 @@ class Audit(models.Model):
 
     class Meta:
         db_table = "engine_audit"
+        constraints = [
+            times("engine_audit", "at"),
+        ]
         indexes = [
             # An instance's own trail.
             models.Index(fields=["instance_key", "key"], name="engine_audit_instance"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from engine.models.fields import JsonField
+from engine.models.fields import JsonField, times
 from engine.models.instance import Instance
 
 
@@ -32,6 +32,7 @@ class Event(models.Model):
     class Meta:
         db_table = "engine_event"
         constraints = [
+            times("engine_event", "received_at"),
             models.UniqueConstraint(
                 fields=["instance", "dedup_key"],
                 condition=Q(dedup_key__isnull=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
+from django.db.models import Q
 
 from engine.serialization import decode, encode
 
@@ -39,3 +40,11 @@ class JsonField(models.Field):  # type: ignore[type-arg]
 
     def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
         return "%s::json"
+
+
+def times(table: str, *columns: str) -> models.CheckConstraint:
+    """Make the constraint that keeps the moments of a table within the years that Python can read: 1970 to 9999."""
+    years = Q()
+    for column in columns:
+        years &= Q(**{f"{column}__gte": "1970-01-01T00:00:00Z", f"{column}__lt": "9999-12-31T00:00:00Z"})
+    return models.CheckConstraint(condition=years, name=f"{table}_times")

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from engine.models.fields import JsonField
+from engine.models.fields import JsonField, times
 from engine.states import FINAL as FINAL_STATUSES
 from engine.states import InstanceStatus, RollbackState, WaitingFor
 
@@ -88,6 +88,7 @@ class Instance(models.Model):
     class Meta:
         db_table = "engine_instance"
         constraints = [
+            times("engine_instance", "created_at", "deadline_at", "finished_at", "paused_at", "started_at"),
             models.UniqueConstraint(fields=["workflow", "id"], name="engine_instance_id"),
             models.CheckConstraint(
                 condition=Q(id__regex=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$"), name="engine_instance_id_form"
@@ -303,6 +304,7 @@ class Generation(models.Model):
     class Meta:
         db_table = "engine_generation"
         constraints = [
+            times("engine_generation", "finished_at", "started_at"),
             models.UniqueConstraint(fields=["instance", "number"], name="engine_generation_number"),
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from engine.models.fields import JsonField
+from engine.models.fields import JsonField, times
 from engine.models.instance import Instance
 
 
@@ -32,6 +32,7 @@ class Log(models.Model):
     class Meta:
         db_table = "engine_log"
         constraints = [
+            times("engine_log", "at"),
             models.UniqueConstraint(
                 fields=["instance", "generation", "position"],
                 condition=models.Q(position__isnull=False),

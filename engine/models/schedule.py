@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from engine.models.fields import JsonField
+from engine.models.fields import JsonField, times
 
 
 class ScheduleRow(models.Model):
@@ -32,6 +32,7 @@ class ScheduleRow(models.Model):
     class Meta:
         db_table = "engine_schedule"
         constraints = [
+            times("engine_schedule", "created_at", "last_planned_at", "next_at", "paused_at"),
             models.UniqueConstraint(fields=["workflow", "name"], name="engine_schedule_name"),
             models.CheckConstraint(
                 condition=Q(next_at__isnull=True) | Q(is_declared=True, paused_at__isnull=True),

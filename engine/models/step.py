@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from engine.models.fields import JsonField
+from engine.models.fields import JsonField, times
 from engine.models.instance import Instance
 from engine.states import AttemptStatus, StepKind, StepStatus
 
@@ -54,6 +54,7 @@ class Step(models.Model):
     class Meta:
         db_table = "engine_step"
         constraints = [
+            times("engine_step", "finished_at", "started_at"),
             models.CheckConstraint(condition=Q(kind__in=[str(k) for k in StepKind]), name="engine_step_kind"),
             models.CheckConstraint(
                 condition=Q(status__in=[str(s) for s in StepStatus]), name="engine_step_status"
@@ -99,6 +100,7 @@ class Attempt(models.Model):
     class Meta:
         db_table = "engine_attempt"
         constraints = [
+            times("engine_attempt", "finished_at", "started_at"),
             models.CheckConstraint(
                 condition=Q(status__in=[str(s) for s in AttemptStatus]), name="engine_attempt_status"
             ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from engine.models.fields import times
 from engine.models.instance import Instance
 
 
@@ -27,6 +28,9 @@ class OpenRequest(models.Model):
 
     class Meta:
         db_table = "engine_open_request"
+        constraints = [
+            times("engine_open_request", "expires_at", "opened_at"),
+        ]
 
     def __str__(self) -> str:
         return f"request {self.seq} of {self.instance_id}"
@@ -52,6 +56,9 @@ class Waiter(models.Model):
 
     class Meta:
         db_table = "engine_waiter"
+        constraints = [
+            times("engine_waiter", "told_at"),
+        ]
         indexes = [
             # Who is to be told when an instance has ended.
             models.Index(fields=["instance"], name="engine_waiter_instance"),

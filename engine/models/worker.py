@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from engine.models.fields import times
+
 
 class Worker(models.Model):
     """A process that serves workflows: a cluster, or one of its shifts.
@@ -24,6 +26,9 @@ class Worker(models.Model):
 
     class Meta:
         db_table = "engine_worker"
+        constraints = [
+            times("engine_worker", "seen_at", "started_at"),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from engine.models import Audit, Generation, Instance, Log, OpenRequest, Step, Waiter
@@ -594,6 +595,18 @@ def _somebody_elses_child_in_the_place_of_a_spawned_one() -> None:
     parent = running(id="parent")
     child = child_of(parent)
     step_of(parent, 2, **{**ENDED, **starts("spawn", child.id)})
+
+
+@plants("times-are-readable")
+def _deadline_that_python_cannot_read() -> None:
+    row = row_of()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE engine_instance SET deadline_at = 'infinity' WHERE key = %s", [row.key])
+
+
+@plants("times-are-readable")
+def _moment_of_a_log_line_before_its_time() -> None:
+    Log.objects.create(instance=row_of(), generation=1, level="info", message="", at=NOW.replace(year=1969))
 
 
 @plants("ends-are-told")

@@ -227,16 +227,5 @@ def test_the_busy_tables_are_kept_apart_from_the_rest() -> None:
     }
 
 
-def test_the_migration_goes_back_and_forth() -> None:
-    call_command("migrate", "engine", "zero", verbosity=0)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT relname FROM pg_class WHERE relname LIKE 'engine_%'")
-        assert cursor.fetchall() == []
-        cursor.execute("SELECT proname FROM pg_proc WHERE proname LIKE 'engine_%'")
-        assert cursor.fetchall() == []
-    call_command("migrate", "engine", verbosity=0)
-    assert Instance.objects.count() == 0
-
-
 def test_the_models_and_the_migrations_agree() -> None:
     call_command("makemigrations", "engine", check=True, dry_run=True, verbosity=0)
