@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -74,6 +74,19 @@ class Cron:
         else:
             return planned, missed
         return self._last_until(now), MAX_MISSED
+
+    def latest_shared(self, other: Cron, first: datetime, now: datetime) -> datetime | None:
+        """Return the last moment from `first` up to now that both have planned, if there is any."""
+        window = timedelta(hours=1)
+        while True:
+            since = max(first, now - window) - SECOND
+            own, others = (set(one._until(since, now)) for one in (self, other))
+            if own & others or since < first:
+                return max(own & others, default=None)
+            window *= 4
+
+    def _until(self, since: datetime, now: datetime) -> Iterator[datetime]:
+        return takewhile(lambda moment: moment <= now, self._walk(since))
 
     def _last_until(self, now: datetime) -> datetime:
         """Find the last planned moment without walking over all before it: there may be years of minutes."""

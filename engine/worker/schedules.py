@@ -9,7 +9,7 @@ no second one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,27 +43,34 @@ def fire_due(now: datetime | None = None) -> int:
     So is an instance of somebody else's under the planned id; then the planned one is started under another.
     """
     now = now or database_time()
-    sync(now)
+    started = sync(now)
     due = ScheduleRow.objects.filter(next_at__lte=now, workflow__in=[*workflows]).order_by("next_at", "key")
-    return sum(_fire_safely(key, now) for key in due.values_list("key", flat=True))
+    return started + sum(_safely(key, _fire, now) for key in due.values_list("key", flat=True))
 
 
-def sync(now: datetime | None = None) -> None:
+def sync(now: datetime | None = None) -> int:
     """Make the rows say what the code declares: new ones, changed ones, and those that it declares no more.
 
-    A change of the times plans anew from now. Of workflows that this code does not know nothing is changed while
-    another cluster knows them.
+    A change of the times plans anew from now; a moment that is due by the old times and planned by the new ones, too,
+    is not lost: its instance is started. Of workflows that this code does not know nothing is changed while another
+    cluster knows them. Returns how many instances were started.
     """
     now = now or database_time()
+    started = 0
     declared = {(one.name, plan.name): plan for one in workflows.values() for plan in one.schedules}
     rows = {(row.workflow, row.name): row for row in ScheduleRow.objects.all()}
     for key, plan in declared.items():
         if key not in rows:
             _add(key, plan, now)
         elif changes := _changes(rows[key], plan, now):
-            _change(rows[key], changes)
+            shared = _shared(rows[key], plan, changes, now)
+            if shared is None:
+                _change(rows[key], changes)
+            else:
+                started += _safely(rows[key].key, _fire_shared, rows[key], changes, shared)
     for row in _gone(rows, declared, now):
         _change(row, _gone_changes(row))
+    return started
 
 
 def _add(key: Key, plan: DeclaredSchedule, now: datetime) -> None:
@@ -84,11 +91,31 @@ def _changes(row: ScheduleRow, plan: DeclaredSchedule, now: datetime) -> dict[st
     changes = {field: value for field, value in said if encode(getattr(row, field)) != encode(value)}
     is_other_time = "expression" in changes or "timezone" in changes
     if not row.is_declared or is_other_time:
-        # What is due by the old times has not been started yet; it is not, now that the code says others.
+        # What is due by the old times only is not started, now that the code says others.
         changes |= {"is_declared": True, "next_at": plan.cron.after(now), "last_error": ""}
     if row.paused_at is not None:
         changes.pop("next_at", None)
     return changes
+
+
+def _shared(
+    row: ScheduleRow, plan: DeclaredSchedule, changes: Mapping[str, Any], now: datetime
+) -> datetime | None:
+    """Return the latest moment that is due by the old times, and that the new ones have planned, too."""
+    if "next_at" not in changes or row.next_at is None or row.next_at > now:
+        return None
+    return cron_of(row).latest_shared(plan.cron, row.next_at, now)
+
+
+def _fire_shared(key: int, row: ScheduleRow, changes: Mapping[str, Any], planned: datetime) -> bool:
+    """Start the instance of that moment, and write what the code says now; tell whether it was started."""
+    same = ScheduleRow.objects.select_for_update(skip_locked=True, no_key=True)
+    found = same.filter(key=key, next_at=row.next_at, paused_at=None, expression=row.expression).first()
+    if found is None:
+        return False
+    for field, value in changes.items():
+        setattr(found, field, value)
+    return _record(found, planned, missed=0)
 
 
 def _change(row: ScheduleRow, changes: Mapping[str, Any]) -> None:
@@ -115,10 +142,10 @@ def _gone_changes(row: ScheduleRow) -> dict[str, Any]:
     return changes
 
 
-def _fire_safely(key: int, now: datetime) -> bool:
+def _safely(key: int, fire: Callable[..., bool], *about: Any) -> bool:
     try:
         with transaction.atomic():
-            return _fire(key, now)
+            return fire(key, *about)
     except Error:
         # One that the database refuses must not keep the others from their turn; it stays due.
         logger.exception("Schedule %s could not be looked at; it is tried again in a minute.", key)
@@ -132,11 +159,16 @@ def _fire(key: int, now: datetime) -> bool:
     if row is None or row.next_at is None:
         return False
     planned, missed = cron_of(row).latest(row.next_at, now)
+    row.next_at = cron_of(row).after(now)
+    return _record(row, planned, missed=missed)
+
+
+def _record(row: ScheduleRow, planned: datetime, *, missed: int) -> bool:
+    """Start the instance of a planned moment, and write the row, which says the rest; tell whether it was started."""
     instance, error = _start(row, workflows[row.workflow], planned)
     row.last_planned_at, row.last_missed, row.last_error = planned, missed, error
     row.last_instance_key = None if instance is None else instance.key
-    row.next_at = cron_of(row).after(now)
-    row.save(update_fields=["last_planned_at", "last_missed", "last_error", "last_instance_key", "next_at"])
+    row.save()
     return instance is not None
 
 

@@ -12,6 +12,7 @@ from django.db import transaction
 from pydantic import BaseModel, field_validator
 
 from engine import Schedule, WorkflowStep, schedules, workflow, workflows
+from engine.cron import Cron
 from engine.identity import scheduled_id
 from engine.models import Audit, Instance, ScheduleRow, Worker
 from engine.worker.schedules import fire_due, sync
@@ -203,6 +204,37 @@ def test_other_times_plan_anew_and_other_params_do_not() -> None:
     assert started() == []
 
 
+@pytest.mark.parametrize(
+    ("other", "planned"),
+    [
+        ("0 2,14 * * *", ["20261122T010000Z"]),
+        ("0 * * * *", ["20261122T010000Z"]),
+        ("0 2 1 * *", []),
+        ("30 2 * * *", []),
+    ],
+)
+@pytest.mark.usefixtures("nightly")
+def test_a_moment_that_the_old_and_the_new_times_share_is_not_lost_while_nobody_looks(
+    other: str, planned: list[str]
+) -> None:
+    """The old times plan two in the morning in Berlin; the new ones are deployed an hour and a half later."""
+    declare(Schedule(other, timezone="Europe/Berlin", params={"team": "new"}, name="nightly"))
+    now = NOON.replace(day=22, hour=2, minute=40)
+    assert [fire_due(now), fire_due(now)] == [len(planned), 0]
+    assert started() == planned
+    assert [one.params["team"] for one in Instance.objects.all()] == ["new"] * len(planned)
+    assert (row().expression, row().next_at) == (other, Cron(other, "Europe/Berlin").after(now))
+    if planned:
+        assert (row().last_planned_at, row().last_missed) == (NOON.replace(day=22, hour=1), 0)
+
+
+@pytest.mark.usefixtures("nightly")
+def test_of_many_shared_moments_the_latest_starts_and_no_old_one_comes_again() -> None:
+    declare(Schedule("0 */2 * * *", timezone="Europe/Berlin", params={"team": "ops"}, name="nightly"))
+    assert fire_due(NOON + 5 * DAY) == 1
+    assert started() == ["20261126T010000Z"]
+
+
 @pytest.mark.usefixtures("nightly")
 def test_what_the_code_declares_no_more_is_kept_and_never_fires_until_it_is_back() -> None:
     declare()
@@ -235,5 +267,5 @@ def test_a_workflow_unknown_here_is_left_to_the_cluster_that_knows_it(age: int, 
 
 def test_two_clusters_that_start_together_write_one_row_each() -> None:
     declare(NIGHTLY)
-    assert together(4, lambda number: sync(NOON)) == [None] * 4
+    assert together(4, lambda number: sync(NOON)) == [0] * 4
     assert ScheduleRow.objects.count() == 1
