@@ -9,6 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
+import psycopg
+
 from engine import kin
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed

@@ -55,11 +55,11 @@ LIVE_SEATS = f"""
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
-# When the server came up, or took all its sessions down because one of them crashed. Who may not see the server's own
-# processes is told when it was started.
+# When the server came up, took all its sessions down because one of them crashed, or was promoted: a standby starts the
+# launcher then. A role that may not see the server's own processes gets the time of its start.
 UP_SINCE = """
     SELECT greatest(pg_postmaster_start_time(), max(backend_start))
-    FROM pg_stat_activity WHERE backend_type = 'checkpointer'
+    FROM pg_stat_activity WHERE backend_type IN ('checkpointer', 'logical replication launcher')
 """
 
 # The latest lease that each owner has, and what silent ones hold and nobody has locked: see `engine.worker.leases`.
@@ -87,13 +87,14 @@ DUE_AGAIN = """
 # Take back what dead owners held, and living ones whose leases are over (see `engine.worker.leases`). Those that were
 # to pause are paused, and say that their attempts are lost; the others are due at once.
 #
-# One of them may have killed its worker, so they run alone until they get on. Not so where the worker need not have
+# One of them may have killed its worker, so they run alone until they get on. Of a process that observes such ones,
+# only the one that it was observing may have: the others have run alone before. Not so where the worker need not have
 # died: its lease ran out while it was stopped, its seat went down with the server, after which running everything
 # alone would take ages, or it is the one that asks. What ran alone then is acquitted. SKIP LOCKED: another reaper is
 # at it, or a sender, after whom the next sweep comes.
 REAP = f"""
-    WITH lost AS (
-        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner <> ALL (ARRAY({LIVE_SEATS}))
+    WITH held AS (
+        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner, owner <> ALL (ARRAY({LIVE_SEATS}))
             AND owner <> ALL (%(alive)s::integer[])
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
@@ -103,14 +104,16 @@ REAP = f"""
             WHERE whenever OR {_at("wake_us")} < clock_timestamp()
           ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    ), lost AS (
+        SELECT *, bool_or(isolated) OVER (PARTITION BY owner) AS was_observing FROM held
     ), acquitted AS (
         UPDATE engine_attempt a SET alone = false
         FROM lost
         WHERE a.instance_id = lost.key AND a.generation = lost.generation AND a.alone AND a.status = 'running'
-          AND lost.isolated AND NOT lost.is_suspect AND NOT lost.pauses
-    ), {lose_attempts("lost", where="r.pauses", alone="(r.is_suspect OR NOT r.isolated)")}
+          AND NOT lost.is_suspect AND NOT lost.pauses
+    ), {lose_attempts("lost", where="r.pauses", alone="r.is_suspect")}
     UPDATE engine_instance i SET
-        owner = NULL, isolated = i.isolated OR lost.is_suspect, signals = signals + 1,
+        owner = NULL, isolated = i.isolated OR lost.is_suspect AND NOT lost.was_observing, signals = signals + 1,
         status = CASE WHEN status = 'waiting_for_pause' THEN 'paused' ELSE 'queued' END,
         paused_at = CASE WHEN status = 'waiting_for_pause' THEN clock_timestamp() END,
         wake_at = CASE WHEN status = 'waiting_for_pause' THEN NULL ELSE clock_timestamp() END
