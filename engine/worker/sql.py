@@ -94,8 +94,8 @@ DUE_AGAIN = """
 # at it, or a sender, after whom the next sweep comes.
 REAP = f"""
     WITH held AS (
-        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner, owner <> ALL (ARRAY({LIVE_SEATS}))
-            AND owner <> ALL (%(alive)s::integer[])
+        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner,
+            owner <> ALL (ARRAY({LIVE_SEATS})) AND owner <> ALL (%(alive)s::integer[])
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
         WHERE owner IS NOT NULL

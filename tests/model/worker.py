@@ -185,7 +185,6 @@ class HandShift(Shift):
             events._set_running_loop(outer)
         self._slices.close()
         self._slices = HandSlices()  # type: ignore[assignment]
-        self._bodies = HandBodies(self)  # type: ignore[assignment]
         self._clock = clock  # type: ignore[assignment]
         self._real = real
         self._main: asyncio.Task[Any] | None = None
@@ -203,6 +202,9 @@ class HandShift(Shift):
         self._journal = Journal(connection, self.seat_number, self._clock, self._on_written, self._debts.pay)
         self._writing = self.loop.create_task(self._journal.run())
         self.loop.drain()
+
+    def _make_bodies(self) -> HandBodies:  # type: ignore[override]
+        return HandBodies(self)
 
     # What the test may do
 
