@@ -12,6 +12,7 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 
 from studio.embedded import DATABASE, USER, socket_dir
+from studio.supervisor.account import Account
 from studio.supervisor.mortal import dies_with_parent
 from tests.processes import MARK, wait_until_none
 
@@ -26,6 +27,9 @@ class LiveStack:
     def __init__(self, home: Path, **variables: str) -> None:
         self.run = secrets.token_hex(8)
         self.home = home
+        self.python = sys.executable
+        self.project = PROJECT
+        self.run_by: Account | None = None
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.account = ("admin", PASSWORD)
@@ -51,14 +55,15 @@ class LiveStack:
         """Start the supervisor without waiting for anything."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(PROJECT / "manage.py"), "studio"],
-                cwd=PROJECT,
+                [self.python, str(self.project / "manage.py"), "studio"],
+                cwd=self.project,
                 env=self.variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 # A killed test run takes its stack along.
                 preexec_fn=dies_with_parent(signal.SIGTERM),
+                **(self.run_by.arguments() if self.run_by else {}),
             )
 
     def output(self) -> str:
@@ -80,9 +85,13 @@ class LiveStack:
         if self.process.poll() is None:
             self.process.send_signal(sign)
         code = self.process.wait(timeout)
-        left = wait_until_none(self.run, timeout=30)
+        left = self.left()
         assert left == {}, f"{left}\n{self.output()}"
         return code
+
+    def left(self) -> dict[int, str]:
+        """Return the processes that do not end."""
+        return wait_until_none(self.run, timeout=30, home=self.home)
 
     def dsn(self) -> str:
         """Where tests reach the stack's database without Django."""

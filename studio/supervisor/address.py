@@ -2,6 +2,9 @@
 
 import errno
 import socket
+from pathlib import Path
+
+FIRST_OPEN_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class AddressError(Exception):
@@ -10,14 +13,35 @@ class AddressError(Exception):
 
 def require_free(host: str, port: int) -> None:
     """Raise AddressError unless `host`:`port` can be listened on."""
+    _bound(host, port).close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen there, for a program that may not do so by itself; raise AddressError if we may not either."""
+    listener = _bound(host, port)
+    listener.listen(128)
+    return listener
+
+
+def is_reserved(port: int) -> bool:
+    """Tell whether only root may listen on it."""
+    try:
+        return port < int(FIRST_OPEN_PORT.read_text())
+    except (OSError, ValueError):
+        return port < 1024
+
+
+def _bound(host: str, port: int) -> socket.socket:
     family, address = _resolve(host, port)
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
         # As the server itself does: connections of a former run that still linger are no obstacle.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(address)
-        except OSError as error:
-            raise AddressError(_explain(error, host, port)) from None
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise AddressError(_explain(error, host, port)) from None
+    return listener
 
 
 def answers(host: str, port: int) -> bool:

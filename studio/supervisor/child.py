@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from studio.supervisor.account import Account
 from studio.supervisor.mortal import dies_with_parent
 
 FIRST_PAUSE = 0.5
@@ -17,12 +18,18 @@ SETTLED_AFTER = 60.0
 
 @dataclass
 class Child:
-    """A program and, while it runs, its process. `grace` is how long it may take to stop, in seconds."""
+    """A program and, while it runs, its process.
+
+    `grace` is how long it may take to stop, in seconds; `account` runs it, if that is not ours; `inherited` are
+    descriptors of ours that it uses.
+    """
 
     name: str
     command: list[str]
     environment: Mapping[str, str]
     grace: float
+    account: Account | None = None
+    inherited: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     start_again_at: float = 0.0
@@ -33,12 +40,14 @@ class Child:
         """Start the program in a session of its own, so that Ctrl-C on the terminal reaches only the supervisor."""
         self.process = subprocess.Popen(
             self.command,
-            env=dict(self.environment),
+            env={**self.environment, **(self.account.variables() if self.account else {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=self.inherited,
             preexec_fn=dies_with_parent(signal.SIGKILL),
+            **(self.account.arguments() if self.account else {}),
         )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)

@@ -34,6 +34,14 @@ def prepare() -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
+def user() -> str:
+    """Return whom the database takes us for."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        (found,) = cursor.fetchone()
+    return str(found)
+
+
 def let_go() -> None:
     """Close this process's connections: the supervisor needs none while it watches."""
     connections.close_all()

@@ -14,23 +14,28 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 MAX_SOCKET_MESSAGE = 1024 * 1024
 
 
-def web(environment: Environment) -> Child:
+def web(environment: Environment, listener: int | None = None) -> Child:
+    """The web process; it listens by itself, or uses the descriptor of a socket that listens already."""
     command = [sys.executable, "-m", "daphne", "-v", "0", "--no-server-name"]
-    command += ["-b", environment.host, "-p", str(environment.port)]
+    command += (
+        ["-b", environment.host, "-p", str(environment.port)] if listener is None else ["--fd", str(listener)]
+    )
     command += ["--http-timeout", "60", "--application-close-timeout", "5"]
     command += ["--websocket-max-message-size", str(MAX_SOCKET_MESSAGE)]
     command += ["--websocket-max-frame-size", str(MAX_SOCKET_MESSAGE)]
     command += ["studio.asgi:application"]
-    return Child("web", command, _variables(Role.WEB), grace=5)
+    inherited = () if listener is None else (listener,)
+    return Child("web", command, variables(Role.WEB), grace=5, inherited=inherited)
 
 
 def cluster(environment: Environment) -> Child:
     """The cluster gives running bodies 10 s; the rest is for giving the leases back."""
     command = [sys.executable, str(PROJECT / "manage.py"), "qcluster"]
-    return Child("workers", command, _variables(Role.CLUSTER), grace=15)
+    return Child("workers", command, variables(Role.CLUSTER), grace=15)
 
 
-def _variables(role: Role) -> dict[str, str]:
+def variables(role: Role) -> dict[str, str]:
+    """The environment of a program of ours."""
     path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
     # The first password is for the supervisor only.
     kept = {name: value for name, value in os.environ.items() if name != "REPRISE_ADMIN_PASSWORD"}

@@ -3,6 +3,7 @@
 import os
 import selectors
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from contextlib import contextmanager
 from types import FrameType
 
 from studio.embedded import EmbeddedError, EmbeddedServer
-from studio.environment import Environment
-from studio.supervisor import address, database, programs
+from studio.embedded.address import data_dir
+from studio.environment import Environment, Role
+from studio.supervisor import address, database, home, programs
+from studio.supervisor.account import Account, choose_account
 from studio.supervisor.child import FIRST_PAUSE, LONGEST_PAUSE, Child
 from studio.supervisor.console import Console
 from studio.supervisor.first_account import NAME, make_first_account
-from studio.supervisor.home import hold
+from studio.supervisor.rehearsal import Rehearsal
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GLANCE = 0.2
@@ -33,8 +36,11 @@ class Supervisor:
         self.console = console
         self.server = None if environment.database_url else EmbeddedServer(environment.home)
         self.server_pause = FIRST_PAUSE
+        # Nobody whom we start has any use for it.
+        self.password = os.environ.pop("REPRISE_ADMIN_PASSWORD", None)
         self.web = programs.web(environment)
         self.cluster = programs.cluster(environment)
+        self.listener: socket.socket | None = None
         self.stops = 0
         self.is_starting = True
         self.is_announced = False
@@ -42,7 +48,7 @@ class Supervisor:
     def run(self) -> None:
         """Return when a signal has asked to stop and everything has stopped."""
         host, port = self.environment.host, self.environment.port
-        with self._signals(), hold(self.environment.home, address.url(host, port)):
+        with self._signals(), home.hold(self.environment.home, address.url(host, port)):
             try:
                 address.require_free(host, port)
                 self._start()
@@ -55,17 +61,48 @@ class Supervisor:
                 self._stop()
 
     def _start(self) -> None:
-        if self.server:
-            self.console.say("Starting the embedded PostgreSQL")
-            self.server.start()
-        database.prepare()
-        password = make_first_account(os.environ.get("REPRISE_ADMIN_PASSWORD"))
+        account = choose_account(self.environment.home, data_dir(self.environment.home))
+        with self._leave_root(account):
+            if self.server:
+                self.console.say("Starting the embedded PostgreSQL")
+                self.server.start()
+            database.prepare()
+            password = make_first_account(self.password)
+            self.password = None
         database.let_go()
         if password:
             self.console.say_once(NAME, password)
         now = time.monotonic()
         self.web.start(now)
         self.cluster.start(now)
+
+    @contextmanager
+    def _leave_root(self, account: Account | None) -> Iterator[None]:
+        """Let web and workers run as `account` if it is able to; try that while the block starts the database."""
+        if account is None:
+            home.close_to_others(self.environment.home)
+            yield
+            return
+        home.give(self.environment.home, account)
+        rehearsal = Rehearsal(account, programs.variables(Role.COMMAND))
+        try:
+            yield
+            failure = rehearsal.failure(database.user())
+        finally:
+            rehearsal.end()
+        if failure:
+            home.take_back(self.environment.home, account)
+            self.console.say(f"Web and workers run as root: {account} cannot run them ({failure})")
+        else:
+            self._hand_over(account)
+
+    def _hand_over(self, account: Account) -> None:
+        environment = self.environment
+        if address.is_reserved(environment.port):
+            self.listener = address.listen(environment.host, environment.port)
+            self.web = programs.web(environment, self.listener.fileno())
+        for child in self._children():
+            child.account = account
 
     def _watch(self) -> None:
         while not self.stops:

@@ -24,7 +24,7 @@ from tests.chaos.plan import Plan
 from tests.live import PROJECT, READY, LiveStack, free_port
 from tests.process import ledger
 from tests.process.nursery import Nursery
-from tests.processes import MARK, wait_until_none
+from tests.processes import MARK
 
 SETTINGS = "tests.process.settings"
 
@@ -91,7 +91,7 @@ class Ground:
             if process is not None and process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.wait(60)
-                self.strays |= wait_until_none(machine.run, timeout=30)
+                self.strays |= machine.left()
 
     def end_clients(self) -> None:
         if self.clients is not None:

@@ -1,0 +1,76 @@
+"""The ordinary account that runs web, workers and PostgreSQL when root starts them."""
+
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+ACCOUNTS = ("reprise", "postgres", "nobody")
+
+# What a program needs that has no business with the secrets of whoever started us.
+PLAIN_VARIABLES = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH")
+
+
+class AsAccount(TypedDict, total=False):
+    """Arguments of subprocess."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of this machine; `name` is None for one that has only a number."""
+
+    uid: int
+    gid: int
+    name: str | None
+    home: str
+
+    @classmethod
+    def of(cls, uid: int, gid: int) -> "Account":
+        """Return the account of that number; `gid` is its group where the machine does not know the number."""
+        try:
+            found = pwd.getpwuid(uid)
+        except KeyError:
+            return cls(uid, gid, None, "/")
+        return cls(uid, found.pw_gid, found.pw_name, found.pw_dir)
+
+    def __str__(self) -> str:
+        return self.name or f"user {self.uid}"
+
+    def arguments(self) -> AsAccount:
+        """Return what makes subprocess run a program as this account, with its groups and none of ours."""
+        groups = os.getgrouplist(self.name, self.gid) if self.name else [self.gid]
+        return AsAccount(user=self.uid, group=self.gid, extra_groups=groups)
+
+    def variables(self) -> dict[str, str]:
+        """Return what login would have set: programs look for their files under HOME."""
+        name = str(self.name or self.uid)
+        return {"HOME": self.home, "USER": name, "LOGNAME": name}
+
+
+def choose_account(home: Path, data: Path) -> Account | None:
+    """Return the account for what root starts; None if we are not root, or if there is no account to choose.
+
+    Whoever owns the database, or else the home, keeps them; otherwise the first of ACCOUNTS that this machine has.
+    """
+    if os.geteuid() != 0:
+        return None
+    for path in (data, home):
+        if path.exists() and path.stat().st_uid != 0:
+            return Account.of(path.stat().st_uid, path.stat().st_gid)
+    for name in ACCOUNTS:
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account.of(found.pw_uid, found.pw_gid)
+    return None
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the part of our environment that holds nobody's secrets."""
+    return {name: os.environ[name] for name in PLAIN_VARIABLES if name in os.environ}
