@@ -5,6 +5,7 @@ Takes a mapping, returns values or raises. `studio.settings` turns them into Dja
 
 import ipaddress
 import os
+import re
 import secrets
 import stat
 import sys
@@ -40,6 +41,7 @@ class Environment:
     origins: tuple[str, ...]
     allowed_hosts: tuple[str, ...]
     apps: tuple[str, ...]
+    tasks: tuple[str, ...]
     workers: int
     slots: int
     role: Role
@@ -70,6 +72,7 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         origins=given_origins or tuple(f"http://{name}:{port}" for name in hosts),
         allowed_hosts=hosts,
         apps=_list(variables, "REPRISE_APPS"),
+        tasks=_tasks(variables),
         workers=_whole(variables, "REPRISE_WORKERS", default=2, lowest=1, highest=64),
         slots=_whole(variables, "REPRISE_SLOTS", default=64, lowest=1, highest=10_000),
         role=_role(variables),
@@ -181,6 +184,12 @@ def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tu
         return given
     named = tuple(urlsplit(origin).hostname or "" for origin in origins)
     return named or LOOPBACK_HOSTS
+
+
+def _tasks(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Without a list of its own, what the named apps hold: `shop`, or `shop.apps.ShopConfig`, is `shop.*`."""
+    packages = (re.sub(r"\.\w+\.[A-Z]\w*$", "", app) for app in _list(variables, "REPRISE_APPS"))
+    return _list(variables, "REPRISE_TASKS") or tuple(f"{package}.*" for package in packages)
 
 
 def _origin(text: str) -> str:

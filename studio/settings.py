@@ -96,6 +96,10 @@ REPRISE_HOME = ENVIRONMENT.home
 REPRISE_WORKERS = ENVIRONMENT.workers
 REPRISE_SLOTS = ENVIRONMENT.slots
 
+# What rows of django-q2's schedules may call, besides the engine's own functions. They are not signed: whoever can
+# write to the database could otherwise have a worker run anything.
+REPRISE_TASKS = list(ENVIRONMENT.tasks)
+
 Q_CLUSTER = {
     "name": "reprise",
     "label": "Reprise",

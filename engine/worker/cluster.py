@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django_q.signals import post_execute_in_worker, post_spawn
 
 from engine import notify
-from engine.worker import forks, guardian, shift_task
+from engine.worker import allowed_tasks, forks, guardian, shift_task
 from engine.worker.latch import Latch
 from engine.worker.queue import Queue, is_supported
 from engine.worker.sentinel import Sentinel
@@ -28,6 +28,7 @@ logger = logging.getLogger("engine.cluster")
 def harden() -> None:
     """Give django-q our parts. Called in every process that loads the engine, before it forks."""
     forks.guard()
+    allowed_tasks.guard()
     parts: dict[str, Any] = {
         "Event": Latch,
         "Value": Timer,

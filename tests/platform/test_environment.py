@@ -25,6 +25,7 @@ def test_without_variables_everything_is_local() -> None:
         origins=("http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000"),
         allowed_hosts=("localhost", "127.0.0.1", "[::1]"),
         apps=(),
+        tasks=(),
         workers=2,
         slots=64,
         role=Role.COMMAND,

@@ -1,11 +1,14 @@
 """People's ordinary tasks in a cluster that also runs workflows."""
 
+import base64
 import os
+import pickle
 import re
 import signal
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -102,6 +105,32 @@ def test_a_schedule_is_fired_while_ordinary_tasks_keep_their_worker_busy(cluster
     ((created_at,),) = cluster.query(started)
     assert timedelta(0) <= created_at - planned_at < timedelta(seconds=1)
     assert "ended" not in cluster.noted()
+
+
+def test_a_row_in_the_database_runs_no_function_that_is_not_allowed(
+    shared_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Only the settings say what may run, and only SECRET_KEY signs what has been queued."""
+    cluster, owned = shared_cluster, tmp_path / "owned"
+    payload = base64.urlsafe_b64encode(
+        pickle.dumps({"func": "os.system", "args": (f"touch {owned}",)})
+    ).decode()
+    for text in (payload, f"{payload}:{'x' * 43}"):
+        cluster.query("INSERT INTO django_q_ormq (key, payload, lock) VALUES ('reprise', %s, now())", [text])
+    plan = (
+        "INSERT INTO django_q_schedule (name, func, args, schedule_type, repeats, next_run)"
+        " VALUES (%s, %s, %s, 'O', -1, now())"
+    )
+    cluster.query(plan, ["foreign", "os.system", repr(f"touch {owned}")])
+    cluster.query(plan, ["ours", "tests.process.tasks.note", repr((str(cluster.notes), "scheduled"))])
+
+    cluster.wait_for("scheduled")
+    wait_until(lambda: cluster.queued() == 0)
+    failures = cluster.query("SELECT name, func FROM django_q_task WHERE NOT success")
+    assert failures == [("refused: foreign", "os.system")]
+    assert 'The schedule "foreign" may not call os.system' in cluster.log.read_text()
+    assert not owned.exists()
+    assert cluster.query("SELECT name FROM django_q_schedule WHERE name IN ('foreign', 'ours')") == []
 
 
 def test_an_idle_cluster_asks_few_statements_a_second(
