@@ -100,9 +100,10 @@ def _account(name: str) -> object:
 
 def _system_user() -> str:
     try:
-        return getpass.getuser()
+        name = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in many containers
         return "unknown"
+    return name.encode(errors="backslashreplace").decode()
 
 
 def said(text: str) -> str:

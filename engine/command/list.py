@@ -34,7 +34,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--status",
         action="append",
-        choices=[*GROUPS, *InstanceStatus],
+        choices=[*GROUPS, *map(str, InstanceStatus)],
         help="those in this status, or in all that are open or finished; may be given several times",
     )
     parser.add_argument("--tag", help="those with this tag")

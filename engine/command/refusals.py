@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db import Error, OperationalError
+
 from engine.command.desk import as_json
 from engine.command.shapes import Shape
 from engine.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
@@ -14,6 +16,8 @@ def text(error: Exception, *, is_json: bool) -> str:
 
 def sentence(error: Exception) -> str:
     """Say it, each wrong field on a line of its own."""
+    if isinstance(error, Error):
+        return of_database(error)
     if not isinstance(error, InvalidParamsError):
         return str(error)
     wrong = (f"  {one['path'] or 'as a whole'}: {one['message']}" for one in error.errors)
@@ -21,7 +25,8 @@ def sentence(error: Exception) -> str:
 
 
 def shape(error: Exception) -> Shape:
-    found: Shape = {"type": type(error).__name__, "message": str(error)}
+    message = of_database(error) if isinstance(error, Error) else str(error)
+    found: Shape = {"type": type(error).__name__, "message": message}
     if isinstance(error, InvalidParamsError):
         found["errors"] = error.errors
     if isinstance(error, InvalidValueError):
@@ -33,3 +38,13 @@ def shape(error: Exception) -> Shape:
     if isinstance(error, UnknownWorkflowError):
         found["known"] = error.known
     return found
+
+
+def of_database(error: Error) -> str:
+    """Say what the database said, in a sentence: its first line."""
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (
+        f"The database does not answer: {said}"
+        if isinstance(error, OperationalError)
+        else f"Database: {said}"
+    )

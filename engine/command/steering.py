@@ -12,18 +12,17 @@ from engine.command import shapes
 from engine.command.address import find, origin, take_instance, take_origin
 from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
-from engine.errors import InstanceFinishedError
 from engine.models import Instance
 
 Act = Callable[[Instance, Options], Instance]
 
 
 def _pause(instance: Instance, options: Options) -> Instance:
-    return lifecycle.pause(_unfinished(instance, "pausing it"), **origin(options))
+    return lifecycle.pause(instance, **origin(options))
 
 
 def _resume(instance: Instance, options: Options) -> Instance:
-    return lifecycle.resume(_unfinished(instance, "resuming it"), **origin(options))
+    return lifecycle.resume(instance, **origin(options))
 
 
 def _terminate(instance: Instance, options: Options) -> Instance:
@@ -36,13 +35,6 @@ def _retry_rollback(instance: Instance, options: Options) -> Instance:
 
 def _accept_code(instance: Instance, options: Options) -> Instance:
     return lifecycle.accept_code(instance, **origin(options))
-
-
-def _unfinished(instance: Instance, action: str) -> Instance:
-    """Refuse what the engine passes over in silence: a person who asks for it is mistaken about the instance."""
-    if instance.is_finished:
-        raise InstanceFinishedError(instance.workflow, instance.id, instance.status, action)
-    return instance
 
 
 def _steer(act: Act) -> Callable[[Desk, Options], None]:
@@ -66,7 +58,7 @@ def _standing(instance: Instance) -> tuple[str, int, str]:
 def _sentence(instance: Instance, *, has_changed: bool) -> str:
     status = instance.status.replace("_", " ")
     if not has_changed:
-        return f"{instance} is {status} already. Nothing has changed."
+        return f"Nothing has changed: {instance} is {status}."
     if instance.rollback == "running":
         return f"{instance} is {status}: its steps are undone first, then it is {instance.ends_as}."
     return f"{instance} is {status}."

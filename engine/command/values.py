@@ -7,6 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
 from engine.command.subcommand import Options
+from engine.errors import RepriseError
 from engine.serialization import JSON, MAX_BYTES, read_json
 
 STDIN = "-"
@@ -22,21 +23,42 @@ def take_value(parser: ArgumentParser, name: str, what: str) -> None:
 def value(options: Options, name: str) -> JSON:
     """Read the value. Raises InvalidJSON with line and column, or LimitError."""
     if options["file"] is not None:
-        with Path(options["file"]).open("rb") as file:
-            return read_json(file.read(MAX_BYTES + 1), what=name)
+        return read_json(_file_content(options["file"]), what=name)
     if options[name] == STDIN:
         return read_json(_standard_input(), what=name)
     return None if options[name] is None else read_json(options[name], what=name)
 
 
+def _file_content(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f'"{path}"', error.strerror) from error
+
+
 def _standard_input() -> bytes | str:
-    # A test, or whoever calls the command, may have put a text in its place.
+    # A test, or whoever calls the command, may have put a text in its place; None stands for one that is closed.
     source = getattr(sys.stdin, "buffer", sys.stdin)
-    given: bytes | str = source.read(MAX_BYTES + 1)
+    if source is None:
+        raise InputError("The standard input", "it is closed")
+    try:
+        given: bytes | str = source.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError("The standard input", error.strerror) from error
     return given
 
 
 def _file(text: str) -> str:
-    if not Path(text).is_file():
+    path = Path(text)
+    # A pipe is as good as a file, as a shell makes one of <(command).
+    if path.is_dir() or not path.exists():
         raise ArgumentTypeError(f'"{text}" is no file.')
     return text
+
+
+class InputError(RepriseError):
+    """What was to be read cannot be."""
+
+    def __init__(self, what: str, why: str | None) -> None:
+        super().__init__(f"{what} cannot be read: {why}.")

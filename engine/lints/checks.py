@@ -1,9 +1,8 @@
 """The lints as Django's system checks.
 
-`manage.py check` fails on errors. Every other command only tells them, as warnings: Django would refuse to start a
-worker or the Studio, which shows what is wrong, and workflows that are right would stand still with those that are not.
-What is merely mentioned, and what stands in other files of the project, is told by `check` alone: it would drown what
-`migrate` has to say, and takes longer.
+`manage.py check` shows errors and warnings, and fails on errors. Other commands, which Django also begins with its
+checks, show none: an operator who pauses an instance cannot repair its code, and a worker that refused to start would
+stop the correct workflows too. What is only worth knowing is in `lintworkflows` and in the Studio.
 """
 
 from __future__ import annotations
@@ -12,29 +11,25 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Info, register
+from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as Caution
 
-from engine.lints import Finding, Severity, all_findings, findings_of_code
-from engine.registry import workflows
+from engine.lints import Finding, Severity, all_findings
 
 MESSAGES: dict[Severity, Callable[..., CheckMessage]] = {
     Severity.ERROR: Error,
     Severity.WARNING: Caution,
-    Severity.INFO: Info,
 }
 
 
 @register("engine")
 def check_workflows(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Lint every workflow."""
-    if sys.argv[1:2] == ["check"]:
-        return [_message(one, MESSAGES[one.severity]) for one in all_findings()]
-    found = {
-        (one.place, one.id): one for workflow in workflows.values() for one in findings_of_code(workflow)
-    }
-    return [_message(one, Caution) for one in found.values()]
+    """Lint every workflow, for `manage.py check`."""
+    if sys.argv[1:2] != ["check"]:
+        return []
+    return [_message(one) for one in all_findings() if one.severity in MESSAGES]
 
 
-def _message(finding: Finding, make: Callable[..., CheckMessage]) -> CheckMessage:
+def _message(finding: Finding) -> CheckMessage:
+    make = MESSAGES[finding.severity]
     return make(finding.message, hint=finding.hint, obj=finding.place, id=finding.id)

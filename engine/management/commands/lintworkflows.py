@@ -7,8 +7,9 @@ from collections import Counter
 from typing import Any
 
 from django.apps import apps
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from engine.command.program import Program
 from engine.lints import Finding, Severity, all_findings
 from engine.registry import Workflow, workflows
 
@@ -16,7 +17,7 @@ FAILED, UNKNOWN = 1, 2
 LEVELS = [severity.upper() for severity in Severity]
 
 
-class Command(BaseCommand):
+class Command(Program):
     help = (
         "Look for mistakes in the source of workflows; nothing of it is executed. "
         f"Exits with {FAILED} if there is a finding of --fail-level or worse. To allow one, end its line with: "

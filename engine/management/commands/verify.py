@@ -2,18 +2,21 @@ from __future__ import annotations
 
 import json
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError, connections, transaction
+from django.core.management.base import CommandError
+from django.db import OperationalError, ProgrammingError, connections, transaction
 
+from engine.command import refusals
+from engine.command.program import Program
 from engine.invariants import INVARIANTS, OFFENDERS, UNTOLD, Finding, Invariant, look
 from engine.registry import workflows
 
 VIOLATED, UNANSWERED = 1, 2
+MOST_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Answer:
         return "FAIL" if self.finding.count else "ok"
 
 
-class Command(BaseCommand):
+class Command(Program):
     help = (
         "Check what must always hold in the engine's tables. Reads only, in one REPEATABLE READ transaction, so it may "
         "run beside live workers; each check reads a table or two once. For a million steps and as many attempts that "
@@ -41,20 +44,25 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--grace", type=float, default=60, help="seconds that something may be overdue (60)"
+            "--grace", type=_seconds, default=60, help="seconds that something may be overdue (60)"
         )
-        parser.add_argument("--timeout", type=float, default=30, help="seconds for each check (30)")
-        parser.add_argument("--database", default="default", help="alias of the database (default)")
+        parser.add_argument("--timeout", type=_seconds, default=30, help="seconds for each check (30)")
+        parser.add_argument(
+            "--database", choices=[*connections], default="default", help="alias of the database (default)"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, **options: Any) -> None:
         answers = []
         if not options["json"]:
             self.stdout.write(f"{'':4}  {'id':4} {'count':>6}  what must hold")
-        for answer in ask(options["database"], grace=options["grace"], timeout=options["timeout"]):
-            answers.append(answer)
-            if not options["json"]:
-                self._show(answer)
+        try:
+            for answer in ask(options["database"], grace=options["grace"], timeout=options["timeout"]):
+                answers.append(answer)
+                if not options["json"]:
+                    self._show(answer)
+        except (OperationalError, ProgrammingError) as error:
+            raise CommandError(refusals.of_database(error), returncode=UNANSWERED) from error
         if options["json"]:
             self.stdout.write(json.dumps([_plain(answer) for answer in answers], indent=2))
         else:
@@ -77,6 +85,16 @@ class Command(BaseCommand):
             self.stdout.write(f"{'':19}{offender}: {offender.detail}")
         if answer.finding.count > OFFENDERS:
             self.stdout.write(f"{'':19}and {answer.finding.count - OFFENDERS} more")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise ArgumentTypeError(f'"{text}" is no number of seconds from 0 to {MOST_SECONDS:,}.')
+    return seconds
 
 
 def ask(alias: str, *, grace: float, timeout: float) -> Iterator[Answer]:

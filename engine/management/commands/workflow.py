@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError
+from django.core.management.base import CommandError
+from django.db import Error
 
 from engine.command import refusals
 from engine.command.desk import Desk
+from engine.command.program import Program
 from engine.command.subcommand import Subcommand
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.errors import RepriseError
@@ -17,7 +17,7 @@ from engine.errors import RepriseError
 REFUSED = 1  # what argparse does not take ends with 2
 
 
-class Command(BaseCommand):
+class Command(Program):
     help = (
         "Start, look at and steer instances of workflows, as the Studio does: with the same checks, and with a row in "
         f"the audit trail. Exits with 0 when it is done, with {REFUSED} and the reason on the standard error when it "
@@ -43,10 +43,9 @@ class Command(BaseCommand):
         subcommand: Subcommand = options["subcommand"]
         try:
             subcommand.run(desk, options)
-            self.stdout.flush()
-        except BrokenPipeError:  # whoever reads has seen enough, as `head` has
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except (RepriseError, OperationalError) as error:
+        except (RepriseError, Error) as error:
+            if options["traceback"]:
+                raise
             self._refuse(refusals.text(error, is_json=desk.is_json))
 
     def _refuse(self, text: str) -> None:

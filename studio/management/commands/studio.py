@@ -2,8 +2,9 @@ import os
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from engine.command.program import Program
 from studio.embedded import EmbeddedError
 from studio.supervisor.address import AddressError
 from studio.supervisor.database import DatabaseError
@@ -12,7 +13,7 @@ from studio.supervisor.home import AlreadyRunningError
 from studio.supervisor.supervise import run
 
 
-class Command(BaseCommand):
+class Command(Program):
     help = "Start the database (unless DATABASE_URL is set), the web process and the workers; Ctrl-C stops them all."
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -24,3 +25,6 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{os.fspath(error.filename or '')}: no right to write there. Set REPRISE_HOME to a directory of yours."
             ) from None
+        except OSError as error:
+            where = os.fspath(error.filename or "")
+            raise CommandError(f"Reprise cannot go on. {where}: {error.strerror}.") from error
