@@ -7,7 +7,7 @@
 PY := .venv/bin/python
 
 help:
-	@awk -F ' *## *' '/^[a-z-]+:.*##/ { split($$1, target, ":"); printf "  make %-8s %s\n", target[1], $$2 }' Makefile
+	@awk -F ' *## *' '/^[a-z-]+:.*##/ { split($$1, target, ":"); printf "  make %-11s %s\n", target[1], $$2 }' Makefile
 
 run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 	@REPRISE_DEMO=$${REPRISE_DEMO:-1} exec $(PY) manage.py studio

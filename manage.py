@@ -3,22 +3,20 @@
 
 import os
 import sys
+from pathlib import Path
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
-    from django.core.exceptions import ImproperlyConfigured
+    # Settings of one's own may lie where people start us, as the apps do.
+    if (working_directory := str(Path.cwd())) not in sys.path:
+        sys.path.append(working_directory)
     from django.core.management import execute_from_command_line
 
-    from studio.environment import SettingError
+    from studio.starting import plain_refusals
 
-    try:
+    with plain_refusals():
         execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as error:
-        # A wrong variable wants its message read; a traceback would bury it.
-        if not isinstance(error.__cause__, SettingError):
-            raise
-        sys.exit(f"Reprise cannot start. {error}")
 
 
 if __name__ == "__main__":

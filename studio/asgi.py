@@ -5,8 +5,10 @@ from typing import Any
 
 from django.core.asgi import get_asgi_application
 
+from studio.starting import plain_refusals
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
-pages = get_asgi_application()
+pages = plain_refusals()(get_asgi_application)()
 
 # Django has to be set up before any of these is imported.
 from channels.auth import AuthMiddlewareStack  # noqa: E402

@@ -3,13 +3,15 @@
 Takes a mapping, returns values or raises. `studio.settings` turns them into Django's settings.
 """
 
+import difflib
+import importlib.util
 import ipaddress
 import os
 import re
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -71,7 +73,7 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         port=port,
         origins=given_origins or tuple(f"http://{name}:{port}" for name in hosts),
         allowed_hosts=hosts,
-        apps=_list(variables, "REPRISE_APPS"),
+        apps=app_names(variables),
         tasks=_tasks(variables),
         workers=_whole(variables, "REPRISE_WORKERS", default=2, lowest=1, highest=64),
         slots=_whole(variables, "REPRISE_SLOTS", default=64, lowest=1, highest=10_000),
@@ -101,6 +103,35 @@ def secret_key(variables: Mapping[str, str], home: Path) -> str:
     if not path.exists():
         _make_secret(home, path)
     return _kept_secret(path)
+
+
+def app_names(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return REPRISE_APPS, each once."""
+    return tuple(dict.fromkeys(_list(variables, "REPRISE_APPS")))
+
+
+def require_apps(names: Iterable[str], installed: Collection[str]) -> None:
+    """Refuse an app that nobody can find, or that is installed in any case."""
+    for name in names:
+        if name in installed:
+            raise SettingError(f"REPRISE_APPS names {name}, which Reprise installs by itself. Leave it out.")
+        if not _is_there(name.partition(".")[0]):
+            near = difflib.get_close_matches(name, _packages(Path.cwd()), n=1)
+            advice = f" Did you mean {near[0]}?" if near else ""
+            raise SettingError(
+                f"REPRISE_APPS names {name}, and there is no such package in {Path.cwd()} or on PYTHONPATH.{advice}"
+            )
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ValueError, ImportError):
+        return False
+
+
+def _packages(directory: Path) -> list[str]:
+    return [path.parent.name for path in directory.glob("*/__init__.py")]
 
 
 def is_loopback(host: str) -> bool:
@@ -188,7 +219,7 @@ def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tu
 
 def _tasks(variables: Mapping[str, str]) -> tuple[str, ...]:
     """Without a list of its own, what the named apps hold: `shop`, or `shop.apps.ShopConfig`, is `shop.*`."""
-    packages = (re.sub(r"\.\w+\.[A-Z]\w*$", "", app) for app in _list(variables, "REPRISE_APPS"))
+    packages = (re.sub(r"\.\w+\.[A-Z]\w*$", "", app) for app in app_names(variables))
     return _list(variables, "REPRISE_TASKS") or tuple(f"{package}.*" for package in packages)
 
 

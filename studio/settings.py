@@ -9,7 +9,7 @@ from csp import constants as csp
 from django.core.exceptions import ImproperlyConfigured
 
 from studio.databases import default_database
-from studio.environment import SettingError, read_environment, secret_key
+from studio.environment import SettingError, read_environment, require_apps, secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -44,8 +44,12 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     *(["studio.demo"] if ENVIRONMENT.is_demo and find_spec("studio.demo") else []),
-    *ENVIRONMENT.apps,
 ]
+try:
+    require_apps(ENVIRONMENT.apps, INSTALLED_APPS)
+except SettingError as error:
+    raise ImproperlyConfigured(str(error)) from error
+INSTALLED_APPS += ENVIRONMENT.apps
 
 MIDDLEWARE = [
     "studio.request_ids.RequestIdMiddleware",

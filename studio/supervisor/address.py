@@ -1,6 +1,7 @@
 """The address that the web process listens on."""
 
 import errno
+import http.client
 import socket
 from pathlib import Path
 
@@ -76,10 +77,13 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return (
-            f"Port {port} on {host} is taken by another program. Stop that one, "
-            f"or choose another port: PORT={port + 1 if port < 65535 else 8000} make run"
-        )
+        other = f"PORT={port + 1 if port < 65535 else 8000} make run"
+        if _is_reprise(host, port):
+            return (
+                f"Port {port} on {host} is taken by another Reprise, with a REPRISE_HOME of its own: {url(host, port)} "
+                f"Stop that one, or choose another port: {other}"
+            )
+        return f"Port {port} on {host} is taken by another program. Stop that one, or choose another port: {other}"
     if error.errno == errno.EACCES:
         return (
             f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 make run"
@@ -87,3 +91,15 @@ def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return f'HOST is "{host}", which is no address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of them.'
     return f"Cannot listen on {host} port {port}: {error.strerror}."
+
+
+def _is_reprise(host: str, port: int) -> bool:
+    """Tell whether the Studio answers there: its sign-in page sets a cookie that bears our name."""
+    connection = http.client.HTTPConnection(_reachable(host), port, timeout=2)
+    try:
+        connection.request("GET", "/sign-in/")
+        return "reprise-csrf=" in connection.getresponse().headers.get("Set-Cookie", "")
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

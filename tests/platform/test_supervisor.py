@@ -119,6 +119,14 @@ def test_a_taken_port_is_named_and_nothing_is_started(make_stack: MakeStack) -> 
     assert marked(stack.run) == {}
 
 
+def test_a_port_that_another_reprise_has_is_said_to_be_its(stack: LiveStack, make_stack: MakeStack) -> None:
+    other = make_stack(is_new=True, PORT=str(stack.port))
+    other.launch()
+    assert other.process is not None
+    assert other.process.wait(60) == 1
+    assert f"is taken by another Reprise, with a REPRISE_HOME of its own: {stack.url}/ " in other.output()
+
+
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
