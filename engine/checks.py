@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.utils.module_loading import import_string
 
+from engine import schema
 from engine.registry import workflows
 from engine.worker.queue import is_supported
 
@@ -78,13 +80,40 @@ def check_server(
     connection = connections[DEFAULT_DB_ALIAS]
     if not databases or DEFAULT_DB_ALIAS not in databases or connection.vendor != "postgresql":
         return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)",
-            [["server_version_num", *SERVER_SETTINGS]],
-        )
-        found = dict(cursor.fetchall())
-    return list(judge_server(found))
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)",
+                [["server_version_num", *SERVER_SETTINGS]],
+            )
+            found = dict(cursor.fetchall())
+        lacking = schema.missing() if _is_check() else []  # migrate must not be kept from its work
+    except (OperationalError, psycopg.Error) as error:
+        said = str(error).strip().splitlines()[0]
+        return [Error(f"The database does not answer: {said}", hint="Check DATABASES.", id="engine.E009")]
+    return [*judge_server(found), *_tables(lacking, Error)]
+
+
+@register("engine")
+def check_tables(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Look, for `manage.py check` alone, whether the tables are there. A database that is away is not waited for."""
+    is_asked_fully = any(one.startswith("--database") for one in sys.argv)
+    if not _is_check() or is_asked_fully or connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
+        return []
+    try:
+        return list(_tables(schema.missing(), Caution))
+    except psycopg.Error:
+        return []
+
+
+def _tables(lacking: Sequence[str], make: Callable[..., CheckMessage]) -> Iterator[CheckMessage]:
+    if lacking:
+        what = schema.sentence(lacking).removesuffix(f" {schema.ADVICE}")
+        yield make(what, hint=schema.ADVICE, id="engine.E008" if make is Error else "engine.W015")
+
+
+def _is_check() -> bool:
+    return sys.argv[1:2] == ["check"]
 
 
 def _broker(said: Mapping[str, Any]) -> Iterator[CheckMessage]:

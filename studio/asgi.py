@@ -16,6 +16,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from studio.announce import announce_web  # noqa: E402
 from studio.body_limit import BodyLimit  # noqa: E402
 from studio.intake import Limits, limit_daphne  # noqa: E402
 from studio.origins import FullOriginValidator  # noqa: E402
@@ -38,6 +39,7 @@ def socket_routes() -> list[Any]:
 max_body_bytes = getattr(settings, "REPRISE_MAX_BODY_BYTES", 4 * 1024 * 1024)
 body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
 
+announce_web()
 limit_daphne(Limits(max_body_bytes, body_timeout))
 application = ProtocolTypeRouter(
     {

@@ -49,6 +49,7 @@ class Environment:
     role: Role
     is_demo: bool
     is_debug: bool
+    is_supervised: bool
 
     @property
     def is_secure(self) -> bool:
@@ -80,6 +81,7 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         role=_role(variables),
         is_demo=_flag(variables, "REPRISE_DEMO"),
         is_debug=_flag(variables, "DEBUG"),
+        is_supervised=_flag(variables, "REPRISE_SUPERVISED"),
     )
     if environment.is_production and environment.is_debug:
         raise SettingError(

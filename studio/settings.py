@@ -222,6 +222,9 @@ LOGGING = {
         "django": {"level": "INFO", "propagate": True, "handlers": []},
         "django.server": {"level": "INFO", "propagate": True, "handlers": []},
         "daphne": {"level": "WARNING"},
+        # One line when it starts and one when it stops; under make run the supervisor says as much.
+        "reprise.web": {"level": "WARNING" if ENVIRONMENT.is_supervised else "INFO"},
+        "reprise.cluster": {"level": "WARNING" if ENVIRONMENT.is_supervised else "INFO"},
         "django-q": {"level": "WARNING", "propagate": False, "handlers": ["stderr"]},
     },
 }

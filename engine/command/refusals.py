@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import psycopg
 from django.db import Error, OperationalError
 
+from engine import schema
 from engine.command.desk import as_json
 from engine.command.shapes import Shape
 from engine.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
@@ -41,10 +43,16 @@ def shape(error: Exception) -> Shape:
 
 
 def of_database(error: Error) -> str:
-    """Say what the database said, in a sentence: its first line."""
+    """Say what the database said, in a sentence: its first line, or that its tables are not there."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return (
-        f"The database does not answer: {said}"
-        if isinstance(error, OperationalError)
-        else f"Database: {said}"
-    )
+    if isinstance(error, OperationalError):
+        return f"The database does not answer: {said}"
+    return _lacking() or f"The database refuses: {said}"
+
+
+def _lacking() -> str:
+    try:
+        lacking = schema.missing()
+    except psycopg.Error:
+        return ""
+    return schema.sentence(lacking) if lacking else ""

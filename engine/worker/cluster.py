@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django_q.signals import post_execute_in_worker, post_spawn
 
 from engine import notify
-from engine.worker import allowed_tasks, forks, guardian, shift_task
+from engine.worker import allowed_tasks, forks, guardian, main, shift_task
 from engine.worker.latch import Latch
 from engine.worker.queue import Queue, is_supported
 from engine.worker.sentinel import Sentinel
@@ -32,6 +32,7 @@ def harden() -> None:
     parts: dict[str, Any] = {
         "Event": Latch,
         "Value": Timer,
+        "Cluster": main.Cluster,
         "Sentinel": Sentinel,
         "get_mp_context": guardian.Context,
     }

@@ -2,6 +2,7 @@
 
 from django.core.management import call_command
 from django.db import OperationalError, connection, connections
+from django.db.migrations.executor import MigrationExecutor
 
 OLDEST_VERSION = 15
 # Any number will do, as long as every supervisor uses this one.
@@ -12,8 +13,11 @@ class DatabaseError(Exception):
     """The database cannot be used; the message says why and what to do."""
 
 
-def prepare() -> None:
-    """Check that the database answers and is new enough, then migrate it; one supervisor at a time."""
+def prepare() -> list[str]:
+    """Check that the database answers and is new enough, then migrate it; one supervisor at a time.
+
+    Return the migrations that it lacked; none for a new database, which lacked them all.
+    """
     try:
         connection.ensure_connection()
     except OperationalError as error:
@@ -29,9 +33,19 @@ def prepare() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         try:
+            lacking = _lacking()
             call_command("migrate", interactive=False, verbosity=0)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+    return lacking
+
+
+def _lacking() -> list[str]:
+    executor = MigrationExecutor(connection)
+    if not executor.loader.applied_migrations:
+        return []
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
 
 
 def user() -> str:

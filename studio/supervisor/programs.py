@@ -39,4 +39,6 @@ def variables(role: Role) -> dict[str, str]:
     path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
     # The first password is for the supervisor only.
     kept = {name: value for name, value in os.environ.items() if name != "REPRISE_ADMIN_PASSWORD"}
+    # The supervisor says itself when everything is up.
+    kept |= {"REPRISE_SUPERVISED": "1"}
     return kept | {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}

@@ -31,6 +31,7 @@ def test_without_variables_everything_is_local() -> None:
         role=Role.COMMAND,
         is_demo=False,
         is_debug=False,
+        is_supervised=False,
     )
     assert not _read().is_production
     assert not _read().is_secure

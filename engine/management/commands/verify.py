@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from django.core.management.base import CommandError
-from django.db import OperationalError, ProgrammingError, connections, transaction
+from django.db import OperationalError, connections, transaction
 
+from engine import schema
 from engine.command import refusals
 from engine.command.program import Program
 from engine.invariants import INVARIANTS, OFFENDERS, UNTOLD, Finding, Invariant, look
@@ -39,7 +41,8 @@ class Command(Program):
         "Check what must always hold in the engine's tables. Reads only, in one REPEATABLE READ transaction, so it may "
         "run beside live workers; each check reads a table or two once. For a million steps and as many attempts that "
         "takes up to 4 seconds a check and 40 in all, on one core. "
-        f"Exits with {VIOLATED} on a violation and {UNANSWERED} if a check took longer than --timeout."
+        f"Exits with {VIOLATED} on a violation and {UNANSWERED} if a check took longer than --timeout, or if the "
+        "database does not answer or is not migrated."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -53,15 +56,16 @@ class Command(Program):
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        answers = []
-        if not options["json"]:
-            self.stdout.write(f"{'':4}  {'id':4} {'count':>6}  what must hold")
+        answers: list[Answer] = []
         try:
+            _require_tables(options["database"])
             for answer in ask(options["database"], grace=options["grace"], timeout=options["timeout"]):
+                if not (answers or options["json"]):
+                    self.stdout.write(f"{'':4}  {'id':4} {'count':>6}  what must hold")
                 answers.append(answer)
                 if not options["json"]:
                     self._show(answer)
-        except (OperationalError, ProgrammingError) as error:
+        except OperationalError as error:
             raise CommandError(refusals.of_database(error), returncode=UNANSWERED) from error
         if options["json"]:
             self.stdout.write(json.dumps([_plain(answer) for answer in answers], indent=2))
@@ -85,6 +89,15 @@ class Command(Program):
             self.stdout.write(f"{'':19}{offender}: {offender.detail}")
         if answer.finding.count > OFFENDERS:
             self.stdout.write(f"{'':19}and {answer.finding.count - OFFENDERS} more")
+
+
+def _require_tables(alias: str) -> None:
+    try:
+        lacking = schema.missing(alias)
+    except psycopg.Error as error:
+        raise OperationalError(str(error)) from error
+    if lacking:
+        raise CommandError(schema.sentence(lacking), returncode=UNANSWERED)
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,42 @@
+"""What the web process says when it starts and when it stops."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import psycopg
+
+from engine import schema, workflows
+from engine.version import VERSION
+
+logger = logging.getLogger("reprise.web")
+
+APPS = (*schema.APPS, "studio", "auth", "contenttypes", "sessions")
+
+
+def announce_web() -> None:
+    """Say it when the server that has loaded us begins to serve, and when it ends. Under daphne and runserver only."""
+    reactor = sys.modules.get("twisted.internet.reactor")
+    if reactor is not None:
+        # In a thread: the database may be slow to answer.
+        reactor.addSystemEventTrigger("after", "startup", reactor.callInThread, _started)
+        reactor.addSystemEventTrigger("after", "shutdown", _stopped)
+
+
+def _started() -> None:
+    logger.info("Web started: %s", _facts())
+    try:
+        lacking = schema.missing(apps=APPS)
+    except psycopg.Error:
+        return  # away: pages say so, as long as it is
+    if lacking:
+        logger.error("%s Pages fail until that is done.", schema.sentence(lacking))
+
+
+def _stopped() -> None:
+    logger.info("Web stopped: %s", _facts())
+
+
+def _facts() -> str:
+    return f"Reprise {VERSION}, database {schema.described()}, {len(workflows)} workflows"

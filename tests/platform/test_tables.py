@@ -1,0 +1,160 @@
+"""A database that was not migrated: whatever meets it says what to run, and the supervisor does it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+import psycopg
+import pytest
+
+from engine.version import VERSION
+from studio.embedded import EmbeddedServer, socket_dir
+from studio.supervisor.address import answers
+from tests.live import PROJECT, LiveStack, free_port
+
+*_, BEFORE, LATEST = sorted(path.stem for path in (PROJECT / "engine" / "migrations").glob("0*.py"))
+LACKING = f"The database lacks the migration engine.{LATEST}."
+RUN = "Run `python manage.py migrate`."
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def outdated(server: EmbeddedServer, name: str, home: Path) -> Iterator[dict[str, str]]:
+    """The environment of a database that lacks the latest migration of the engine."""
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        url = f"postgresql://reprise@/{name}?host={quote(str(socket_dir(server.home)), safe='')}"
+        found = {"PATH": os.environ["PATH"], "DATABASE_URL": url, "PYTHONPATH": str(PROJECT)}
+        found["REPRISE_HOME"] = str(home)
+        for app in (["engine", BEFORE], ["django_q"], ["auth"], ["sessions"], ["studio"]):
+            assert manage(found, "migrate", *app, "-v", "0").returncode == 0
+        yield found
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def variables(
+    postgresql: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    with outdated(postgresql, "outdated", tmp_path_factory.mktemp("home")) as found:
+        yield found
+
+
+def manage(variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=PROJECT,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_check_warns_and_asked_about_the_database_it_fails(variables: dict[str, str]) -> None:
+    done = manage(variables, "check")
+    assert done.returncode == 0
+    assert f"(engine.W015) {LACKING}\n\tHINT: {RUN}\n" in done.stderr
+    done = manage(variables, "check", "--database", "default")
+    assert done.returncode == 1
+    assert f"(engine.E008) {LACKING}\n\tHINT: {RUN}\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["verify"], 2),
+        (["workflow", "list"], 1),
+        (["workflow", "start", "tick"], 1),
+    ],
+)
+def test_commands_say_what_to_run_and_nothing_else(
+    variables: dict[str, str], arguments: list[str], code: int
+) -> None:
+    done = manage(variables | {"REPRISE_APPS": "tests.sample"}, *arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.removeprefix("CommandError: ") == f"{LACKING} {RUN}\n"
+
+
+def test_a_database_that_is_away_is_no_failure_of_check(variables: dict[str, str]) -> None:
+    away = variables | {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nowhere"}
+    done = manage(away, "check")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = manage(away, "check", "--database", "default")
+    assert done.returncode == 1
+    assert "(engine.E009) The database does not answer: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_migrate_is_not_kept_from_its_work(variables: dict[str, str]) -> None:
+    done = manage(variables, "migrate", "--plan")
+    assert done.returncode == 0
+    assert f"engine.{LATEST}" in done.stdout
+
+
+@pytest.mark.process
+def test_the_web_process_says_so_and_says_when_it_starts_and_stops(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
+    port = free_port()
+    with (tmp_path / "log").open("wb") as log:
+        web = subprocess.Popen(
+            [sys.executable, "-m", "daphne", "-v", "0", "-p", str(port), "studio.asgi:application"],
+            cwd=PROJECT,
+            env=variables,
+            stderr=log,
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while not (answers("127.0.0.1", port) and "lacks" in (tmp_path / "log").read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        web.terminate()
+        web.wait(30)
+    finally:
+        web.kill()
+        web.wait()
+    started, lacking, stopped = (
+        line.split(" ", 2)[2] for line in (tmp_path / "log").read_text().splitlines()
+    )
+    facts = f"Reprise {VERSION}, database outdated on {socket_dir_of(variables)}, 0 workflows"
+    assert started == f"INFO reprise.web [-] Web started: {facts}"
+    assert lacking == f"ERROR reprise.web [-] {LACKING} {RUN} Pages fail until that is done."
+    assert stopped == f"INFO reprise.web [-] Web stopped: {facts}"
+
+
+def socket_dir_of(variables: dict[str, str]) -> str:
+    return parse_qs(urlsplit(variables["DATABASE_URL"]).query)["host"][0]
+
+
+@pytest.mark.process
+def test_a_start_and_a_stop_are_four_lines(make_stack: Callable[..., LiveStack]) -> None:
+    stack = make_stack().start()
+    stack.stop()
+    said = [line for line in stack.output().splitlines() if "Web and workers run as root" not in line]
+    assert said == [
+        "reprise │ Starting the embedded PostgreSQL",
+        f"reprise │ Reprise is ready: {stack.url}/   (Ctrl-C stops it)",
+        "reprise │ Stopping; a second Ctrl-C hurries",
+        "reprise │ Stopped",
+    ]
+
+
+@pytest.mark.process
+def test_the_supervisor_migrates_and_says_what(
+    make_stack: Callable[..., LiveStack], postgresql: EmbeddedServer, tmp_path: Path
+) -> None:
+    with outdated(postgresql, "to_migrate", tmp_path) as found:
+        stack = make_stack(is_new=True, DATABASE_URL=found["DATABASE_URL"]).start()
+        assert f"Migrated the database: engine.{LATEST}\n" in stack.output()
+        stack.stop()
+        stack.log.unlink()
+        stack.start()
+        assert "Migrated" not in stack.output()
+        stack.stop()
