@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +18,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from studio.embedded import EmbeddedServer, socket_dir
 from tests.conftest import copy_database, home_directory
-from tests.live import PASSWORD, LiveStack
+from tests.live import PASSWORD, PROJECT, LiveStack
 from tests.processes import environment, marked, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -298,3 +299,43 @@ def test_the_database_gets_nothing_of_the_environment_that_may_be_secret(stack: 
     assert len(processes) > 3
     for pid in processes:
         assert set(environment(pid)) <= {"PATH", "LANG", "TZ", "LD_LIBRARY_PATH"}
+
+
+def test_settings_of_ones_own_hold_in_every_program(make_stack: MakeStack, tmp_path: Path) -> None:
+    """As docs/operating.md has it: `from studio.settings import *`, and what is to be different."""
+    (tmp_path / "mysettings.py").write_text(
+        "import os\n"
+        "from pathlib import Path\n"
+        "from studio.settings import *\n"
+        'TIME_ZONE = "Europe/Berlin"\n'
+        'with Path(__file__).with_name("roles").open("a") as file:\n'
+        '    file.write(os.environ.get("REPRISE_ROLE", "supervisor") + "\\n")\n'
+    )
+    stack = make_stack(DJANGO_SETTINGS_MODULE="mysettings")
+    stack.variables["PYTHONPATH"] += f":{tmp_path}"
+    stack.start()
+    roles = tmp_path / "roles"
+    _wait_for(lambda: {"supervisor", "web", "cluster"} <= set(roles.read_text().split()))
+    assert _status(f"{stack.url}/sign-in/") == 200
+    assert stack.django("from django.conf import settings; print(settings.TIME_ZONE)") == "Europe/Berlin\n"
+
+
+def test_a_dump_of_the_embedded_database_is_taken_while_everything_runs(
+    stack: LiveStack, tmp_path: Path
+) -> None:
+    """With the programs and the arguments of docs/operating.md."""
+    text = (PROJECT / "docs" / "operating.md").read_text()
+    (line,) = (line for line in text.splitlines() if "/bin/pg_dump" in line)
+    line = line.replace("python3*", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    line = line.replace(".venv/lib", str(Path(sys.prefix) / "lib")).replace(
+        '"$PWD/.reprise/pg"', f"{stack.home}/pg"
+    )
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True, timeout=60)
+    programs = Path(line.split()[0]).parent
+    listed = subprocess.run(
+        [programs / "pg_restore", "--list", tmp_path / "reprise.dump"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "TABLE DATA public engine_instance" in listed.stdout
