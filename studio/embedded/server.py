@@ -15,6 +15,7 @@ from studio.embedded.address import DATABASE, USER, socket_dir
 from studio.embedded.place import EmbeddedError, Place, find_place
 from studio.supervisor.account import plain_environment
 from studio.supervisor.mortal import dies_with_parent
+from studio.supervisor.private import private
 
 # What the promises rest on is said on the command line, where no file in the data directory can undo it.
 SETTINGS = {
@@ -100,7 +101,9 @@ class EmbeddedServer:
             command += ["-c", f"{name}={value}"]
         if self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
-        with open(self.log, "ab", opener=_private) as log:
+        with open(self.log, "ab", opener=private) as log:
+            if place.account:
+                os.fchown(log.fileno(), place.account.uid, place.account.gid)
             return subprocess.Popen(
                 command,
                 cwd=place.data,
@@ -152,11 +155,6 @@ class EmbeddedServer:
     def _log_end(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return "\n".join(lines[-8:])
-
-
-def _private(path: str, flags: int) -> int:
-    # Under root the directory may belong to the account that runs the server: no link of its making is followed.
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _make_cluster(place: Place) -> None:

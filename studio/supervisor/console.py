@@ -20,7 +20,8 @@ class Console:
     def say_once(self, account: str, password: str) -> None:
         """Show the made-up password; it is kept nowhere else."""
         self.say(
-            f"First account: {account}   one-time password: {password}   (shown only now; change it after signing in)"
+            f"First account: {account}   password: {password}   "
+            f"(shown only now; to change it: python manage.py changepassword {account})"
         )
 
     def _write(self, line: str) -> None:

@@ -10,6 +10,7 @@ from typing import IO
 from studio.embedded.address import data_dir
 from studio.environment import SECRET_FILE
 from studio.supervisor.account import ACCOUNTS, Account
+from studio.supervisor.private import private
 
 LOCK_FILE = "studio.lock"
 DEFAULT_NAME = ".reprise"
@@ -27,7 +28,7 @@ class AlreadyRunningError(Exception):
 def hold(home: Path, address: str) -> IO[str]:
     """Lock `home` for as long as the returned file is open; the kernel lets go when this process ends in any way."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = open(home / LOCK_FILE, "a+", encoding="utf-8", opener=_private)  # noqa: SIM115 - takes an opener
+    file = open(home / LOCK_FILE, "a+", encoding="utf-8", opener=private)  # noqa: SIM115 - takes an opener
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -104,7 +105,3 @@ def _give(path: Path, account: Account, *, mode: int | None = None, only_from: i
                 os.fchmod(descriptor, mode)
     finally:
         os.close(descriptor)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

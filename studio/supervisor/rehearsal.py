@@ -62,7 +62,12 @@ class Rehearsal:
 def main() -> None:
     import django
 
-    django.setup()
+    from studio.starting import reason
+
+    try:
+        django.setup()
+    except Exception as error:  # noqa: BLE001 - whatever the apps raise where they cannot read
+        sys.exit((reason(error) or f"{type(error).__name__}: {error}").splitlines()[0])
     import daphne.server  # noqa: F401 - what the web process adds
     from django.conf import settings
     from django.db import connection

@@ -14,7 +14,7 @@ from studio.embedded import EmbeddedError, EmbeddedServer
 from studio.embedded.address import data_dir
 from studio.environment import Environment, Role
 from studio.supervisor import address, database, home, programs
-from studio.supervisor.account import Account, choose_account
+from studio.supervisor.account import ACCOUNTS, Account, choose_account
 from studio.supervisor.child import FIRST_PAUSE, LONGEST_PAUSE, Child
 from studio.supervisor.console import Console
 from studio.supervisor.first_account import NAME, make_first_account
@@ -83,6 +83,8 @@ class Supervisor:
         if account is None:
             home.close_to_others(self.environment.home)
             yield
+            if os.geteuid() == 0:
+                self.console.say(f"Web and workers run as root: there is no account {', '.join(ACCOUNTS)}")
             return
         home.give(self.environment.home, account)
         rehearsal = Rehearsal(account, programs.variables(Role.COMMAND))

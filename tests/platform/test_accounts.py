@@ -19,6 +19,7 @@ from studio.environment import SettingError, secret_key
 from studio.supervisor import address
 from studio.supervisor.account import Account, choose_account
 from studio.supervisor.home import give, is_ours, take_back
+from studio.supervisor.private import private
 from tests.conftest import copy_database, home_directory
 from tests.live import LiveStack
 from tests.processes import environment, marked, serving
@@ -122,7 +123,7 @@ class TestStartedByRoot:
             assert "REPRISE_ADMIN_PASSWORD" not in environment(pid)
         for name, (owner, mode) in _modes(stack.home).items():
             assert mode in (0o600, 0o700), name
-            assert owner == (0 if name == "postgresql.log" else account.uid), name
+            assert owner == account.uid, name
 
     def test_programs_that_die_come_back_under_the_account_and_a_stop_ends_all(
         self, readable: LiveStack, account: Account
@@ -162,7 +163,7 @@ class TestStartedByRoot:
         stack.start()
         assert stack.process is not None
         _wait_for(lambda: len(_named(stack, "qcluster")) >= 5)
-        why = f"{account} cannot run them (ModuleNotFoundError: No module named 'shop')"
+        why = f"{account} cannot run them (REPRISE_APPS names shop, and there is no such package "
         assert stack.output().count(f"{UNREADABLE}{why}") == 1
         assert {_owner(pid) for pid in marked(stack.run)} == {0}
         assert (stack.home / "secret_key").stat().st_uid == 0
@@ -355,6 +356,21 @@ def test_a_link_in_the_way_of_a_new_secret_key_is_not_followed(tmp_path: Path) -
     home.mkdir()
     (home / f".secret_key.{os.getpid()}").symlink_to(victim)
     assert len(secret_key({}, home)) >= 50
+    assert victim.read_text() == "kept"
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("name", ["studio.lock", "postgresql.log"])
+def test_no_file_of_somebody_elses_is_opened_in_the_home(
+    tmp_path: Path, name: str, link: Callable[[Path, Path], None]
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (tmp_path / "home").mkdir()
+    link(victim, tmp_path / "home" / name)
+    with pytest.raises(OSError, match=r"plain file|symbolic link"):  # noqa: SIM117 - opened and written to
+        with open(tmp_path / "home" / name, "w", opener=private) as file:
+            file.write("overwritten")
     assert victim.read_text() == "kept"
 
 

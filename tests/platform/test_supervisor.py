@@ -209,8 +209,8 @@ def test_a_database_that_dies_is_started_again(stack: LiveStack) -> None:
 
 def test_the_made_up_password_is_shown_once_and_kept_nowhere(make_stack: MakeStack) -> None:
     stack = make_stack(is_new=True, REPRISE_ADMIN_PASSWORD="").start()
-    line = next(line for line in stack.output().splitlines() if "one-time password" in line)
-    password = line.split("one-time password:")[1].split()[0]
+    line = next(line for line in stack.output().splitlines() if "First account: admin" in line)
+    password = line.split("password:")[1].split()[0]
     assert len(password) >= 16
     with psycopg.connect(stack.dsn()) as connection:
         accounts = connection.execute("SELECT username, is_superuser, password FROM auth_user").fetchall()
@@ -226,7 +226,7 @@ def test_the_made_up_password_is_shown_once_and_kept_nowhere(make_stack: MakeSta
     stack.log.unlink()
     stack.variables["REPRISE_ADMIN_PASSWORD"] = PASSWORD
     stack.start()
-    assert "one-time password" not in stack.output()
+    assert "First account" not in stack.output()
     assert PASSWORD not in stack.output()
 
 
