@@ -157,8 +157,9 @@ def _times(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
 def _workers(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if said.get("workers") == 1:
         yield Caution(
-            'Q_CLUSTER["workers"] is 1: workflows and ordinary tasks wait for each other.',
-            hint="Set it to 2 or more: one of them then stays free for ordinary tasks.",
+            'Q_CLUSTER["workers"] is 1: that worker runs workflows, and each burst of ordinary tasks starts a process '
+            "beside it.",
+            hint="Set it to 2 or more: one of them then serves ordinary tasks all the time.",
             id="engine.W003",
         )
     if not 0 < said["guard_cycle"] <= 1:
