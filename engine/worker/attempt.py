@@ -35,7 +35,9 @@ ORM_CALLS = 4  # threads, and connections, that the ORM calls of async bodies sh
 THREAD_CALLS = 16  # threads for what async bodies send to asyncio.to_thread
 
 
-Key = tuple[int, int, str, int]  # instance, step, phase, number
+# Instance, fence, step, phase, number. The fence tells the cycles of one instance apart: after a restart a body of the
+# last generation may still run beside that of the same attempt in the new one.
+Key = tuple[int, int, int, str, int]
 
 
 class Bodies:
@@ -247,12 +249,12 @@ class Bodies:
     def _adopt(self, running: Running, value: Awaitable[Any], context: contextvars.Context) -> None:
         """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
         running.job = None
-        if _key(running.cycle, running.attempt) in self._running:
+        if _key(running.cycle, running.attempt) in self._running and not running.context.is_cancelled:
             self._run_async(running, lambda *args, **kwargs: value, context)
-            if running.context.is_cancelled:  # while the function ran
-                self.cancel(running.cycle, running.attempt)
-        elif inspect.iscoroutine(value):
-            value.close()  # the attempt is over
+            return
+        if inspect.iscoroutine(value):
+            value.close()  # the attempt is over, or was cancelled while the function ran
+        self._settle(running, error=asyncio.CancelledError())
 
     def _take_in(self, running: Running, stored: Stored, finished_us: int) -> None:
         """An atomic body has recorded its success."""
@@ -324,4 +326,4 @@ class Bodies:
 
 
 def _key(cycle: Cycle, attempt: AttemptRecord) -> Key:
-    return cycle.claimed.key, attempt.step_seq, attempt.phase, attempt.number
+    return cycle.claimed.key, cycle.claimed.fence, attempt.step_seq, attempt.phase, attempt.number
