@@ -361,8 +361,9 @@ class Cycle:
         self.host.flush(self)
 
     def add_log(self, line: LogLine) -> None:
-        self.writes.logs.append(line)
-        self.host.flush(self)
+        if self.phase is not Phase.LEFT:  # else a body says it that has outlived its attempt
+            self.writes.logs.append(line)
+            self.host.flush(self)
 
     def conclude(self, operation: Operation, *, output: str | None = None, error: str | None = None) -> None:
         """Record the outcome of an operation and deliver it in its turn; an inner step's goes to its owner."""
@@ -401,8 +402,11 @@ class Cycle:
         """Take in the answer to a flush: what the row said when the writes, with this `leave`, were made.
 
         An answer that comes while the cycle leaves may belong to an earlier flush: the one that leaves is still on
-        its way then, and finds out by itself what the row says.
+        its way then, and finds out by itself what the row says. One that comes after the cycle has left says nothing:
+        the next cycle of the instance may be under way.
         """
+        if self.phase is Phase.LEFT:
+            return
         if leave is None:
             self.on_signals(status, signals, ends_as)
         elif has_left and leave.status == InstanceStatus.RUNNING and self.ending is not None:

@@ -214,6 +214,8 @@ def recover(cycle: Cycle, error: Exception) -> None:
 
     Refused that too, the instance is paused as it is.
     """
+    if cycle.phase is Phase.LEFT:
+        return  # the refusal came late: what it says is no concern of the next cycle of the instance
     refused, cycle.writes = cycle.writes, Writes()
     if cycle.is_recovering:
         cycle.host.give_up(cycle, outcomes.with_original(outcomes.given_up(error), cycle.known_ending))

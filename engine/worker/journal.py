@@ -60,22 +60,21 @@ class Journal:
         self._clock = clock
         self._on_written = on_written
         self._on_owing = on_owing
-        self._waiting: dict[int, Cycle] = {}
+        self._waiting: dict[Cycle, None] = {}  # in the order in which they asked
         self._wanted = asyncio.Event()
 
     def flush(self, cycle: Cycle) -> None:
         """Write the cycle's records with the next flush; one that has left has nothing to say any more."""
-        if cycle.phase is Phase.LEFT:
-            return  # and must not take the place of the next cycle of its instance
-        self._waiting[cycle.claimed.key] = cycle
-        self._wanted.set()
+        if cycle.phase is not Phase.LEFT:
+            self._waiting[cycle] = None
+            self._wanted.set()
 
     async def run(self) -> None:
         while True:
             await self._wanted.wait()
             await asyncio.sleep(0)  # the other cycles that this turn of the loop has woken
             self._wanted.clear()
-            batch = [(cycle, cycle.writes) for cycle in self._waiting.values() if cycle.writes]
+            batch = [(cycle, cycle.writes) for cycle in self._waiting if _has_writes(cycle)]
             self._waiting.clear()
             for cycle, _ in batch:
                 cycle.writes = Writes()
@@ -106,7 +105,9 @@ class Journal:
             if count % AT_A_TIME == 0:
                 await asyncio.sleep(0)  # those that were told go on before the last of a large batch is told
             answer = answers.get(cycle.claimed.key)
-            if answer is None:
+            if cycle.phase is Phase.LEFT:
+                written.append(cycle)  # its answer is late: another cycle of the instance may be under way
+            elif answer is None:
                 self._again(cycle, writes)
             elif not answer[0]:
                 log.info("lease of %s lost: fenced", cycle.claimed.key)
@@ -169,6 +170,10 @@ class Journal:
         """Write it later: a sender holds the row in an open transaction, say."""
         _put_back(cycle, writes)
         asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _has_writes(cycle: Cycle) -> bool:
+    return cycle.phase is not Phase.LEFT and bool(cycle.writes)
 
 
 def _put_back(cycle: Cycle, writes: Writes) -> None:

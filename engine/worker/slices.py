@@ -38,7 +38,7 @@ class Slices:
         self._ends_at = 0.0  # of the slice that runs
         self._is_ticking = False
         self._was_driving = False  # since the last tick
-        self._used: dict[int, float] = {}  # seconds of handler code, by instance
+        self._used: dict[Cycle, float] = {}  # seconds of handler code
         self._can_interrupt = threading.current_thread() is threading.main_thread()
         self._before = signal.signal(signal.SIGALRM, self._on_alarm) if self._can_interrupt else None
 
@@ -48,7 +48,7 @@ class Slices:
             signal.signal(signal.SIGALRM, self._before)
 
     def forget(self, cycle: Cycle) -> None:
-        self._used.pop(cycle.claimed.key, None)
+        self._used.pop(cycle, None)
 
     def allowance(self) -> float:
         cycle = self._driving
@@ -57,18 +57,18 @@ class Slices:
     def drive(self, cycle: Cycle) -> None:
         """Run what is ready in the handler, within what is left of its `handler_timeout`."""
         limit = cycle.workflow.handler_timeout.total_seconds()
-        self._run(cycle, cycle.loop.drain, limit - self._used.get(cycle.claimed.key, 0.0))
-        if self._used[cycle.claimed.key] > limit:
+        self._run(cycle, cycle.loop.drain, limit - self._used.get(cycle, 0.0))
+        if self._used[cycle] > limit:
             error = WorkflowTimeoutError("handler_timeout", cycle.workflow.handler_timeout)
             cycle.decide_quietly(outcomes.of_error(error))
 
     def shut(self, cycle: Cycle) -> None:
         """Close the handler's coroutines; a `finally:` has what is left of the same time, and a moment at least."""
         limit = cycle.workflow.handler_timeout.total_seconds()
-        self._run(cycle, cycle.loop.shut, max(limit - self._used.get(cycle.claimed.key, 0.0), LAST_SECONDS))
+        self._run(cycle, cycle.loop.shut, max(limit - self._used.get(cycle, 0.0), LAST_SECONDS))
 
     def _run(self, cycle: Cycle, work: Callable[[], None], seconds: float) -> None:
-        key, started = cycle.claimed.key, time.monotonic()
+        started = time.monotonic()
         self._ends_at = started + seconds
         self._driving = cycle
         if self._can_interrupt and not (self._is_ticking and seconds > TICK):
@@ -80,7 +80,7 @@ class Slices:
             pass  # it hit the engine's own code; what follows ends the cycle all the same
         finally:
             self._driving = None
-            self._used[key] = self._used.get(key, 0.0) + time.monotonic() - started
+            self._used[cycle] = self._used.get(cycle, 0.0) + time.monotonic() - started
 
     def _tick(self, seconds: float = TICK) -> None:
         self._is_ticking = True

@@ -38,7 +38,7 @@ class Stage:
         self._bodies = self._make_bodies()
         self._cycles: dict[int, Cycle] = {}
         self._poked: set[Cycle] = set()
-        self._alarms: dict[int, asyncio.TimerHandle] = {}
+        self._alarms: dict[Cycle, asyncio.TimerHandle] = {}
 
     # What it works with; a worker for tests has other ones.
 
@@ -78,10 +78,10 @@ class Stage:
     def call_at(self, cycle: Cycle, when_us: int) -> None:
         self._forget_alarm(cycle)
         seconds = self._clock.seconds_until(when_us)
-        self._alarms[cycle.claimed.key] = self._loop.call_later(seconds, self.poke, cycle)
+        self._alarms[cycle] = self._loop.call_later(seconds, self.poke, cycle)
 
     def _forget_alarm(self, cycle: Cycle) -> None:
-        alarm = self._alarms.pop(cycle.claimed.key, None)
+        alarm = self._alarms.pop(cycle, None)
         if alarm is not None:
             alarm.cancel()
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine import WorkflowStep, branch, workflow
 from engine.registry import Workflow
-from engine.replay import attempts
+from engine.replay import attempts, leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
@@ -361,3 +361,41 @@ def test_news_that_comes_while_a_pause_is_reached_is_asked_for_again() -> None:
     end_body(cycle, desk, "body")
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == "7"
+
+
+@pytest.mark.parametrize("when", ["parking", "ending", "rolling back"])
+def test_an_answer_that_comes_after_the_cycle_was_abandoned_says_nothing(when: str) -> None:
+    """The next cycle of the instance may be under way on the same worker."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await step.do("a", str, rollback=str)
+        if when == "parking":
+            await step.sleep("nap", 1)
+        elif when == "rolling back":
+            await step.fail("no")
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    answer(cycle, take(cycle))
+    end_body(cycle, desk, "a")
+    on_its_way = take(cycle)
+    assert on_its_way.leave is not None
+    leaving.abandon(cycle)
+    assert desk.has_left
+    desk.has_left = False
+    answer(cycle, on_its_way)
+    assert (cycle.phase, desk.has_left, bool(cycle.writes), desk.bodies) == (Phase.LEFT, False, False, {})
+
+
+def test_a_refusal_that_comes_after_the_cycle_was_abandoned_says_nothing() -> None:
+    @workflow
+    async def race(step: WorkflowStep) -> None:
+        await step.do("a", str)
+
+    desk = Desk()
+    cycle = cycle_of(race, desk)
+    take(cycle)
+    leaving.abandon(cycle)
+    leaving.recover(cycle, ValueError("refused"))
+    assert (cycle.phase, bool(cycle.writes)) == (Phase.LEFT, False)
