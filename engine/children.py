@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import ErrorRecord, StepConfigError
+from engine.identity import stable_hash
 from engine.registry import Workflow, workflows
 from engine.states import InstanceStatus
 
@@ -17,6 +18,9 @@ class Handle:
     workflow: str
     id: str
 
+    def __hash__(self) -> int:
+        return stable_hash(self.workflow, self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class InstanceResult:
@@ -27,6 +31,9 @@ class InstanceResult:
     status: str
     output: Any = None
     error: ErrorRecord | None = None
+
+    def __hash__(self) -> int:
+        return stable_hash(self.workflow, self.id)
 
     @property
     def is_complete(self) -> bool:

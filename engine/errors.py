@@ -1,6 +1,7 @@
 """The errors of the engine: one class a situation, its data as attributes, a message that says what to do."""
 
 import difflib
+import zlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from types import FunctionType
@@ -67,6 +68,11 @@ NEAR_AMONG = 500  # names: to compare with thousands takes seconds
 
 class RepriseError(Exception):
     """Every error that the engine raises on purpose is one of these."""
+
+    def __hash__(self) -> int:
+        """Hash by the message, which a replay repeats, and not by the address: handlers may put errors into sets."""
+        said = self.args[0] if self.args else ""
+        return zlib.crc32(said.encode(errors="surrogatepass")) if type(said) is str else super().__hash__()
 
 
 # Of a step

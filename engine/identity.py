@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 import uuid
+import zlib
 from datetime import UTC, datetime
 from random import Random
 from typing import Literal, NamedTuple
@@ -149,6 +150,11 @@ def seeded_random(
 def seeded_uuid4(seed: str, n: int) -> uuid.UUID:
     """Return the n-th UUID of a seed."""
     return uuid.UUID(hex=_digest("uuid", seed, n), version=4)
+
+
+def stable_hash(*parts: str) -> int:
+    """Return a hash that is the same in every process; that of a text is not, so sets of texts have no order."""
+    return zlib.crc32("\0".join(parts).encode(errors="surrogatepass"))
 
 
 _clock_lock = threading.Lock()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, cast, overload
 
 from engine.errors import DeclarationError, InvalidNameError
-from engine.identity import check_event_type
+from engine.identity import check_event_type, stable_hash
 from engine.params import codec_of, encode_valid, validate
 from engine.serialization import JSON, encode
 
@@ -69,6 +69,9 @@ class Answer(Generic[T]):
     answered_at: datetime
     comment: str
 
+    def __hash__(self) -> int:
+        return stable_hash(self.answered_by, self.answered_at.isoformat())
+
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent(Generic[T]):
@@ -78,3 +81,6 @@ class ReceivedEvent(Generic[T]):
     payload: T
     sent_by: str
     received_at: datetime
+
+    def __hash__(self) -> int:
+        return stable_hash(self.type, self.sent_by, self.received_at.isoformat())

@@ -49,7 +49,8 @@ class Cycle:
         self.workflow = workflow
         self.claimed = claimed
         self.history = history
-        self.loop = HandlerLoop()  # type: ignore[abstract]  # the rest is refused by methods set afterwards
+        # The rest of an event loop is refused by methods that are set afterwards.
+        self.loop = HandlerLoop(claimed.workflow, claimed.id)  # type: ignore[abstract]
         self.phase = Phase.DRIVING
         self.writes = Writes()
         self.left_out = Writes()  # by a pause that may yet be withdrawn

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVarTuple
 
 from engine.errors import RepriseError
 from engine.replay.operation import InertOperation, Operation
+from engine.replay.ordering import HandlerFuture, HandlerTask, Numbers, order_asyncio
 
 Ts = TypeVarTuple("Ts")
 
@@ -40,7 +41,8 @@ SLEEP = "Use await step.sleep(name, duration), or the timeout= of a step or of s
 class HandlerLoop(asyncio.AbstractEventLoop):
     """Runs callbacks in the order in which they became ready, and only while `drain` is called."""
 
-    def __init__(self) -> None:
+    def __init__(self, *instance: str) -> None:
+        self.numbers = Numbers(*instance)
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: list[asyncio.Task[Any]] = []
         self._closed = False
@@ -90,9 +92,14 @@ class HandlerLoop(asyncio.AbstractEventLoop):
     def _finish(self, generator: AsyncGenerator[Any, Any]) -> None:
         """Close an async generator that the handler has left, as asyncio does; at a park it just goes."""
         if self.is_driven_here and not self._closed:
-            self.create_task(generator.aclose())
+            # When a generator is collected is not the handler's doing.
+            self._new_task(generator.aclose(), next(self.numbers.strays))
 
     # What handlers use
+
+    def open_tasks(self) -> list[asyncio.Task[Any]]:
+        """Return the tasks that are not done, the first made first."""
+        return [task for task in self._tasks if not task.done()]
 
     def call_soon(
         self,
@@ -106,7 +113,9 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        future = HandlerFuture(loop=self)
+        future.number = next(self.numbers.futures)
+        return future
 
     def create_task(
         self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **kwargs: Any
@@ -114,13 +123,17 @@ class HandlerLoop(asyncio.AbstractEventLoop):
         operation = coro if isinstance(coro, Operation | InertOperation) else None
         if operation is not None:
             coro = operation.awaited()
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context, **kwargs)
+        task = self._new_task(coro, next(self.numbers.tasks), name=name, context=context, **kwargs)
+        if isinstance(operation, Operation) and not self._closed:
+            task.add_done_callback(operation.cancel_with)
+        return task
+
+    def _new_task(self, coro: Any, number: int, **kwargs: Any) -> asyncio.Task[Any]:
+        task = HandlerTask(coro, loop=self, number=number, **kwargs)
         if self._closed:
             _discard(task)
-            return task
-        if isinstance(operation, Operation):
-            task.add_done_callback(operation.cancel_with)
-        self._tasks.append(task)
+        else:
+            self._tasks.append(task)
         return task
 
     def get_debug(self) -> bool:
@@ -184,6 +197,8 @@ _IO = """
 """
 for _name in _IO.split():
     setattr(HandlerLoop, _name, _refuse(f"I/O (loop.{_name})"))
+
+order_asyncio(HandlerLoop)
 
 
 class Running:

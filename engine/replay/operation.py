@@ -54,6 +54,8 @@ class Operation(asyncio.Future[Any]):
         owner: Owner | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        # Only what the handler itself calls is called on every replay.
+        self._number = next(cycle.loop.numbers.futures) if owner is None else object.__hash__(self)
         super().__init__(loop=loop or cycle.loop)
         self.cycle = cycle
         self.record = record
@@ -61,6 +63,9 @@ class Operation(asyncio.Future[Any]):
         self.owner = owner
         self.live: Stored | None = None  # the value of an outcome that came in this cycle
         self.followers: list[Operation] = []  # later calls of the same identity
+
+    def __hash__(self) -> int:
+        return self._number
 
     def begin(self) -> None:
         """Start, or go on from what is recorded."""
