@@ -34,12 +34,19 @@ def no_fault(request: Request) -> Fault:
     return Fault.NONE
 
 
+def in_time() -> float:
+    return 0.0
+
+
 class Proxy:
     """Clients connect to `directory` as to a server's socket directory."""
 
     def __init__(self, upstream: Path, directory: Path) -> None:
         self.directory = directory
         self.decide: Callable[[Request], Fault] = no_fault  # asked in the proxy's thread, before each request
+        self.lateness: Callable[[], float] = (
+            in_time  # the same, before an answer goes on: seconds until it does
+        )
         self._upstream = str(upstream / SOCKET)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -186,6 +193,8 @@ class Session:
         reader, messages = self._server[0], Messages()
         is_up = False
         while data := await reader.read(65536):
+            if is_up and (late := self._proxy.lateness()):
+                await asyncio.sleep(late)
             for kind, message in messages.feed(data):
                 fault = self._sent[0] if is_up and self._sent else Fault.NONE
                 if fault is Fault.DROP_AFTER and kind == READY:

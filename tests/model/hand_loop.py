@@ -50,7 +50,8 @@ class HandLoop(asyncio.AbstractEventLoop):
             events._set_running_loop(outer)
         for task in [one for one in self._tasks if one.done()]:
             self._tasks.remove(task)
-            task.result()
+            if not task.cancelled():
+                task.result()
 
     def run(self, callback: Callable[[], object]) -> None:
         self.call_soon(callback)
@@ -103,6 +104,9 @@ class HandLoop(asyncio.AbstractEventLoop):
 
     def set_task_factory(self, factory: Any) -> None:
         """Tasks are plain ones here: bodies are the test's, and call no steps."""
+
+    def set_default_executor(self, executor: Any) -> None:
+        """No thread runs here."""
 
     def time(self) -> float:
         return self._clock.us / 1_000_000

@@ -14,11 +14,12 @@ from engine.models import Instance
 from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
 from engine.replay.history import Page
+from engine.replay.host import Phase
 from engine.replay.operation import Operation
 from engine.replay.timers import Timers
 from engine.replay.turns import Turns
 from engine.states import InstanceStatus
-from engine.worker import doubts, rows, shift, sql, stage
+from engine.worker import attempt, doubts, rows, shift, sql, stage
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
 
@@ -92,6 +93,24 @@ def restart_without_fence(patch: Patch) -> None:
     """What ended the last generation has raised the fence, too."""
     terminate_without_fence(patch)
     rewrite(patch, "NEXT_GENERATION", "fence = i.fence + 1", "fence = i.fence", of=calls)
+
+
+@mutant("old_body_ends_beside_that_of_the_new_generation")
+def bodies_of_all_generations_have_one_key(patch: Patch) -> None:
+    def without_fence(cycle: Cycle, attempt: Any) -> Any:
+        return cycle.claimed.key, 0, attempt.step_seq, attempt.phase, attempt.number
+
+    patch.setattr(attempt, "_key", without_fence)
+
+
+@mutant("answer_to_a_parking_comes_in_the_next_stay")
+def late_answer_forgets_the_alarm(patch: Patch) -> None:
+    def careless(self: shift.Shift, cycles: list[Cycle]) -> None:
+        left = {cycle.claimed.key for cycle in cycles if cycle.phase is Phase.LEFT}
+        for cycle in [one for one in self._alarms if one.claimed.key in left]:
+            self._forget_alarm(cycle)
+
+    patch.setattr(shift.Shift, "_on_written", careless)
 
 
 @mutant("instance_is_restarted_from_a_step_and_another_worker_takes_it")

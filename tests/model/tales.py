@@ -11,6 +11,7 @@ from tests.model.machine import Protocol
 A, B, C = ["do", "a", 0], ["do", "b", 0], ["do", "c", 0]
 RED = ["wait", "red", None]
 NAP = ["sleep", 40]
+BLINK = ["sleep", 0.15]
 
 TALES: dict[str, Callable[[Teller], None]] = {}
 
@@ -247,6 +248,45 @@ def worker_writes_after_its_instance_was_restarted(t: Teller) -> None:
     t.settle()
     t.restart()
     t.end_body("a")
+    t.finish()
+
+
+@tale
+def old_body_ends_beside_that_of_the_new_generation(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.restart()
+    t.look()
+    t.finish()
+    t.settle()
+    t.end_body("a")
+    t.finish()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def old_body_ends_beside_that_of_the_new_generation_after_a_terminate(t: Teller) -> None:
+    t.start(A, B)
+    t.settle()
+    t.terminate()
+    t.restart()
+    t.settle()
+    t.end_body("a")
+    t.end_body("a")
+    t.finish()
+
+
+@tale
+def answer_to_a_parking_comes_in_the_next_stay(t: Teller) -> None:
+    t.start(BLINK, A)
+    t.claim()
+    t.until_flush()
+    t.one_step()
+    t.claim()
+    t.all_but_flushes()
+    t.finish()
+    t.wait(1)
     t.finish()
 
 

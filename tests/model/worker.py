@@ -6,18 +6,21 @@ import asyncio
 import itertools
 from asyncio import events
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import psycopg
 
-from engine.replay import attempts, leaving
+from engine.replay import leaving
+from engine.replay.context import StepContext
 from engine.replay.cycle import Claimed, Cycle
-from engine.replay.history import AttemptRecord, History, LogLine
+from engine.replay.history import AttemptRecord, History
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Leave
 from engine.states import InstanceStatus
 from engine.worker import sql
+from engine.worker.attempt import Bodies
 from engine.worker.claims import Isolates
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
@@ -50,37 +53,49 @@ class Witness(Protocol):
 
 @dataclass(eq=False)
 class Body:
-    """A body that runs, until the test ends it."""
+    """A body that runs until the test ends it: told that it is cancelled, it runs on."""
 
     cycle: Cycle
     operation: DoOperation
     attempt: AttemptRecord
-    is_cancelled: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    value: str | None = None
+    error: BaseException | None = None
 
     @property
     def key(self) -> tuple[int, int, int, int]:
         facts = self.cycle.claimed
         return facts.key, facts.generation, self.attempt.step_seq, self.attempt.number
 
+    async def live(self, *args: Any, ctx: StepContext) -> str | None:
+        while not self.over.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.over.wait()
+        ctx.log.info(f"{self.value} {self.error}")
+        if self.error is not None:
+            raise self.error
+        return self.value
 
-class HandBodies:
-    """Stands for `engine.worker.attempt.Bodies`."""
+
+class HandBodies(Bodies):
+    """Keeps its books as in every worker; what runs for a body is the test's."""
 
     def __init__(self, shift: HandShift) -> None:
+        super().__init__(shift.loop, shift.now_us)
         self._shift = shift
         self.running: list[Body] = []
-        self.is_saturated = False
+
+    def _take_executor(self) -> None:
+        """No call goes to a thread."""
 
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         body = Body(cycle, operation, attempt)
         self.running.append(body)
         self._shift.witness.body_starts(self._shift, body)
+        super().run(cycle, operation, attempt)
 
-    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
-        for body in self.running:
-            if body.cycle is cycle and body.attempt is attempt:
-                body.is_cancelled = True
-        return True
+    def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Any:
+        return next(body.live for body in self.running if body.attempt is attempt)
 
     def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
         return False
@@ -203,7 +218,7 @@ class HandShift(Shift):
         self._writing = self.loop.create_task(self._journal.run())
         self.loop.drain()
 
-    def _make_bodies(self) -> HandBodies:  # type: ignore[override]
+    def _make_bodies(self) -> HandBodies:
         return HandBodies(self)
 
     # What the test may do
@@ -273,15 +288,8 @@ class HandShift(Shift):
     def end_body(self, body: Body, *, value: str | None = None, error: BaseException | None = None) -> None:
         """Let the body say a line and end."""
         self.bodies.remove(body)
-        stored = None if value is None else body.operation.codec.store(value)
-        seq, number = body.key[2:]
-        line = LogLine("info", f"{value} {error}", None, self._clock.now_us(), step_seq=seq, attempt=number)
-
-        def end() -> None:
-            body.cycle.add_log(line)
-            attempts.settle(body.cycle, body.operation, body.attempt, stored=stored, error=error)
-
-        self.loop.run(end)
+        body.value, body.error = value, error
+        self.loop.run(body.over.set)
 
     def die(self) -> None:
         """Be killed: nothing of it goes on, and its seat is free at once."""

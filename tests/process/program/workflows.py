@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ class Op:
     kind: Literal[
         "work",
         "block",
+        "stubborn",
+        "flaky",
         "sell",
         "tell",
         "kill",
@@ -49,9 +52,19 @@ def block(name: str, *seconds: float) -> Op:
     return Op("block", name, list(seconds) or [0.0])
 
 
-def sell(name: str) -> Op:
+def stubborn(name: str, *seconds: float) -> Op:
+    """An async body that goes on when it is cancelled."""
+    return Op("stubborn", name, list(seconds) or [0.0])
+
+
+def flaky(name: str, *seconds: float) -> Op:
+    """A sync body that fails once."""
+    return Op("flaky", name, list(seconds) or [0.0])
+
+
+def sell(name: str, *seconds: float) -> Op:
     """An atomic body that writes a row to the database."""
-    return Op("sell", name)
+    return Op("sell", name, list(seconds) or [0.0])
 
 
 def tell(name: str) -> Op:
@@ -153,11 +166,10 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
         case "refund":
             return await step.do(op.name, run_sync, [0.0], rollback=undo_sale, rollback_options=ATOMIC)
         case "sell":
-            return await step.do(op.name, run_sale, atomic=True, max_attempts=op.max_attempts, delay="100ms")
+            options: dict[str, Any] = {"max_attempts": op.max_attempts, "delay": "100ms"}
+            return await step.do(op.name, run_sale, op.seconds, atomic=True, **options)
         case _:
-            body = {"work": run_async, "block": run_sync, "tell": run_and_tell, "kill": run_into_death}[
-                op.kind
-            ]
+            body = BODIES[op.kind]
             return await step.do(op.name, body, op.seconds, max_attempts=op.max_attempts, delay="100ms")
 
 
@@ -179,9 +191,27 @@ def run_sync(seconds: list[float], ctx: StepContext) -> int:
     return ctx.attempt
 
 
-def run_sale(ctx: StepContext) -> int:
+async def run_stubbornly(seconds: list[float], ctx: StepContext) -> int:
+    note("start", ctx)
+    ends_at = time.monotonic() + _of_attempt(seconds, ctx)
+    while (left := ends_at - time.monotonic()) > 0:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(left)
+    note("end", ctx)
+    return ctx.attempt
+
+
+def run_and_fail_once(seconds: list[float], ctx: StepContext) -> int:
+    attempt = run_sync(seconds, ctx)
+    if attempt == 1:
+        raise ConnectionError("once, as the program says")
+    return attempt
+
+
+def run_sale(seconds: list[float], ctx: StepContext) -> int:
     note("start", ctx)
     shop.sell(ctx, ctx.name)
+    time.sleep(_of_attempt(seconds, ctx))
     return ctx.attempt
 
 
@@ -193,6 +223,16 @@ async def run_and_tell(seconds: list[float], ctx: StepContext) -> int:
 def run_into_death(seconds: list[float], ctx: StepContext) -> None:
     note("start", ctx)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+BODIES: dict[str, Any] = {
+    "work": run_async,
+    "block": run_sync,
+    "stubborn": run_stubbornly,
+    "flaky": run_and_fail_once,
+    "tell": run_and_tell,
+    "kill": run_into_death,
+}
 
 
 async def undo(seconds: list[float], ctx: RollbackContext) -> None:
