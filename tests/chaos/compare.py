@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.chaos.case import Case, overlaps
+from tests.chaos.evidence import Run
 from tests.chaos.ops import ATTEMPTS_OF_THE_BROKEN, flat
 from tests.chaos.record import instance_of, plain
 from tests.chaos.stories import CHILD
@@ -20,6 +21,8 @@ DONE = {
 }
 # By how much the workers' idea of the database's clock may be off.
 SKEW = 0.5
+# How long a worker on a loaded machine may take to hear that somebody has ended what it holds.
+NEWS = 3.0
 MOST_CONVICTED = 0.01
 LEAST_TOLD = 0.4
 
@@ -134,18 +137,28 @@ def once(case: Case) -> Iterator[str]:
     """No body of a step starts after the step was finished.
 
     A worker that is stopped, or cut off, between the record of an attempt and the start of its body starts it when it
-    wakes up: that nobody can hold back, and nothing of it counts.
+    wakes up: that nobody can hold back, and nothing of it counts. So does one that has not heard yet that somebody has
+    ended or restarted the instance: its threads take the next body of their queue while its loop waits for its turn.
     """
     rows = [row for row in case.record.attempts if row.status == "complete"]
     complete = {(row.instance, row.step): row.number for row in rows}
-    finished = {step: row.finished for step, row in case.steps.items() if row.finished is not None}
     for run in case.evidence.runs:
         step, number = run.body[:2], run.body[2]
         if number > complete.get(step, number):
             yield f"{run.body} started although attempt {complete[step]} is complete"
-        late = run.started - finished.get(step, run.started)
-        if late > SKEW and not case.was_a_zombie(run.pid, run.started, run.started):
-            yield f"{run.body} started {late:.2f} s after its step was finished"
+    for run, status, late in late_starts(case):
+        if late > (NEWS if status == "cancelled" else SKEW):
+            yield f"{run.body} started {late:.2f} s after its step was {status}"
+
+
+def late_starts(case: Case) -> Iterator[tuple[Run, str, float]]:
+    """Give the bodies that started when their step was over, with its status and by how many seconds too late."""
+    for run in case.evidence.runs:
+        row = case.steps.get(run.body[:2])
+        if row is None or row.finished is None or run.started <= row.finished:
+            continue
+        if not case.was_a_zombie(run.pid, run.started, run.started):
+            yield run, row.status, run.started - row.finished
 
 
 def keys(case: Case) -> Iterator[str]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.chaos.case import Case
+from tests.chaos.compare import late_starts
 from tests.chaos.evidence import percentile
 from tests.chaos.faults import KILLED
 from tests.chaos.judgement import growth, silences
@@ -136,6 +137,9 @@ def wake_ups(case: Case) -> dict[str, Any]:
             if end - begin < LATE
         ],
         "lateness of sleeps": spread(_late_sleeps(case)),
+        "end by people to a body that had not heard of it": spread(
+            late for _, status, late in late_starts(case) if status == "cancelled"
+        ),
         "event to its wait": spread(_event_latencies(case)),
     }
 

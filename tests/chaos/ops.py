@@ -10,6 +10,8 @@ from typing import Any, Literal
 Kind = Literal[
     "work",
     "block",
+    "stubborn",
+    "nested",
     "atomic",
     "undo",
     "poison",

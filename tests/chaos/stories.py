@@ -30,7 +30,7 @@ THROUGH_THE_STUDIO = 0.15
 class Deed:
     """What a client does to an instance, so many seconds after its start was accepted.
 
-    `key` is an event's, or the step from which it is restarted.
+    `key` is an event's, or the step from which it is restarted; `payload` an event's, or how many restarts came before.
     """
 
     after: float
@@ -222,6 +222,29 @@ def _restarted(teller: Teller) -> None:
     story.deeds.append(Deed(rng.uniform(0.1, 5), "restart", target))
 
 
+def _steered(teller: Teller) -> None:
+    """Pauses, ends and restarts in quick succession, over bodies that go on whatever they are told."""
+    story, rng = teller.story, teller.rng
+    story.is_in_studio = False
+    kinds: list[Kind] = ["block", "stubborn", "nested", "atomic"]
+    for _ in range(rng.randint(2, 4)):
+        kind = rng.choice(kinds)
+        story.ops.append(Op(kind, teller.name(kind), round(rng.uniform(0.05, 0.3), 3)))
+    story.ops.insert(1, Op("sleep", teller.name("sleep"), 0.15))
+    at, restarts, is_paused = 0.0, 0, False
+    for _ in range(rng.randint(4, 8)):
+        at += rng.uniform(0.02, 0.5)
+        verb: Verb = rng.choice(["resume" if is_paused else "pause", "restart", "terminate"])
+        story.deeds.append(Deed(at, verb, payload=restarts))
+        if verb == "terminate":
+            at += rng.uniform(0.0, 0.2)
+            story.deeds.append(Deed(at, "restart", payload=restarts))
+        restarts += verb in ("restart", "terminate")
+        is_paused = verb == "pause"
+    if is_paused:
+        story.deeds.append(Deed(at + rng.uniform(0.0, 0.5), "resume"))
+
+
 def _deleted(teller: Teller) -> None:
     """As soon as it has ended, of which one can be sure when one ends it."""
     _terminated(teller)
@@ -248,12 +271,13 @@ TELLERS: dict[str, Callable[[Teller], None]] = {
     "paused": _paused,
     "terminated": _terminated,
     "restarted": _restarted,
+    "steered": _steered,
     "deleted": _deleted,
     "nasty": _nasty,
 }
 # The shares of RELIABILITY.md, section D.
 MIX = {
-    "steps": 31,
+    "steps": 28,
     "sleeps": 20,
     "waits": 16,
     "parent": 8,
@@ -264,6 +288,7 @@ MIX = {
     "paused": 3,
     "terminated": 2,
     "restarted": 4,
+    "steered": 3,
     "deleted": 2,
     "nasty": 1,
 }

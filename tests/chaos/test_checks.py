@@ -180,6 +180,7 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("accepted actions", lambda led, rec: led.append(line("restart", 9, "i0", key="queued"))),
     ("completed once", lambda led, rec: led.append(line("start", 9, step="work-1", attempt=2, key="k"))),
     ("completed once", lambda led, rec: led.append(line("start", 3, step="work-1", attempt=3, key="k"))),
+    ("completed once", lambda led, rec: begun_when_ended(led, rec, 4.0)),
     ("idempotency keys", lambda led, rec: change(led, "start", attempt=1, key="other")),
     ("failures", lambda led, rec: attempt(rec, 0, status="errored")),
     ("failures", lambda led, rec: attempt(rec, 2, status="cancelled")),
@@ -245,6 +246,19 @@ def test_checks_of_the_whole_find_what_is_planted() -> None:
     }
     bad.evidence.starts[:] = [1.0]
     assert wanted <= {name for name, found in judge(bad).items() if found}
+
+
+def test_a_body_may_start_while_its_worker_has_not_heard_of_the_end() -> None:
+    ledger, told = lines(), record()
+    begun_when_ended(ledger, told, 1.0)
+    assert judge(case(ledger, told))["completed once"] == []
+
+
+def begun_when_ended(ledger: Ledger, record: Record, late: float) -> None:
+    """Let a body of the instance that somebody ends start so many seconds after that."""
+    record.steps.append(StepRow("i1", "work-1", "do", "cancelled", 1, 4.9, 5.0))
+    record.attempts.append(AttemptRow("i1", "work-1", 1, "cancelled", WORKER, False, 4.9, 5.0))
+    ledger.append(line("start", 5.0 + late, "i1", "work-1", 1, "w"))
 
 
 def remove(ledger: Ledger, what: str) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.db import connection
@@ -76,8 +76,11 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             )
         case "broken":
             return await step.do(op.name, fail, op, max_attempts=ATTEMPTS_OF_THE_BROKEN, delay="200ms")
+        case "nested":
+            return await step.do(op.name, nest, step, op, delay="200ms")
         case _:
-            body = {"work": work, "block": block, "poison": die_once, "flaky": fail}[op.kind]
+            kinds = {"work": work, "block": block, "stubborn": insist, "poison": die_once, "flaky": fail}
+            body = kinds[op.kind]
             return await step.do(op.name, body, op, delay="200ms")
 
 
@@ -105,6 +108,25 @@ def block(op: Op, ctx: StepContext) -> str:
     """In a thread, which nobody can interrupt."""
     with noted(ctx):
         time.sleep(op.seconds)
+        return made_by(ctx.instance_id, ctx.name)
+
+
+async def insist(op: Op, ctx: StepContext) -> str:
+    """Go on when it is cancelled."""
+    with noted(ctx):
+        ends_at = time.monotonic() + op.seconds
+        while (left := ends_at - time.monotonic()) > 0:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(left)
+        return made_by(ctx.instance_id, ctx.name)
+
+
+async def nest(step: WorkflowStep, op: Op, ctx: StepContext) -> str:
+    """Leave the work to two steps within."""
+    with noted(ctx):
+        await asyncio.gather(
+            step.do(f"{op.name} in a thread", block, op), step.do(f"{op.name} on the loop", insist, op)
+        )
         return made_by(ctx.instance_id, ctx.name)
 
 
