@@ -134,3 +134,15 @@ async def napping_errand(step: WorkflowStep, params: Errand) -> None:
     """Work for a moment, then sleep so long."""
     await step.do("work", time.sleep, 0.05)
     await step.sleep("nap", params.seconds)
+
+
+@workflow
+async def relay_errand(step: WorkflowStep, params: Errand) -> None:
+    """Pass through steps that each take so long."""
+
+    async def run(number: int) -> None:
+        note(params.notes, f"{params.name} {number}")
+        await asyncio.sleep(params.seconds)
+
+    for number in range(1, 9):
+        await step.do(f"leg-{number}", run, number)

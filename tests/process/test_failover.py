@@ -1,0 +1,132 @@
+"""A standby is promoted when its primary is gone: with synchronous replication nothing that was confirmed is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from studio.embedded import EmbeddedServer
+from tests.conftest import copy_database, home_directory
+from tests.live import PROJECT
+from tests.process.clusters import Cluster, wait_until
+from tests.process.standby import Standby, url
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+STEPS = 8
+
+
+@pytest.fixture
+def servers(migrated_home: Path) -> Iterator[tuple[EmbeddedServer, Standby]]:
+    with home_directory() as directory:
+        homes = [directory / "primary", directory / "standby"]
+        for home in homes:
+            home.mkdir(mode=0o755)
+        copy_database(migrated_home, homes[0])
+        primary, standby = EmbeddedServer(homes[0]), Standby(homes[1])
+        primary.start()
+        try:
+            standby.follow(primary)
+            yield primary, standby
+        finally:
+            standby.stop()
+            primary.stop()
+
+
+@pytest.fixture
+def cluster(servers: tuple[EmbeddedServer, Standby], tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(url(*(server.home for server in servers)), tmp_path)
+    try:
+        yield cluster.start()
+    finally:
+        cluster.end()
+
+
+class Customer:
+    """Starts instances as fast as they are confirmed, whatever happens to the database."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.confirmed: list[str] = []
+        self._stops = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Customer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stops.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        number = 0
+        while not self._stops.wait(0.02):
+            number += 1
+            try:
+                self._cluster.begin("relay-errand", f"relay-{number}", seconds=0.2)
+            except psycopg.Error:
+                continue  # it may be there or not: nobody was told
+            self.confirmed.append(f"relay-{number}")
+
+
+def begun(cluster: Cluster) -> list[tuple[str, int]]:
+    """Return which bodies have begun, in order: instance and number of the step."""
+    lines = [line.split() for line in cluster.noted() if line.startswith("relay-")]
+    return [(name, int(step)) for name, step in lines]
+
+
+def test_after_a_promotion_nothing_confirmed_is_lost_and_nothing_complete_runs_again(
+    servers: tuple[EmbeddedServer, Standby], cluster: Cluster
+) -> None:
+    primary, standby = servers
+    with Customer(cluster) as customer:
+        wait_until(lambda: len(begun(cluster)) > 60)
+        kill_all(primary)
+        time.sleep(1)
+        before = len(begun(cluster))
+        promoted_at = standby.promote()
+        wait_until(lambda: len(begun(cluster)) > before)
+        assert time.monotonic() - promoted_at < 5
+        assert cluster.query("SELECT count(*) FROM engine_instance WHERE isolated") == [(0,)]
+        wait_until(lambda: len(begun(cluster)) > before + 60)
+
+    wait_until(
+        lambda: cluster.query("SELECT count(*) FROM engine_instance WHERE status <> 'complete'") == [(0,)]
+    )
+    there = {name for (name,) in cluster.query("SELECT id FROM engine_instance")}
+    assert set(customer.confirmed) <= there
+    # A step begins when the one before it has been recorded; from then on that one never begins again.
+    latest: Counter[str] = Counter()
+    for name, step in begun(cluster):
+        assert step >= latest[name], (name, step)
+        latest[name] = step
+    assert set(latest.values()) == {STEPS}
+    statuses = dict(cluster.query("SELECT status, count(*) FROM engine_attempt GROUP BY status"))
+    assert statuses.keys() == {"complete", "lost"}
+    verified = subprocess.run(
+        [sys.executable, str(PROJECT / "manage.py"), "verify"],
+        cwd=PROJECT,
+        env=cluster.variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def kill_all(server: EmbeddedServer) -> None:
+    """End the server as a dead machine does: nothing is written, and nobody is told."""
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait(60)
