@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import json
 from collections import deque
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
 from engine.replay import cancelling, outcomes, raised
@@ -323,10 +324,22 @@ def finish(cycle: Cycle, attempt: AttemptRecord, status: AttemptStatus) -> None:
 
 
 def _options_json(options: StepOptions) -> str:
-    try:
-        return _cached_options_json(options)
-    except TypeError:  # an unhashable callable among them
-        return json.dumps(options.to_json())
+    return _cached_options_json(_without_functions(options))
+
+
+def _without_functions(options: StepOptions) -> StepOptions:
+    """Put a stand-in for each function: the text is the same, and the cache holds nothing of the handler's."""
+    own, changed = options.rollback_options, dict[str, Any]()
+    if callable(options.delay):
+        changed["delay"] = _stand_in
+    if options.rollback is not None:
+        changed["rollback"] = _stand_in
+        changed["rollback_options"] = None if own is None else _without_functions(own)
+    return replace(options, **changed) if changed else options
+
+
+def _stand_in(*_: Any) -> None:
+    raise AssertionError("nobody calls this")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +12,7 @@ from engine import signatures
 from engine.errors import StepArgumentsError, StepConfigError
 from engine.replay.history import StepRecord
 from engine.retry import StepOptions, is_option
-from engine.serialization import Codec, return_annotation
+from engine.serialization import Codec, is_local, return_annotation
 
 
 def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
@@ -57,13 +57,21 @@ def check_is_sync(name: str, fn: Callable[..., Any]) -> None:
 
 
 def codec_of(fn: Callable[..., Any]) -> Codec:
-    """Return the codec of what the function is annotated to return."""
+    """Return the codec of what the function is annotated to return.
+
+    It is remembered by function only where that cannot keep the function itself, or what it holds, in memory.
+    """
+    function = getattr(fn, "__func__", fn)
     try:
-        return _codec_of_function(getattr(fn, "__func__", fn))
-    except TypeError:  # an unhashable callable
+        found = _codecs.get(function)
+        if found is None:
+            annotation = return_annotation(fn)
+            found = Codec.of(annotation)
+            if annotation is not Any and not is_local(annotation):
+                _codecs[function] = found
+    except TypeError:  # a callable that cannot be hashed, or not be referred to weakly
         return Codec.of(return_annotation(fn))
+    return found
 
 
-@functools.lru_cache(maxsize=4096)
-def _codec_of_function(fn: Any) -> Codec:
-    return Codec.of(return_annotation(fn))
+_codecs: weakref.WeakKeyDictionary[Any, Codec] = weakref.WeakKeyDictionary()

@@ -41,7 +41,7 @@ ROLLBACK = "where it is rolled back. No step can run there: do the work in the r
 STRAY = "in a thread of its own, or after its end. Call it from a handler or from the coroutine of a body."
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Body:
     """A body on its way: what runs for one attempt."""
 
@@ -60,7 +60,25 @@ class Body:
         return is_running and not self.context.is_cancelled and (cycle.is_driving or cycle.is_freezing)
 
 
-current: ContextVar[Body | None] = ContextVar("body", default=None)
+class Current:
+    """The body in whose context code runs.
+
+    Contexts outlive their body: each timer that it has set, also one that is cancelled, keeps its own until its time.
+    So the context only refers to the body, which would keep its cycle, with all its history, in memory.
+    """
+
+    def __init__(self) -> None:
+        self._body: ContextVar[weakref.ref[Body] | None] = ContextVar("body", default=None)
+
+    def get(self) -> Body | None:
+        reference = self._body.get()
+        return None if reference is None else reference()
+
+    def set(self, body: Body | None) -> None:
+        self._body.set(None if body is None else weakref.ref(body))
+
+
+current = Current()
 
 
 class Nest:

@@ -6,8 +6,8 @@ number and nobody else's to send, so an answer reaches this request or none.
 
 from __future__ import annotations
 
-import functools
 import json
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -71,10 +71,14 @@ class RequestOperation(WaitOperation):
         return RequestTimeoutError(self.record.name, types, timeout)
 
 
-@functools.lru_cache(maxsize=256)
+_schemas: weakref.WeakKeyDictionary[Codec, JSON] = weakref.WeakKeyDictionary()
+
+
 def _schema(codec: Codec) -> JSON:
     try:
-        return codec.schema()
+        if codec not in _schemas:
+            _schemas[codec] = codec.schema()
+        return _schemas[codec]
     except Exception as problem:
         rule = f"Its JSON Schema cannot be made: {str(problem)[:500]}"
         raise StepConfigError("schema", codec.annotation, rule, what=WHAT) from problem

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 
 from engine.errors import InvalidParamsError, InvalidValueError, ParamError
+from engine.serialization.local_types import remembered
 from engine.serialization.reading import InvalidJSON, decode_strict, read_json
 from engine.serialization.rules import MAX_BYTES, show_path
 from engine.serialization.schema import Pair, adapter_for, pair_for
@@ -42,7 +43,7 @@ class Codec:
     def of(annotation: Any) -> "Codec":
         """Return the codec of an annotation; `Any` and what pydantic cannot handle keep plain JSON."""
         try:
-            return _cached(annotation)
+            return remembered("__reprise_codecs__", annotation, Codec, otherwise=_cached)
         except TypeError:  # not hashable: Annotated with a list, say
             return Codec(annotation)
 

@@ -8,13 +8,15 @@ from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_o
 
 import typing_extensions
 
+from engine.serialization.local_types import remembered
+
 IS_NEEDED = sys.version_info < (3, 12)
 
 
 def modernize(annotation: Any) -> Any:
     """Return the annotation with its TypedDicts rebuilt; those inside other classes are left to pydantic."""
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
-        return _rebuilt(annotation)
+        return remembered("__reprise_rebuilt__", annotation, _rebuilt, otherwise=_cached)
     args = get_args(annotation)
     changed = tuple(modernize(arg) for arg in args) if get_origin(annotation) is not typing.Literal else args
     if all(new is old for new, old in zip(changed, args, strict=True)):
@@ -23,6 +25,10 @@ def modernize(annotation: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
+def _cached(original: Any) -> Any:
+    return _rebuilt(original)
+
+
 def _rebuilt(original: Any) -> Any:
     # One that contains itself ends in a RecursionError, and is then kept as plain JSON.
     fields = {

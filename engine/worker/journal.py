@@ -74,12 +74,15 @@ class Journal:
             await self._wanted.wait()
             await asyncio.sleep(0)  # the other cycles that this turn of the loop has woken
             self._wanted.clear()
-            batch = [(cycle, cycle.writes) for cycle in self._waiting if _has_writes(cycle)]
-            self._waiting.clear()
-            for cycle, _ in batch:
-                cycle.writes = Writes()
-            for part in _parts(batch):
-                await self._write(part)
+            await self._flush_all()  # apart, or this would hold the last cycles while it waits
+
+    async def _flush_all(self) -> None:
+        batch = [(cycle, cycle.writes) for cycle in self._waiting if _has_writes(cycle)]
+        self._waiting.clear()
+        for cycle, _ in batch:
+            cycle.writes = Writes()
+        for part in _parts(batch):
+            await self._write(part)
 
     async def _write(self, batch: list[tuple[Cycle, Writes]]) -> None:
         sent_at = time.monotonic()
