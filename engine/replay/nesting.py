@@ -74,6 +74,12 @@ class Current:
         reference = self._body.get()
         return None if reference is None else reference()
 
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether the body is over and forgotten: what runs is a task that it has left behind."""
+        reference = self._body.get()
+        return reference is not None and reference() is None
+
     def set(self, body: Body | None) -> None:
         self._body.set(None if body is None else weakref.ref(body))
 
@@ -239,10 +245,14 @@ def do(
     codec: Codec | None,
 ) -> Coroutine[Any, Any, Any]:
     """Run a step for the body that calls this. Raises ParkingError where there is none that can."""
+    loop = asyncio._get_running_loop()
+    if current.is_gone and loop is not None:
+        return _too_late(loop)
     body = _caller(cycle, name)
     _check(name, body, options)
     if not body.is_open:
-        return _too_late(body)
+        assert loop is not None  # the body's own
+        return _too_late(loop)
     nest = _nest(body)
     record = nest.record_of(name, once=options.once)
     if not record.is_final:
@@ -331,9 +341,8 @@ def _nest(body: Body) -> Nest:
     return body.nest
 
 
-def _too_late(body: Body) -> Coroutine[Any, Any, Any]:
+def _too_late(loop: asyncio.AbstractEventLoop) -> Coroutine[Any, Any, Any]:
     """The attempt is over: let its body unwind. Not at once, or one that tries again and again would never yield."""
-    assert body.loop is not None
-    never: asyncio.Future[Any] = body.loop.create_future()
-    body.loop.call_soon(never.cancel)
+    never: asyncio.Future[Any] = loop.create_future()
+    loop.call_soon(never.cancel)
     return never  # type: ignore[return-value]
