@@ -51,6 +51,8 @@ def _adapt(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     kind = node.get("type")
+    if not isinstance(kind, str):  # fields by their names, one of which may be "type"
+        return {name: _adapt(field) for name, field in node.items()}
     if kind == "generator":
         raise ValueError("the items of a generator are gone once they are read; return a list")
     if kind == "model" and node["cls"] is BaseModel:
@@ -62,7 +64,7 @@ def _adapt(node: Any) -> Any:
         adapted["config"] = {**_CONFIG, **(node.get("config") or {})}
     if kind == "dict" and node.get("keys_schema", {"type": "any"})["type"] == "any":
         adapted["keys_schema"] = {"type": "str", "strict": True}
-    for part in _OPEN.get(str(kind), ()):
+    for part in _OPEN.get(kind, ()):
         adapted.setdefault(part, _adapt({"type": "any"}))
     return adapted
 

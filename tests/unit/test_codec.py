@@ -343,6 +343,19 @@ def test_the_schema_is_the_types():
     assert Codec.of(Any).schema() is None
 
 
+def test_fields_may_be_called_as_parts_of_pydantics_schemas_are():
+    class Named(BaseModel):
+        type: Literal["card", "voucher"]
+        config: bytes = b"\xff"
+        metadata: list = []
+
+    named = Named(type="card", metadata=[{"a": 1}])
+    assert Codec(Named).problem == ""
+    assert Codec(Named).store(named).value == named
+    with pytest.raises(InvalidValueError, match="none of JSON's types"):
+        Codec(Named).store(Named(type="card", metadata=[{1, 2}]))
+
+
 def test_a_codec_is_made_once_for_a_type():
     assert Codec.of(list[Item]) is Codec.of(list[Item])
     assert Codec.of(Literal[1]) is not Codec.of(Literal[True])
