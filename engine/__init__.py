@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from engine.errors import RollbackNotFoundError as RollbackNotFoundError
     from engine.errors import ScheduleNotDeclaredError as ScheduleNotDeclaredError
     from engine.errors import ScheduleNotFoundError as ScheduleNotFoundError
+    from engine.errors import SecretKeyError as SecretKeyError
     from engine.errors import StepArgumentsError as StepArgumentsError
     from engine.errors import StepConfigError as StepConfigError
     from engine.errors import StepError as StepError
@@ -98,6 +99,7 @@ _ERRORS = (
     "RollbackNotFoundError",
     "ScheduleNotDeclaredError",
     "ScheduleNotFoundError",
+    "SecretKeyError",
     "StepArgumentsError",
     "StepConfigError",
     "StepError",

@@ -9,9 +9,10 @@ class EngineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from engine import checks  # noqa: F401 - registers itself
+        from engine import secrets  # checks registers itself
         from engine.lints import checks as lints  # noqa: F401 - so do these
 
+        secrets.install()  # before the declarations, which may hold some
         # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
         autodiscover_modules("workflows")
         # Without django-q the engine still starts and steers instances; it just runs none here.

@@ -14,10 +14,11 @@ from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.utils.module_loading import import_string
 
-from engine import schema
+from engine import schema, secrets
 from engine.registry import workflows
 from engine.worker.queue import is_supported
 
@@ -56,6 +57,17 @@ def check_schedules(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     cluster: Mapping[str, Any] = getattr(settings, "Q_CLUSTER", None) or {}
     has_schedules = any(workflow.schedules for workflow in workflows.values())
     return [*_scheduler(cluster, has_schedules), *_moments(has_schedules)]
+
+
+@register("engine")
+def check_secret_keys(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Check the keys that stored secrets are encrypted with."""
+    try:
+        secrets.own_keys()
+    except ImproperlyConfigured as problem:
+        hint = "Make one with: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
+        return [Error(str(problem), hint=hint, id="engine.E008")]
+    return []
 
 
 @register("engine")

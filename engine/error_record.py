@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
+from pydantic_core import ValidationError
+
 if TYPE_CHECKING:
     from engine.serialization import JSON
 
@@ -77,9 +79,18 @@ def _type_name(exc: BaseException) -> str:
 def _message(exc: BaseException) -> str:
     # User code, which may even exit: what it raises must not replace what is recorded.
     try:
-        return cut(str(exc))
+        return cut(_without_values(exc) if isinstance(exc, ValidationError) else str(exc))
     except BaseException as problem:  # noqa: BLE001
         return f"(its text cannot be shown: __str__ raised {_type_name(problem)})"
+
+
+def _without_values(exc: ValidationError) -> str:
+    """Say what pydantic says, but for the values: it shows the whole input where one field is missing, secrets too."""
+    errors = exc.errors(include_url=False, include_context=False, include_input=False)
+    lines = [f"{len(errors)} validation error{'' if len(errors) == 1 else 's'} for {exc.title}"]
+    for error in errors:
+        lines += [".".join(map(str, error["loc"])), f"  {error['msg']} [type={error['type']}]"]
+    return "\n".join(line for line in lines if line)
 
 
 def _details(exc: BaseException) -> "dict[str, JSON]":

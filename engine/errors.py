@@ -52,6 +52,7 @@ __all__ = [
     "RollbackNotFoundError",
     "ScheduleNotDeclaredError",
     "ScheduleNotFoundError",
+    "SecretKeyError",
     "StepArgumentsError",
     "StepConfigError",
     "StepError",
@@ -298,7 +299,7 @@ class WorkflowTimeoutError(RepriseError):
 
 
 # Errors for which the engine pauses an instance. Any other one is what it has failed with, and is rolled back for.
-ENGINE_PAUSES = frozenset({"CodeChangedError", "NonDeterminismError", "GivenUpError"})
+ENGINE_PAUSES = frozenset({"CodeChangedError", "NonDeterminismError", "GivenUpError", "SecretKeyError"})
 
 
 class NonDeterminismError(RepriseError):
@@ -312,6 +313,28 @@ class NonDeterminismError(RepriseError):
             f"{reason} Recorded: {recorded}. Now: {current}. Deploy code that fits the record and resume, "
             "or restart the instance."
         )
+
+
+class SecretKeyError(NonDeterminismError):
+    """A stored secret cannot be decrypted: this process does not have its key. Nothing is overwritten.
+
+    `needed` is the id of that key, `known` those of the keys that this process has.
+    """
+
+    def __init__(self, needed: str, known: Sequence[str]) -> None:
+        self.needed = needed
+        self.known = list(known)
+        keys = f"key{'' if len(self.known) == 1 else 's'} {', '.join(self.known)}"
+        super().__init__("A stored secret cannot be decrypted.", recorded=f"key {needed}", current=keys)
+        if needed in self.known:
+            advice = "It was encrypted with that key, so what is stored was damaged. Restore it from a backup"
+        else:
+            advice = (
+                "Add the missing key to REPRISE_SECRET_KEYS, or to SECRET_KEY_FALLBACKS if it was a SECRET_KEY, and "
+                "start the processes again"
+            )
+        message = f"{self.reason} It needs key {needed}; this process has {keys}. {advice}; then resume the instance."
+        self.args = (message,)
 
 
 class CodeChangedError(RepriseError):

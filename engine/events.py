@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +12,7 @@ from engine.errors import DedupConflictError, InstanceFinishedError, LimitError
 from engine.identity import check_dedup_key, check_event_type
 from engine.lifecycle import lock
 from engine.models import Event, Instance
+from engine.secrets import are_equal
 from engine.serialization import decode, encode
 from engine.states import Action, InstanceStatus, allows
 
@@ -94,15 +94,10 @@ def _earlier(event: Event) -> Event | None:
     if event.dedup_key is None:
         return None
     found = Event.objects.filter(instance_id=event.instance_id, dedup_key=event.dedup_key).first()
-    if found and (found.type != event.type or _canonical(found.payload) != _canonical(event.payload)):
+    if found and (found.type != event.type or not are_equal(found.payload, event.payload)):
         instance = found.instance
         raise DedupConflictError(instance.workflow, instance.id, event.dedup_key)
     return found
-
-
-def _canonical(value: object) -> str:
-    # As text: in Python 1, 1.0 and True are equal. The order of keys does not make another event.
-    return json.dumps(value, sort_keys=True)
 
 
 def _raise_finished(row: Instance) -> Event:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from ipaddress import IPv4Address, IPv6Address
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from engine.errors import InvalidParamsError, ParamError
 from engine.serialization import JSON, decode_strict, encode
+from engine.serialization.secret_schema import holds_secrets
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as Fault
@@ -39,7 +41,8 @@ def check(value: object, schema: Mapping[str, Any] | None, *, what: str = "answe
     if schema is None:
         return plain
     try:
-        faults = [_error(fault) for fault in _faults(plain, json.dumps(schema))]
+        hides_values = holds_secrets(schema)
+        faults = [_error(fault, hides_values=hides_values) for fault in _faults(plain, schema)]
     except re.error:
         return plain  # a pattern of pydantic's that Python does not know: left to the type
     if faults:
@@ -47,10 +50,13 @@ def check(value: object, schema: Mapping[str, Any] | None, *, what: str = "answe
     return plain
 
 
-def _faults(value: JSON, schema: str) -> Iterator[Fault]:
-    from itertools import islice
+def validator_of(schema: Mapping[str, Any]) -> Any:
+    """Return the validator of a schema, of the class in the library."""
+    return _validator(json.dumps(schema))
 
-    return islice(_validator(schema).iter_errors(value), MOST_FAULTS)
+
+def _faults(value: JSON, schema: Mapping[str, Any]) -> Iterator[Fault]:
+    return islice(validator_of(schema).iter_errors(value), MOST_FAULTS)
 
 
 @functools.lru_cache(maxsize=64)
@@ -72,8 +78,11 @@ def _has_format(adapter: TypeAdapter[Any], value: object) -> bool:
     return True
 
 
-def _error(fault: Fault) -> ParamError:
-    """Name the field and the rule; of alternatives that all fail, the fault of the nearest one."""
+def _error(fault: Fault, *, hides_values: bool) -> ParamError:
+    """Name the field and the rule; of alternatives that all fail, the fault of the nearest one.
+
+    The library's own words show the value, which must not be seen where secrets may be in it.
+    """
     from jsonschema.exceptions import best_match
 
     fault = best_match([fault]) or fault
@@ -84,6 +93,16 @@ def _error(fault: Fault) -> ParamError:
         path, message = [*path, *missing], "This is required."
     elif fault.validator == "format":
         message = f"This is no {fault.validator_value}."
+    elif hides_values:
+        message = _broken_rule(str(fault.validator), fault.validator_value)
     if len(message) > LONGEST_MESSAGE:
         message = message[: LONGEST_MESSAGE - 1] + "…"
     return ParamError(path="/".join(path), message=message, code=str(fault.validator))
+
+
+def _broken_rule(word: str, value: object) -> str:
+    if word == "type":
+        return f"It must be of type {value}."
+    return (
+        f"It breaks the rule {word}: {value}." if isinstance(value, str | int | float) else "It does not fit."
+    )

@@ -10,6 +10,7 @@ from engine.errors import DeclarationError, InvalidNameError
 from engine.identity import check_event_type, stable_hash
 from engine.params import codec_of, encode_valid, validate
 from engine.serialization import JSON, encode
+from engine.serialization.envelope import STORED
 
 T = TypeVar("T")
 
@@ -53,7 +54,8 @@ class Event(Generic[T]):
 
     def decode(self, payload: JSON) -> T:
         """Return a payload that was stored, and is JSON, as its declared type."""
-        return cast(T, self.codec.decode(encode(payload, what="payload"), "payload"))
+        text = encode(payload, what="payload", envelopes=STORED)
+        return cast(T, self.codec.decode(text, "payload"))
 
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON Schema of the payload, or None where any JSON is taken."""

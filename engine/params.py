@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import (
@@ -11,7 +12,9 @@ from engine.errors import (
     ParamError,
     RepriseError,
 )
-from engine.serialization import Codec, encode
+from engine.serialization import JSON, Codec, encode
+from engine.serialization.codec import as_loc
+from engine.serialization.envelope import KEY, STORED
 
 if TYPE_CHECKING:
     from engine.registry import Workflow
@@ -56,11 +59,35 @@ def encode_valid(codec: Codec, value: object, *, what: str = "params") -> str:
     return codec.store(validate(codec, value, what=what), what).text
 
 
+@dataclass(frozen=True, slots=True)
+class FromStore:
+    """A document that was stored before, as a schedule's params were: its secrets are encrypted, and stay so."""
+
+    value: JSON
+
+
+def encode_stored(codec: Codec, document: FromStore, *, what: str = "params") -> str:
+    """Return the JSON text of a document that was stored before, if it fits the type. Raises InvalidParamsError."""
+    text = encode(document.value, what=what, envelopes=STORED)
+    if KEY not in text:
+        return encode_valid(codec, document.value, what=what)
+    try:
+        codec.decode(text, what)
+    except InvalidValueError as problem:
+        error = ParamError(path=as_loc(problem.path), message=problem.message, code=problem.code)
+        raise InvalidParamsError([error], what=what) from problem
+    return text
+
+
 def validate_params(workflow: Workflow[Any, Any], params: object) -> str:
     """Return the params as the JSON text to store.
 
-    Raises InvalidParamsError, InvalidValueError or LimitError.
+    Raises InvalidParamsError, InvalidValueError or LimitError; SecretKeyError for those of the store.
     """
+    if isinstance(params, FromStore):
+        if workflow.takes_params:
+            return encode_stored(workflow.params, params)
+        params = params.value
     if workflow.takes_params:
         return encode_valid(workflow.params, params)
     if params is not None:

@@ -17,6 +17,7 @@ from engine.clock import ClockTimestamp
 from engine.errors import (
     InstanceFinishedError,
     InvalidNameError,
+    InvalidParamsError,
     LimitError,
     RequestAnsweredError,
     RequestClosedError,
@@ -28,7 +29,10 @@ from engine.json_schema import check
 from engine.lifecycle import lock
 from engine.models import Event, Instance, OpenRequest, Step
 from engine.models.instance import FINAL
+from engine.secret_places import encrypted, refused_masks
+from engine.secrets import decrypted
 from engine.serialization import JSON, decode, encode
+from engine.serialization.envelope import STORED
 from engine.states import StepKind, StepStatus
 
 ANSWER = "answer"  # the verb in the audit trail
@@ -99,6 +103,8 @@ def answer(
 ) -> Event:
     """Answer a request of an instance, by its name or its step's number. The first answer counts.
 
+    What the type of the answer declares as secret is stored encrypted.
+
     `by` is a user of Django's, who must be one of the assignees, or the name of a program, which is trusted. A value
     that does not fit the recorded schema raises InvalidParamsError, and the request still waits. Raises
     RequestAnsweredError (who was first, and when), RequestClosedError for one that has expired or was withdrawn,
@@ -111,7 +117,7 @@ def answer(
     asked = Asked.of(step)
     if hasattr(by, "is_superuser") and not is_put_to(asked, by):
         raise RequestForbiddenError(step.name, cause.actor, asked.assignees)
-    value = check(value, asked.schema)
+    value = _encrypted(value, asked.schema)
     with transaction.atomic():
         row = lock(instance)
         # Again, since nothing changes any more: somebody may have been faster, the worker too.
@@ -139,6 +145,12 @@ def find(instance: Instance, request: str | int) -> Step:
 def answer_to(step: Step) -> Event | None:
     """Return the answer that was given to a request, whether the workflow has taken it yet or not."""
     return Event.objects.filter(instance_id=step.instance_id, dedup_key=type_of(step)).first()
+
+
+def is_same_answer(event: Event, value: object) -> bool:
+    """Tell whether this value was the answer that was given."""
+    given = event.payload.get("value") if isinstance(event.payload, dict) else None
+    return decrypted(given) == value
 
 
 def type_of(step: Step) -> str:
@@ -179,8 +191,17 @@ def _refuse_unless_open(row: Instance, step: Step) -> None:
         raise RequestClosedError(step.name, "the workflow has withdrawn it")
 
 
+def _encrypted(value: Any, schema: dict[str, Any] | None) -> JSON:
+    """Check an answer, and encrypt the secrets in it. Raises InvalidParamsError."""
+    plain = check(value, schema)
+    masks = refused_masks(plain, schema)
+    if masks:
+        raise InvalidParamsError(masks, what="values of the answer")
+    return encrypted(plain, schema)
+
+
 def _send(row: Instance, step: Step, payload: dict[str, JSON], actor: str) -> Event:
-    text = encode(payload, what="answer")
+    text = encode(payload, what="answer", envelopes=STORED)
     # Its own type as dedup key: the database itself takes one answer.
     one = type_of(step)
     event = Event(instance_id=row.key, type=one, payload=decode(text), dedup_key=one, sent_by=actor)

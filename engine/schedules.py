@@ -18,6 +18,7 @@ from engine.cron import Cron
 from engine.errors import InstanceExistsError, ScheduleNotDeclaredError, ScheduleNotFoundError
 from engine.identity import new_instance_id
 from engine.models import Instance, ScheduleRow
+from engine.params import FromStore
 from engine.registry import workflows
 
 PAUSE = "schedule-pause"
@@ -76,7 +77,8 @@ def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, 
         if not row.is_declared:
             raise ScheduleNotDeclaredError(row.workflow, row.name)
         chosen = new_instance_id() if id is None else id
-        instance, is_new = launch.get_or_start(workflows[row.workflow], chosen, row.params, by=starter(row))
+        params = FromStore(row.params)
+        instance, is_new = launch.get_or_start(workflows[row.workflow], chosen, params, by=starter(row))
         if not is_new and instance.started_by != starter(row):
             raise InstanceExistsError(row.workflow, chosen)
         if is_new:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from engine.serialization import Unreadable
+from engine.serialization.envelope import masked
 
 NARROW = 80  # columns that every answer is readable in
 
@@ -60,7 +61,7 @@ _ROLES = {
 
 
 def as_json(shape: Mapping[str, Any]) -> str:
-    return json.dumps(shape, indent=2, ensure_ascii=False, default=_plain)
+    return json.dumps(masked(shape), indent=2, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> object:

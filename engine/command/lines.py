@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from engine.durations import format_duration
+from engine.serialization.envelope import masked
 
 GAP = "  "
 
@@ -52,8 +53,8 @@ def cut(text: str, width: int) -> str:
 
 
 def value(given: object, width: int) -> str:
-    """Write the beginning of a JSON value on one line."""
-    return cut(plain(json.dumps(given, ensure_ascii=False, default=str)), width)
+    """Write the beginning of a JSON value on one line, its secrets masked."""
+    return cut(plain(json.dumps(masked(given), ensure_ascii=False, default=str)), width)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from engine.serialization import decode, encode
+from engine.serialization.envelope import STORED
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -36,7 +37,7 @@ class JsonField(models.Field):  # type: ignore[type-arg]
     def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
         if value is None or hasattr(value, "resolve_expression"):
             return value
-        return encode(value, what=self.name)
+        return encode(value, what=self.name, envelopes=STORED)
 
     def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
         return "%s::json"

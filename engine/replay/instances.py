@@ -17,6 +17,7 @@ from engine.registry import workflows
 from engine.replay import leaving, outcomes
 from engine.replay.children import error_of, other_call, reading, target
 from engine.replay.kin import KinOperation, Origin, Relative
+from engine.serialization.secret_context import opened
 from engine.states import FINAL, StepStatus
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def read_result(text: str) -> InstanceResult:
     output, error = data["output"], data["error"]
     if data["status"] == "complete" and data["workflow"] in workflows:
         output = workflows[data["workflow"]].output.decode(json.dumps(output))
+    else:
+        output = opened(output)
     return InstanceResult(
         data["workflow"],
         data["id"],

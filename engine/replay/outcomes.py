@@ -24,6 +24,7 @@ from engine.errors import (
 )
 from engine.replay.history import EventRecord, StepRecord
 from engine.serialization import JSON, encode
+from engine.serialization.envelope import masked_text
 from engine.states import InstanceStatus, StepKind
 
 if TYPE_CHECKING:
@@ -119,19 +120,23 @@ def recorded_error(record: StepRecord) -> Exception:
 
 
 def params_refused(params: str, error: Exception) -> NonDeterminismError:
+    if isinstance(error, NonDeterminismError):
+        return error
     return NonDeterminismError(
         "The recorded params do not fit the type that the handler now declares.",
-        recorded=cut(params, 200),
+        recorded=cut(masked_text(params), 200),
         current=_mismatch(error),
     )
 
 
 def output_refused(record: StepRecord, error: Exception, label: str = "") -> NonDeterminismError:
     if isinstance(error, NonDeterminismError):
-        return error  # it says already which inner step's
+        return error  # it says already which inner step's, or which key is missing
     return NonDeterminismError(
         f'The recorded output of step "{label or record.name}" does not fit the type that the code now declares.',
-        recorded="(a sensitive value)" if record.sensitive else cut(record.output or "null", 200),
+        recorded="(a sensitive value)"
+        if record.sensitive
+        else cut(masked_text(record.output or "null"), 200),
         current=_mismatch(error),
     )
 

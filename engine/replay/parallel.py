@@ -15,7 +15,7 @@ from engine.errors import (
     StepConfigError,
 )
 from engine.identity import RESERVED_PREFIX, StepIdentity
-from engine.params import validate_params
+from engine.params import FromStore, validate_params
 from engine.replay import cancelling, leaving, outcomes
 from engine.replay.children import (
     ChildOperation,
@@ -26,6 +26,7 @@ from engine.replay.children import (
 )
 from engine.replay.history import StepRecord
 from engine.replay.operation import Operation
+from engine.serialization import JSON
 from engine.states import StepKind, StepStatus, WaitingFor
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ParallelOperation(Operation):
             if undo is None or done.status != StepStatus.COMPLETE:
                 continue
             record = self._record_of(StepKind.CHILD, COMPENSATE, index)
-            about = {
+            about: JSON = {
                 "branch": self.branches[index].workflow.name,
                 "index": index,
                 "output": json.loads(done.output or "null"),
@@ -120,7 +121,7 @@ class ParallelOperation(Operation):
             }
             operation = SpawnOperation(self.cycle, record, undo, None, owner=self)
             try:
-                operation.params = validate_params(undo, about)
+                operation.params = validate_params(undo, FromStore(about))
             except RepriseError as problem:
                 # Nothing that the handler could do about it: the step says why nobody compensates.
                 self.cycle.number(record)

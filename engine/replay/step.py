@@ -31,6 +31,7 @@ from engine.replay.operation import (
 from engine.replay.requests import Question, RequestOperation
 from engine.retry import StepOptions
 from engine.serialization import Codec, encode
+from engine.serialization.secret_context import opened
 from engine.states import StepKind
 
 if TYPE_CHECKING:
@@ -377,9 +378,7 @@ def _event_types(type: Any) -> tuple[str, ...]:
 
 def _received(declared: Event[Any] | None, text: str) -> ReceivedEvent[Any]:
     data = json.loads(text)
-    payload = data["payload"]
-    if declared is not None:
-        payload = declared.decode(payload)
+    payload = opened(data["payload"]) if declared is None else declared.decode(data["payload"])
     return ReceivedEvent(data["type"], payload, data["sent_by"], outcomes.moment(data["received_us"]))
 
 

@@ -1,17 +1,23 @@
 """Keep values of an annotated type: pydantic writes and reads them, under the same rules as plain JSON."""
 
 import functools
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 
-from engine.errors import InvalidParamsError, InvalidValueError, ParamError
+from engine.errors import InvalidParamsError, InvalidValueError, ParamError, SecretKeyError
+from engine.serialization import envelope, secret_context
 from engine.serialization.local_types import remembered
 from engine.serialization.reading import InvalidJSON, decode_strict, read_json
 from engine.serialization.rules import MAX_BYTES, show_path
 from engine.serialization.schema import Pair, adapter_for, pair_for
+from engine.serialization.secret_context import Source
+from engine.serialization.secret_schema import json_schema
 from engine.serialization.writing import encode
+
+_NO_SECRETS = nullcontext(frozenset[str]())
 
 
 class Stored(NamedTuple):
@@ -39,6 +45,11 @@ class Codec:
             reason = str(problem).split("\n", 1)[0][:500]
             self.problem = f"(The annotation {_name(annotation)} cannot be used: {reason})"
 
+    @property
+    def keeps_secrets(self) -> bool:
+        """Tell whether the type has a place for a secret."""
+        return self._pair is not None and self._pair.keeps_secrets
+
     @staticmethod
     def of(annotation: Any) -> "Codec":
         """Return the codec of an annotation; `Any` and what pydantic cannot handle keep plain JSON."""
@@ -53,7 +64,7 @@ class Codec:
         Raises InvalidValueError or LimitError, which name `what`, also for what could not be read back.
         """
         text = self._write(value, what, limit)
-        return Stored(text, self.decode(text, what))
+        return Stored(text, self._read(text, what, Source.JUST_WRITTEN))
 
     def encode(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> str:
         """Validate a value and write it, under the promises of `store`."""
@@ -61,15 +72,7 @@ class Codec:
 
     def decode(self, text: str, what: str = "stored value") -> object:
         """Read what `encode` wrote. Raises InvalidValueError where the annotation no longer takes it."""
-        if self._pair is None:
-            return decode_strict(text, what=what)
-        try:
-            return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
-        except ValidationError as problem:
-            raise _invalid(problem, what) from problem
-        except Exception as problem:  # validators of the annotated classes
-            message = f"It cannot be read as {_name(self.annotation)}: {str(problem)[:500]}"
-            raise InvalidValueError("$", "not_readable", message, what=what) from problem
+        return self._read(text, what, Source.STORE)
 
     def validate(self, value: object, what: str = "params") -> object:
         """Return a value from Python code as the annotated type; InvalidParamsError lists wrong fields."""
@@ -92,22 +95,41 @@ class Codec:
 
     def schema(self) -> JsonSchemaValue | None:
         """Return the JSON Schema of the type, or None where any JSON value is taken."""
-        return None if self._adapter is None else self._adapter.json_schema()
+        if self._adapter is None or self._pair is None:
+            return None
+        return json_schema(self._adapter) if self._pair.keeps_secrets else self._adapter.json_schema()
+
+    def _read(self, text: str, what: str, source: Source) -> object:
+        if self._pair is None:
+            value = decode_strict(text, what=what)
+            return secret_context.opened(value) if envelope.KEY in text else value
+        may_hold_secrets = self._pair.keeps_secrets or envelope.KEY in text
+        try:
+            with secret_context.reading(source) if may_hold_secrets else nullcontext():
+                return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
+        except ValidationError as problem:
+            raise _invalid(problem, what) from problem
+        except SecretKeyError:
+            raise
+        except Exception as problem:  # validators of the annotated classes
+            message = f"It cannot be read as {_name(self.annotation)}: {str(problem)[:500]}"
+            raise InvalidValueError("$", "not_readable", message, what=what) from problem
 
     def _write(self, value: object, what: str, limit: int) -> str:
         if self._pair is None:
             return encode(value, what=what, limit=limit, note=self.problem)
         try:
             valid = self._pair.validator.validate_python(value, by_alias=True, by_name=True)
-            plain = self._pair.serializer.to_python(
-                valid, mode="json", by_alias=False, round_trip=True, warnings=False
-            )
+            with secret_context.writing() if self._pair.keeps_secrets else _NO_SECRETS as issued:
+                plain = self._pair.serializer.to_python(
+                    valid, mode="json", by_alias=False, round_trip=True, warnings=False
+                )
         except ValidationError as problem:
             raise _invalid(problem, what) from problem
         except Exception as problem:  # serializers and validators of the annotated classes
             message = f"It cannot be written as {_name(self.annotation)}: {str(problem)[:500]}"
             raise InvalidValueError("$", "not_serializable", message, what=what) from problem
-        return encode(plain, what=what, limit=limit)
+        return encode(plain, what=what, limit=limit, envelopes=issued)
 
     def _plain(self, value: object, what: str) -> object:
         try:
@@ -115,7 +137,7 @@ class Codec:
         except InvalidJSON:  # our own text: a defect, not the caller's mistake
             raise
         except InvalidValueError as problem:
-            error = ParamError(path=_as_loc(problem.path), message=problem.message, code=problem.code)
+            error = ParamError(path=as_loc(problem.path), message=problem.message, code=problem.code)
             raise InvalidParamsError([error], what=what) from problem
 
 
@@ -142,7 +164,7 @@ def _invalid(problem: ValidationError, what: str) -> InvalidValueError:
     return InvalidValueError(show_path(path), first["type"], message, what=what)
 
 
-def _as_loc(path: str) -> str:
+def as_loc(path: str) -> str:
     """Turn `$.items[0]` into `items/0`."""
     return path.removeprefix("$").replace("]", "").replace("[", "/").replace(".", "/").strip("/")
 

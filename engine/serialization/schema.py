@@ -6,6 +6,10 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic_core import CoreConfig, CoreSchema, PydanticCustomError, SchemaSerializer, SchemaValidator
 
 from engine.errors import InvalidValueError, LimitError
+from engine.serialization import envelope
+from engine.serialization.holders import OPAQUE
+from engine.serialization.secret_context import Source, opened, source
+from engine.serialization.secret_types import Keeper, T
 from engine.serialization.typed_dicts import IS_NEEDED, modernize
 from engine.serialization.writing import encode
 
@@ -19,13 +23,12 @@ _OPEN = {
     "frozenset": ("items_schema",),
     "dict": ("values_schema",),
 }
-# Values of the user's, and notes of pydantic's, that only look like schemas.
-_OPAQUE = frozenset({"default", "expected", "members", "metadata", "config", "cls", "ref", "schema_ref"})
 
 
 class Pair(NamedTuple):
     validator: SchemaValidator
     serializer: SchemaSerializer
+    keeps_secrets: bool
 
 
 def adapter_for(annotation: Any, config: ConfigDict | None = None) -> TypeAdapter[Any]:
@@ -34,50 +37,70 @@ def adapter_for(annotation: Any, config: ConfigDict | None = None) -> TypeAdapte
 
 def pair_for(adapter: TypeAdapter[Any]) -> Pair:
     """Build validator and serializer from the type's schema, with our configuration in every part of it."""
-    schema = cast(CoreSchema, _adapt(adapter.core_schema))
+    keeper = Keeper(_build)
+    schema = keeper.finish(_adapt(adapter.core_schema, keeper))
+    hides_input = keeper.has_found
+    return Pair(
+        _build(SchemaValidator, schema, hides_input=hides_input),
+        _build(SchemaSerializer, schema, hides_input=hides_input),
+        keeper.has_found,
+    )
+
+
+def _build(cls: type[T], schema: dict[str, Any], *, hides_input: bool) -> T:
+    # Where secrets are among it, what pydantic says of a value that does not fit must not show it.
+    config = CoreConfig(**_CONFIG, hide_input_in_errors=hides_input)
     try:
         # A model's prebuilt validator would come with the model's configuration instead of ours.
         options: dict[str, Any] = {"_use_prebuilt": False}
-        return Pair(SchemaValidator(schema, _CONFIG, **options), SchemaSerializer(schema, _CONFIG, **options))
+        return cls(cast(CoreSchema, schema), config, **options)
     except TypeError:  # a pydantic without that option
-        return Pair(SchemaValidator(schema, _CONFIG), SchemaSerializer(schema, _CONFIG))
+        return cls(cast(CoreSchema, schema), config)
 
 
-def _adapt(node: Any) -> Any:
+def _adapt(node: Any, keeper: Keeper) -> Any:
     if isinstance(node, list):
-        return [_adapt(item) for item in node]
+        return [_adapt(item, keeper) for item in node]
     if isinstance(node, tuple):
-        return tuple(_adapt(item) for item in node)
+        return tuple(_adapt(item, keeper) for item in node)
     if not isinstance(node, dict):
         return node
     kind = node.get("type")
     if not isinstance(kind, str):  # fields by their names, one of which may be "type"
-        return {name: _adapt(field) for name, field in node.items()}
+        return {name: _adapt(field, keeper) for name, field in node.items()}
+    wrapped = keeper.wrapped(node, lambda inner: _adapt(inner, keeper))
+    return _adapted(node, kind, keeper) if wrapped is None else wrapped
+
+
+def _adapted(node: dict[str, Any], kind: str, keeper: Keeper) -> dict[str, Any]:
     if kind == "generator":
         raise ValueError("the items of a generator are gone once they are read; return a list")
     if kind == "model" and node["cls"] is BaseModel:
         raise ValueError("BaseModel itself has no fields; name the model")
     if kind == "any" and "serialization" not in node:
         return {**node, **_ONLY_JSON}
-    adapted = {key: value if key in _OPAQUE else _adapt(value) for key, value in node.items()}
+    adapted = {key: value if key in OPAQUE else _adapt(value, keeper) for key, value in node.items()}
+    if isinstance(how := node.get("serialization"), dict):  # no type to be adapted, but it may refer to one
+        adapted["serialization"] = {key: _adapt(value, keeper) for key, value in how.items()}
     if kind in _WITH_CONFIG:
         adapted["config"] = {**_CONFIG, **(node.get("config") or {})}
     if kind == "dict" and node.get("keys_schema", {"type": "any"})["type"] == "any":
         adapted["keys_schema"] = {"type": "str", "strict": True}
     for part in _OPEN.get(kind, ()):
-        adapted.setdefault(part, _adapt({"type": "any"}))
+        adapted.setdefault(part, _adapt({"type": "any"}, keeper))
     return adapted
 
 
 def _only_json(value: object) -> object:
     """Refuse, where a type says `Any`, what would come back as something else."""
+    is_stored = source() is not Source.OUTSIDE
     try:
-        encode(value)
+        encode(value, envelopes=envelope.STORED if is_stored else ())
     except InvalidValueError as problem:
         raise PydanticCustomError("not_json", "{problem}", {"problem": problem.message}) from None
     except LimitError as problem:
         raise PydanticCustomError("too_large", "{problem}", {"problem": str(problem)}) from None
-    return value
+    return opened(value) if is_stored else value
 
 
 def _write_json(value: object) -> object:

@@ -2,11 +2,12 @@
 
 import json
 import math
+from collections.abc import Container
 from enum import Enum
 from typing import NoReturn
 
 from engine.errors import InvalidValueError, LimitError
-from engine.serialization import rules
+from engine.serialization import envelope, rules
 from engine.serialization.rules import (
     JSON,
     MAX_BYTES,
@@ -29,11 +30,19 @@ _FAR_OVER = 8
 _writer = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 
 
-def encode(value: object, *, what: str = "value", limit: int = MAX_BYTES, note: str = "") -> str:
+def encode(
+    value: object,
+    *,
+    what: str = "value",
+    limit: int = MAX_BYTES,
+    note: str = "",
+    envelopes: Container[str] = (),
+) -> str:
     """Return the JSON text of a value of JSON types; tuples become lists.
 
     Raises InvalidValueError with the path to what cannot be stored (`note` is added to it), LimitError if it
-    is too large. `what` names the value in the message: `output of step "charge"`.
+    is too large. `what` names the value in the message: `output of step "charge"`. Encrypted values may stand in it
+    only if their tokens are among `envelopes`.
     """
     if not _is_plain(value, limit):
         value = _Copier(what, limit, note).copy(value)
@@ -49,6 +58,8 @@ def encode(value: object, *, what: str = "value", limit: int = MAX_BYTES, note: 
         _explain(value, what, limit, note)
     if size > limit:
         raise too_large(what, size, limit)
+    if envelope.MARK in text:
+        envelope.check(value, envelopes, what=what)
     return text
 
 

@@ -20,11 +20,13 @@ from engine import audit, launch
 from engine.clock import database_time
 from engine.declared_schedules import DeclaredSchedule
 from engine.error_record import cut
-from engine.errors import RepriseError, UnknownWorkflowError
+from engine.errors import RepriseError, SecretKeyError, UnknownWorkflowError
 from engine.identity import scheduled_id
 from engine.models import Instance, ScheduleRow, Worker
+from engine.params import FromStore
 from engine.registry import Workflow, workflows
 from engine.schedules import REFUSED, cron_of, starter
+from engine.secrets import decrypted
 from engine.serialization import decode, encode
 
 logger = logging.getLogger("engine.schedules")
@@ -86,9 +88,7 @@ def _said(plan: DeclaredSchedule) -> dict[str, Any]:
 
 
 def _changes(row: ScheduleRow, plan: DeclaredSchedule, now: datetime) -> dict[str, Any]:
-    # As texts: to Python, 1, 1.0 and True are the same.
-    said = _said(plan).items()
-    changes = {field: value for field, value in said if encode(getattr(row, field)) != encode(value)}
+    changes = {field: value for field, value in _said(plan).items() if _differs(getattr(row, field), value)}
     is_other_time = "expression" in changes or "timezone" in changes
     if not row.is_declared or is_other_time:
         # What is due by the old times only is not started, now that the code says others.
@@ -98,6 +98,12 @@ def _changes(row: ScheduleRow, plan: DeclaredSchedule, now: datetime) -> dict[st
     return changes
 
 
+def _differs(stored: object, said: object) -> bool:
+    try:
+        # As texts: to Python, 1, 1.0 and True are the same. Encrypted anew, a secret would be another text.
+        return encode(decrypted(stored)) != encode(decrypted(said))
+    except SecretKeyError:  # its key is gone, and the code says it
+        return True
 def _shared(
     row: ScheduleRow, plan: DeclaredSchedule, changes: Mapping[str, Any], now: datetime
 ) -> datetime | None:
@@ -176,11 +182,12 @@ def _start(row: ScheduleRow, workflow: Workflow[Any, Any], planned: datetime) ->
     chosen = scheduled_id(row.workflow, row.name, planned, secret=settings.SECRET_KEY)
     by = starter(row)
     try:
-        instance, is_new = launch.get_or_start(workflow, chosen, row.params, by=by)
+        params = FromStore(row.params)
+        instance, is_new = launch.get_or_start(workflow, chosen, params, by=by)
         if is_new or instance.started_by == by:
             return instance, ""
         # Whoever put another instance there must not keep the planned one from its turn.
-        instance = launch.start(workflow, row.params, by=by)
+        instance = launch.start(workflow, params, by=by)
     except RepriseError as problem:
         return None, _told(row, planned, str(problem))
     taken = f'An instance that this schedule did not start has the planned id "{chosen}".'
