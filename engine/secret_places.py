@@ -15,6 +15,7 @@ from engine.serialization.secret_schema import MARK, holds_secrets
 
 Path = tuple[str | int, ...]
 MOST_REFERENCES = 64  # that lead to each other without a value between them
+UNKNOWN = object()  # in the place of a schema: the object has no such field, so its name may be misspelt
 
 
 def secret_places(value: JSON, schema: Mapping[str, Any] | None) -> list[Path]:
@@ -47,14 +48,31 @@ class _Search:
     def walk(self, node: Any, value: Any, path: Path, references: int) -> Iterator[Path]:
         if not isinstance(node, Mapping) or references > MOST_REFERENCES:
             return
-        if node.get(MARK) is True:
+        if node.get(MARK) is True or (_has_other_shape(node, value) and self._reaches_secret(node, set())):
             yield path
             return
         for other in self._also(node, value):
             yield from self.walk(other, value, path, references + 1)
         parts = _members(node, value) if isinstance(value, dict) else _items(node, value)
         for key, inner, item in parts:
-            yield from self.walk(inner, item, (*path, key), 0)
+            if inner is not UNKNOWN:
+                yield from self.walk(inner, item, (*path, key), 0)
+            elif self._reaches_secret(node, set()):
+                yield (*path, key)
+
+    def _reaches_secret(self, node: Any, seen: set[str]) -> bool:
+        if isinstance(node, list):
+            return any(self._reaches_secret(one, seen) for one in node)
+        if not isinstance(node, Mapping):
+            return False
+        if node.get(MARK) is True:
+            return True
+        reference = str(node.get("$ref", ""))
+        if reference and reference not in seen:
+            seen.add(reference)
+            if self._reaches_secret(self._target(reference), seen):
+                return True
+        return any(self._reaches_secret(part, seen) for key, part in node.items() if key != "$defs")
 
     def _also(self, node: Mapping[str, Any], value: Any) -> Iterator[Any]:
         """Give the other schemas that hold for the value."""
@@ -77,12 +95,19 @@ class _Search:
         return bool(self._validator.evolve(schema=schema).is_valid(value))
 
 
+def _has_other_shape(node: Mapping[str, Any], value: Any) -> bool:
+    """Tell whether something else stands where the schema wants a list or an object: it may be meant for a secret."""
+    wanted = {"array": list, "object": dict}.get(str(node.get("type")))
+    return wanted is not None and value is not None and not isinstance(value, wanted)
+
+
 def _members(node: Mapping[str, Any], value: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     named, patterns = node.get("properties") or {}, node.get("patternProperties") or {}
+    others = node.get("additionalProperties") or (UNKNOWN if named else None)
     for key, item in value.items():
         schemas = [named[key]] if key in named else []
         schemas += [schema for pattern, schema in patterns.items() if re.search(pattern, key)]
-        for schema in schemas or [node.get("additionalProperties")]:
+        for schema in schemas or [others]:
             yield key, schema, item
 
 
