@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import ParamError
-from studio import forms, payloads, schema
+from studio import forms, payloads, schema, typed_secrets
 from studio.forms import Checked, Problem
 
 ROOT = "answer"
@@ -39,7 +39,9 @@ class Control:
     children: tuple[Control, ...] = ()
     nothing: object = _NOTHING  # what an empty input means: left out, or null
     fields: tuple[schema.Field, ...] = ()  # of JSON
+    schema: Mapping[str, Any] | None = None  # of JSON
     has_default: bool = False
+    is_secret: bool = False  # is never filled in
     text: str = ""
     problem: str = ""
 
@@ -79,10 +81,17 @@ def filled(control: Control, given: Mapping[str, str], problems: Sequence[Proble
     wrong = next((problem.message for problem in problems if problem.path == control.path), "")
     return replace(
         control,
-        text=given.get(control.name, "") if not control.children else "",
+        text=_sent_back(control, given.get(control.name, "")),
         problem=wrong,
         children=tuple(filled(child, given, problems) for child in control.children),
     )
+
+
+def _sent_back(control: Control, text: str) -> str:
+    """Return what was typed, but for secrets."""
+    if control.children or control.is_secret:
+        return ""
+    return typed_secrets.hidden(text, control.schema) if control.kind == "json" else text
 
 
 def placed(control: Control, errors: Sequence[ParamError]) -> list[Problem]:
@@ -121,12 +130,14 @@ def _control(
         nothing=None if is_required and is_nullable else _NOTHING,
         has_default=default is not None,
         rules=tuple(schema.rules(about)) if made.kind in ("number", "text", "area") else (),
-        text=made.text or ("" if default is None else _typed(made, default)),
+        text=made.text or ("" if default is None or made.is_secret else _typed(made, default)),
     )
 
 
 def _kind(root: Mapping[str, Any], found: Mapping[str, Any], name: str, depth: int) -> Control:
     blank = Control(name, "", "json", is_required=True)
+    if schema.is_secret(found):
+        return _secret(blank, root, found)
     properties = found.get("properties")
     if properties and depth < DEEPEST and not any("/" in key for key in properties):
         required = found.get("required") or ()
@@ -150,7 +161,20 @@ def _kind(root: Mapping[str, Any], found: Mapping[str, Any], name: str, depth: i
         return _text(blank, found)
     whole = {**found, "$defs": root.get("$defs", {})} if found else {}
     text = payloads.pretty(schema.example(whole)) if depth == 0 and whole else ""
-    return replace(blank, text=text, fields=tuple(schema.fields(whole)))
+    return replace(blank, text=text, fields=tuple(schema.fields(whole)), schema=whole)
+
+
+def _secret(blank: Control, root: Mapping[str, Any], found: Mapping[str, Any]) -> Control:
+    """Make the control of a secret: its text is not seen while it is typed, where it is one text."""
+    blank = replace(blank, is_secret=True)
+    kinds = _types(found)
+    if _options(found):
+        choices = tuple((json.dumps(value), word) for value, word in _options(found))
+        return replace(blank, kind="select", choices=choices)
+    if kinds and kinds <= {"string", "integer", "number"}:
+        return replace(blank, kind="text" if "string" in kinds else "number", type="password")
+    whole = {**found, "$defs": root.get("$defs", {})}
+    return replace(blank, fields=tuple(schema.fields(whole)))
 
 
 def _text(blank: Control, found: Mapping[str, Any]) -> Control:
@@ -242,7 +266,7 @@ def _read_group(control: Control, given: Mapping[str, str], problems: list[Probl
 def _empty(control: Control, text: str, problems: list[Problem]) -> Any:
     if not control.is_required:
         return control.nothing
-    if control.kind in ("text", "area"):
+    if control.kind in ("text", "area") and not control.is_secret:
         return text  # whether it may be empty, the schema says
     problems.append(Problem(ROOT, "Choose one." if control.choices else "This is required.", control.path))
     return _NOTHING

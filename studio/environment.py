@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 SECRET_FILE = "secret_key"  # noqa: S105 - its name
 MIN_SECRET_LENGTH = 50
+MIN_KEY_LENGTH = 32
 
 
 class SettingError(Exception):
@@ -50,6 +51,8 @@ class Environment:
     is_demo: bool
     is_debug: bool
     is_supervised: bool
+    secret_keys: tuple[str, ...] = ()
+    secret_key_fallbacks: tuple[str, ...] = ()
 
     @property
     def is_secure(self) -> bool:
@@ -82,6 +85,8 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         is_demo=_flag(variables, "REPRISE_DEMO"),
         is_debug=_flag(variables, "DEBUG"),
         is_supervised=_flag(variables, "REPRISE_SUPERVISED"),
+        secret_keys=_keys(variables, "REPRISE_SECRET_KEYS"),
+        secret_key_fallbacks=_keys(variables, "SECRET_KEY_FALLBACKS"),
     )
     if environment.is_production and environment.is_debug:
         raise SettingError(
@@ -247,6 +252,16 @@ def _role(variables: Mapping[str, str]) -> Role:
 
 def _list(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in variables.get(name, "").split(",") if item.strip())
+
+
+def _keys(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    keys = _list(variables, name)
+    if any(len(key) < MIN_KEY_LENGTH or len(set(key)) < 5 for key in keys):
+        raise SettingError(
+            f"{name} holds a key that is too weak: it takes keys of {MIN_KEY_LENGTH} random characters or more, "
+            "separated by commas, the newest first."
+        )
+    return keys
 
 
 def _flag(variables: Mapping[str, str], name: str) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine import launch
+from engine import launch, secrets
 from engine.errors import InvalidNameError, InvalidParamsError, InvalidValueError, LimitError, ParamError
 from engine.identity import check_event_type, check_instance_id, new_instance_id
 from engine.models import Instance
 from engine.registry import Workflow, declared_events
-from engine.serialization import InvalidJSON, read_json
+from engine.serialization import InvalidJSON, decode, read_json
 from engine.tags import check_tags
 from studio import jsonplace
 
@@ -127,7 +127,7 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
     found = Instance.objects.filter(workflow=workflow.name, id=wanted).first()
     if found is None or found.started_by != user.get_username():
         return None
-    same = found.params == read_json(launch.validate_params(workflow, value), what="params")
+    same = secrets.are_equal(found.params, decode(launch.validate_params(workflow, value)))
     return found if same and (not typed.id or _is_younger(found, typed.token)) else None
 
 

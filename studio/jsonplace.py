@@ -30,9 +30,31 @@ def find(text: str, path: Sequence[str]) -> Place:
     for depth, part in enumerate(path):
         inner = _enter(text, at, part)
         if inner is None:
-            return Place(at, at + 1) if depth < len(path) else Place(at, _end(text, at))
+            return Place(at, at + 1) if depth < len(path) else Place(at, end_of(text, at))
         at = inner
-    return Place(at, _end(text, at))
+    return Place(at, end_of(text, at))
+
+
+def end_of(text: str, at: int) -> int:
+    """Give the end of the value that starts at `at`."""
+    first = text[at : at + 1]
+    if first == '"':
+        found = _STRING.match(text, at)
+        return found.end() if found else len(text)
+    if first not in ("{", "["):
+        found = _ATOM.match(text, at)
+        return found.end() if found else at
+    depth = 0
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            at = end_of(text, at)
+            continue
+        depth += (char in "{[") - (char in "}]")
+        at += 1
+        if depth == 0:
+            return at
+    return len(text)
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
@@ -62,42 +84,20 @@ def _enter(text: str, at: int, part: str) -> int | None:
 def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
     at = _skip(text, at + 1)
     while text[at] != "}":
-        key_end = _end(text, at)
+        key_end = end_of(text, at)
         key: str = json.loads(text[at:key_end])
         value = _skip(text, _skip(text, key_end) + 1)  # past the colon
         yield key, value
-        at = _past_comma(text, _end(text, value))
+        at = _past_comma(text, end_of(text, value))
 
 
 def _items(text: str, at: int) -> Iterator[int]:
     at = _skip(text, at + 1)
     while text[at] != "]":
         yield at
-        at = _past_comma(text, _end(text, at))
+        at = _past_comma(text, end_of(text, at))
 
 
 def _past_comma(text: str, at: int) -> int:
     at = _skip(text, at)
     return _skip(text, at + 1) if text[at] == "," else at
-
-
-def _end(text: str, at: int) -> int:
-    """Give the end of the value that starts at `at`."""
-    first = text[at : at + 1]
-    if first == '"':
-        found = _STRING.match(text, at)
-        return found.end() if found else len(text)
-    if first not in ("{", "["):
-        found = _ATOM.match(text, at)
-        return found.end() if found else at
-    depth = 0
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            at = _end(text, at)
-            continue
-        depth += (char in "{[") - (char in "}]")
-        at += 1
-        if depth == 0:
-            return at
-    return len(text)

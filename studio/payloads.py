@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from engine.serialization import Unreadable, decode
+from engine.serialization import Unreadable, decode, envelope
 from studio import beginnings
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
@@ -20,7 +20,7 @@ LONGEST_STRING = 16 * 1024
 class Node:
     """One value of the tree: a leaf with its text, or a container with children."""
 
-    kind: str  # s string · a number, true, false, null · object · array
+    kind: str  # s string · a number, true, false, null · secret · object · array
     text: str
     key: str | None = None
     children: tuple[Node, ...] = ()
@@ -49,18 +49,23 @@ def masked(what: str) -> Payload:
 
 
 def payload(what: str, text: str, size: int | None = None, *, full_up_to: int = FULL_UP_TO) -> Payload:
-    """Make what the page shows; `text` may be only the beginning of a value of `size` characters."""
+    """Make what the page shows; `text` may be only the beginning of a value of `size` characters.
+
+    What is stored encrypted is shown as a mask, in the tree and in the text.
+    """
     size = len(text) if size is None else size
+    shown = envelope.masked_text(text)
     if size > full_up_to or len(text) < size:
-        return Payload(what, size, text[:CUT_AT], _tree_of_beginning(text[:CUT_AT]), is_cut=True)
+        return Payload(what, size, shown[:CUT_AT], _tree_of_beginning(text[:CUT_AT]), is_cut=True)
+    size -= len(text) - len(shown)
     value = decode(text)
     if isinstance(value, Unreadable):
-        return Payload(what, size, text[:CUT_AT], None, problem=f"This value cannot be read: {value.reason}")
+        return Payload(what, size, shown[:CUT_AT], None, problem=f"This value cannot be read: {value.reason}")
     left_out = [0]
     tree = _node(value, None, [NODES], left_out)
     if left_out[0]:
-        return Payload(what, size, text[:CUT_AT], tree, is_cut=True)
-    return Payload(what, size, pretty(value), tree)
+        return Payload(what, size, shown[:CUT_AT], tree, is_cut=True)
+    return Payload(what, size, pretty(envelope.masked(value)), tree)
 
 
 def _tree_of_beginning(text: str) -> Node | None:
@@ -76,8 +81,10 @@ def pretty(value: object) -> str:
 
 
 def pretty_stored(value: object) -> str:
-    """Write a value that was read from a JSON column for people to edit."""
-    return value.text if isinstance(value, Unreadable) else pretty(value)
+    """Write a value that was read from a JSON column for people to edit: secrets are to be typed anew."""
+    return (
+        envelope.masked_text(value.text) if isinstance(value, Unreadable) else pretty(envelope.masked(value))
+    )
 
 
 def stored_text(value: object) -> str:
@@ -106,6 +113,8 @@ def _node(
 ) -> Node:
     """Make the tree of a value within a budget. Of a beginning, the last children of so many levels go on."""
     budget[0] -= 1
+    if envelope.is_envelope(value):
+        return Node("secret", envelope.MASK, key)
     if not isinstance(value, dict | list):
         return _leaf(value, key, left_out)
     items = list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.serialization.envelope import MASK
+from engine.serialization.secret_schema import MARK
+
 DEEPEST = 6
 MOST_ROWS = 200
 
@@ -52,8 +55,23 @@ def _field(name: str, root: Mapping[str, Any], node: Any, depth: int, *, is_requ
     return Field(name, depth, _type(root, node), is_required, str(description), tuple(_rules(node, found)))
 
 
+def is_secret(node: Mapping[str, Any]) -> bool:
+    """Tell whether a value of this schema is stored encrypted, and never shown."""
+    return node.get(MARK) is True
+
+
+def is_secret_inside(root: Mapping[str, Any], node: Any) -> bool:
+    """Tell whether a value is a secret, or a list or union of some; the fields of an object are not looked at."""
+    node = resolve(root, node)
+    inner = [node.get("items"), node.get("additionalProperties"), *(node.get("prefixItems") or [])]
+    options = [one for word in ("anyOf", "oneOf", "allOf") for one in node.get(word) or []]
+    return is_secret(node) or any(is_secret_inside(root, one) for one in (*inner, *options) if one)
+
+
 def _type(root: Mapping[str, Any], node: Any) -> str:
     node = resolve(root, node)
+    if is_secret(node):
+        return f"secret {node.get('type', 'value')}"
     for word in ("anyOf", "oneOf"):
         if node.get(word):
             return " or ".join(dict.fromkeys(_type(root, option) for option in node[word]))
@@ -115,19 +133,23 @@ def _innermost(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
 
 
 def resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
-    """Follow a reference to what it stands for."""
+    """Follow a reference to what it stands for. A secret stays one."""
+    mark: dict[str, bool] = {}
     for _ in range(DEEPEST):
         if not isinstance(node, Mapping) or "$ref" not in node:
             break
+        mark = {MARK: True} if is_secret(node) else mark
         target: Any = root
         for part in str(node["$ref"]).removeprefix("#/").split("/"):
             target = target.get(part, {}) if isinstance(target, Mapping) else {}
         node = target
-    return node if isinstance(node, Mapping) else {}
+    return {**node, **mark} if isinstance(node, Mapping) else {}
 
 
 def _example(root: Mapping[str, Any] | None, node: Any, depth: int) -> Any:
     root = root or {}
+    if is_secret(resolve(root, node)):
+        return MASK  # to be typed over: as it is, it is refused
     for given in (node, resolve(root, node)):
         if isinstance(given, Mapping):
             if "default" in given:
@@ -145,8 +167,11 @@ def _example(root: Mapping[str, Any] | None, node: Any, depth: int) -> Any:
         if found.get(word):
             return _example(root, found[word][0], depth + 1)
     if found.get("properties") or found.get("type") == "object":
+        needed = found.get("required") or ()
         return {
-            name: _example(root, inner, depth + 1) for name, inner in (found.get("properties") or {}).items()
+            name: _example(root, inner, depth + 1)
+            for name, inner in (found.get("properties") or {}).items()
+            if name in needed or not is_secret(resolve(root, inner))
         }
     if found.get("type") == "array":
         one = _example(root, found["items"], depth + 1) if isinstance(found.get("items"), Mapping) else None

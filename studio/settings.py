@@ -24,6 +24,10 @@ try:
 except SettingError as error:
     raise ImproperlyConfigured(str(error)) from error
 
+# What encrypts the secrets that workflows keep, the newest key first; without any, SECRET_KEY does.
+REPRISE_SECRET_KEYS = list(ENVIRONMENT.secret_keys)
+SECRET_KEY_FALLBACKS = list(ENVIRONMENT.secret_key_fallbacks)
+
 DEBUG = ENVIRONMENT.is_debug
 ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
 IS_SECURE = ENVIRONMENT.is_secure

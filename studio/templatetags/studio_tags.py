@@ -133,6 +133,11 @@ def tree(payload: payloads.Payload) -> SafeString:
 
 def _node(node: payloads.Node, *, is_root: bool = False) -> SafeString:
     key = format_html('<span class="k">{}</span>: ', node.key) if node.key is not None else SafeString("")
+    if node.kind == "secret":
+        about = "Stored encrypted; only the program gets it."
+        return format_html(
+            '{}<span class="s" title="{}">{}</span> <span class="muted">secret</span>', key, about, node.text
+        )
     if node.kind not in ("object", "array"):
         return format_html('{}<span class="{}">{}</span>', key, node.kind, node.text)
     opening, closing = ("{", "}") if node.kind == "object" else ("[", "]")

@@ -25,7 +25,7 @@ from engine.errors import (
 from engine.models import Audit, Instance
 from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
-from studio import forms, topics
+from studio import forms, topics, typed_secrets
 from studio.views.fragments import frame_of
 from studio.views.instance import instance_page
 from studio.views.methods import takes
@@ -117,15 +117,16 @@ def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
     text = request.POST.get("payload", "").replace("\r\n", "\n")
     token = forms.token_of(request.POST.get("token", ""))
     checked = forms.check_event(kind, text)
+    shown, problems = typed_secrets.event_without_secrets(kind, text, checked)
     if not checked.is_good:
-        typed = {"event_type": kind, "event_text": text, "problems": checked.problems, "token": token}
+        typed = {"event_type": kind, "event_text": shown, "problems": problems, "token": token}
         return _refused(request, name, id, "Nothing was sent.", status=422, dialog="event", **typed)
     try:
         events.send_event(instance, kind, checked.value, f"studio:{token}", by=request.user)
     except (InstanceFinishedError, DedupConflictError, LimitError) as error:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
     except RepriseError as error:
-        return _refused(request, name, id, str(error), status=422, dialog="event", event_text=text)
+        return _refused(request, name, id, str(error), status=422, dialog="event", event_text=shown)
     return _done(request, instance, f"Event {kind} was sent.")
 
 

@@ -24,6 +24,10 @@ def takes(*methods: str) -> Callable[[View[P]], View[P]]:
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if request.method not in allowed:
                 return not_allowed(request, allowed)
+            if (
+                request.method == "POST"
+            ):  # what was typed may be secret: Django leaves it out of error reports
+                request.sensitive_post_parameters = "__ALL__"  # type: ignore[attr-defined]
             return view(request, *args, **kwargs)
 
         return guarded

@@ -10,6 +10,7 @@ from django.db.models.functions import Cast
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Event, Generation, Instance, Step
+from engine.serialization.envelope import masked_text
 from studio.views.methods import takes
 
 _EVENT = re.compile(r"event-([0-9]{1,18})")
@@ -19,7 +20,7 @@ _KEPT = re.compile(r"(output|error)-g([0-9]{1,9})")
 
 @takes("GET")
 def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse:
-    """Send params, output, error, `step-<seq>` (its output) or `event-<key>` (its payload).
+    """Send params, output, error, `step-<seq>` (its output) or `event-<key>` (its payload); of secrets the mask.
 
     A step of a later generation than the first is `step-<seq>-g<number>`, and `output-g<number>` is what an earlier
     generation returned: whatever an address has once shown, it shows for good.
@@ -28,7 +29,7 @@ def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse
     if text is None:
         raise Http404
     return HttpResponse(
-        text,
+        masked_text(text),
         content_type="application/json",
         headers={
             "Content-Disposition": f'attachment; filename="{id}-{what}.json"',

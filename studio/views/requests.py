@@ -82,8 +82,8 @@ def _comment(request: HttpRequest) -> str:
 def _is_own(entry: Entry, error: RequestAnsweredError, value: Any, user: Any) -> bool:
     """Tell whether it is the same person's same answer: a double click, or a form sent again."""
     event = requests.answer_to(entry.step)
-    given = event.payload.get("value") if event is not None and isinstance(event.payload, dict) else None
-    return error.answered_by == user.get_username() and given == value
+    is_same = event is not None and requests.is_same_answer(event, value)
+    return error.answered_by == user.get_username() and is_same
 
 
 def _who_was_first(error: RequestAnsweredError) -> str:

@@ -17,6 +17,7 @@ from engine.standing.gathering import without_values
 from engine.standing.servers import servers_of
 from studio import payloads, queries, schema
 from studio.forms import Checked, Problem, Typed, already_started, check_start, new_token
+from studio.typed_secrets import without_secrets
 from studio.views.methods import takes
 from studio.views.pages import page
 
@@ -86,8 +87,10 @@ def _prefill(workflow: Workflow[Any, Any], source: str) -> str:
 def _form(
     request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked | None = None
 ) -> HttpResponse:
-    """Draw the form, with what the person typed kept as it was."""
+    """Draw the form, with what the person typed kept as it was, but for secrets."""
     is_refused = checked is not None
+    if checked is not None:
+        typed, checked = without_secrets(workflow, typed, checked)
     facts = _facts(workflow, typed, checked if checked is not None else check_start(workflow, typed))
     (overview,) = queries.overviews([workflow.name])
     return page(
