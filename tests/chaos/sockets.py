@@ -57,7 +57,8 @@ def counts_text(counts: dict[str, int]) -> str:
 class Socket:
     """As much of a WebSocket as it takes to listen."""
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: Browser, topic: str = TOPIC) -> None:
+        self._topic = topic
         address = urlsplit(browser.url)
         self._socket = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
         self._rest = b""
@@ -85,7 +86,7 @@ class Socket:
     def _shake_hands(self, browser: Browser, host: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         lines = [
-            f"GET {TOPIC} HTTP/1.1",
+            f"GET {self._topic} HTTP/1.1",
             f"Host: {host}",
             "Connection: Upgrade",
             "Upgrade: websocket",

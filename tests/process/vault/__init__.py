@@ -1,0 +1,1 @@
+"""An app whose workflows get secrets by every way there is."""
