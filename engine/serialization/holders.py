@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+from engine.serialization.secret_context import in_clear
+
 Schema: TypeAlias = dict[str, Any]
 # Values of the user's, and notes of pydantic's, that only look like schemas.
 OPAQUE = frozenset({"default", "expected", "members", "metadata", "config", "cls", "ref", "schema_ref"})
 
+_BEFORE = frozenset({"function-before", "function-wrap", "function-plain"})
+_TRUSTED = ("pydantic._internal.", "pydantic.functional_validators", "pydantic.types")
 _WITH_KEYS = frozenset({"dict", "ordered-dict", "defaultdict", "counter"})
 
 
@@ -36,35 +40,51 @@ def parts(node: Schema) -> Iterator[Any]:
     return (part for key, part in node.items() if not (is_schema and key in OPAQUE))
 
 
-def leave_writing_to_us(node: Any, holders: Holders) -> None:
-    """Take serializers of the user's from all that holds a secret: they might write it, and in clear.
+def settle(node: Any, holders: Holders) -> None:
+    """Part the functions of the user's from what is stored, wherever a secret is held.
 
+    Serializers go: they might write it, and in clear. Validators that come before its own get what an envelope holds.
     Fields that are left out when a model is dumped are stored, too. Raises ValueError where a secret cannot be stored.
     """
     if isinstance(node, list | tuple):
         for item in node:
-            leave_writing_to_us(item, holders)
+            settle(item, holders)
     elif isinstance(node, dict) and holders.holds(node):
         if isinstance(node.get("type"), str):
-            _settle(node, node["type"], holders)
+            _settle(node, holders)
         for part in list(parts(node)):
-            leave_writing_to_us(part, holders)
+            settle(part, holders)
 
 
-def _settle(node: Schema, kind: str, holders: Holders) -> None:
+def _settle(node: Schema, holders: Holders) -> None:
+    kind = node["type"]
     if kind == "json":
         raise ValueError("a secret inside Json[…] cannot be stored; use the secret type itself")
     if kind in _WITH_KEYS and holders.holds(node.get("keys_schema")):
         raise ValueError("a secret cannot be the key of a dict")
-    if "serialization" in node and not _is_trusted(node["serialization"].get("function")):
-        del node["serialization"]
+    if "serialization" in node:
+        if not _is_trusted(node["serialization"].get("function")):
+            del node["serialization"]
+        else:  # what it returns is written already
+            node["serialization"].pop("return_schema", None)
+    if (
+        kind in _BEFORE
+        and isinstance(node["function"], dict)
+        and not _is_trusted(node["function"]["function"])
+    ):
+        function = _with_clear_input(node["function"]["function"])
+        node["function"] = {**node["function"], "function": function}
     node.pop("serialization_exclude", None)
     node.pop("serialization_exclude_if", None)
 
 
-def _is_trusted(writer: Any) -> bool:
-    """Tell whether it is us who write, or pydantic a sequence; by SerializeAsAny the secret's own class would."""
-    return is_ours(writer) or str(getattr(writer, "__module__", "")).startswith("pydantic._internal.")
+def _with_clear_input(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda value, *rest: function(in_clear(value), *rest)
+
+
+def _is_trusted(function: Any) -> bool:
+    """Tell whether it is ours, or pydantic's own; SerializeAsAny's, which lets the secret's class write, is not."""
+    return is_ours(function) or str(getattr(function, "__module__", "")).startswith(_TRUSTED)
 
 
 def is_ours(function: object) -> bool:

@@ -61,6 +61,20 @@ def opened(value: Any) -> Any:
     return envelope.replaced(value, _opened)
 
 
+def in_clear(value: Any) -> Any:
+    """Return what is read for a validator of the user's that sees it before its secrets are read: JSON, in clear."""
+    if _source.get() is Source.OUTSIDE:
+        return value
+    clear = envelope.replaced(value, _in_clear)
+    if clear != value:
+        _source.set(Source.STORE)  # what comes to the place of a secret is no envelope any more
+    return clear
+
+
+def _in_clear(found: dict[str, str]) -> Any:
+    return envelope.replaced(decode_strict(envelope.open_envelope(found), what="secret"), _in_clear)
+
+
 def _opened(found: dict[str, str]) -> SecretStr | Secret[Any]:
     inner = decode_strict(envelope.open_envelope(found), what="secret")
     return SecretStr(inner) if isinstance(inner, str) else Secret(inner)

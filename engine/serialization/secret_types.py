@@ -16,7 +16,7 @@ from pydantic import Secret, SecretBytes, SecretStr, ValidationInfo
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
 
 from engine.serialization import envelope
-from engine.serialization.holders import Holders, Schema, is_ours, leave_writing_to_us
+from engine.serialization.holders import Holders, Schema, is_ours, settle
 from engine.serialization.secret_context import Source, issued, source
 from engine.serialization.writing import encode
 
@@ -61,7 +61,7 @@ class Keeper:
         if self._kept:
             self._definitions = root["definitions"] if root["type"] == "definitions" else []
             holders = Holders(root, _is_wrapped)
-            leave_writing_to_us([root, *(one.inner for one in self._kept)], holders)
+            settle([root, *(one.inner for one in self._kept)], holders)
         return root
 
     def build(self, cls: type[T], schema: Schema) -> T:
@@ -109,7 +109,9 @@ class _Kept:
 
     def _read(self, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         # By the rules for JSON, which `handler` knows no more, since the value is Python's by now.
-        return handler(value) if info.mode == "python" else self._secret.validate_json(json.dumps(value))
+        if info.mode == "python" or isinstance(value, SECRETS):
+            return handler(value)
+        return self._secret.validate_json(json.dumps(value))
 
     def write(self, value: Any) -> dict[str, str]:
         held = self._held(value)

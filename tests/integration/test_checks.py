@@ -158,3 +158,19 @@ def test_a_server_that_is_old_or_careless_is_named(key: str, found: dict[str, st
     safe = {"server_version_num": "150000", **dict.fromkeys(checks.SERVER_SETTINGS, "on")}
     assert list(checks.judge_server(safe)) == []
     assert ids(list(checks.judge_server({**safe, **found}))) == [key]
+
+
+@pytest.mark.parametrize("keys", ["one text", ["short"], [5], {"a": "b"}, ["k" * 32, ""]])
+def test_keys_of_secrets_that_cannot_be_used_are_named(settings: Settings, keys: object) -> None:
+    settings.REPRISE_SECRET_KEYS = keys
+    [found] = checks.check_secret_keys()
+    assert found.id == "engine.E008"
+    assert "newest first" in found.msg
+    assert found.hint
+
+
+def test_keys_of_secrets_may_be_left_out(settings: Settings) -> None:
+    del settings.REPRISE_SECRET_KEYS
+    assert checks.check_secret_keys() == []
+    settings.REPRISE_SECRET_KEYS = ["k" * 32]
+    assert checks.check_secret_keys() == []

@@ -313,12 +313,13 @@ class TestNothingIsSmuggledIn:
             lambda: events.send_event(instance, "untyped", [{"a": copied}]),
             lambda: events.send_event(instance, came, {"pin": copied}),
             lambda: requests.answer(instance, "any", {"a": copied}, by="thief"),
-            lambda: thief.start_many([{"params": {"a": copied}}]).errors[0]["message"] and _raise(),
         ]
         for act in acts:
-            with pytest.raises((InvalidParamsError, InvalidValueError, _Refused)) as caught:
+            with pytest.raises((InvalidParamsError, InvalidValueError)) as caught:
                 act()
             assert CANARY not in str(caught.value)
+        many = thief.start_many([{"params": {"a": copied}}])
+        assert [error["code"] for error in many.errors] == ["invalid_params"]
         assert Instance.objects.filter(workflow__in=["thief", "typed"]).count() == 1
         assert EventRow.objects.count() == 0
 
@@ -348,14 +349,6 @@ class TestNothingIsSmuggledIn:
                 typed.start({"user": "a", "password": mask})  # type: ignore[arg-type]
             [error] = caught.value.errors
             assert (error["path"], error["code"]) == ("password", "secret_mask")
-
-
-class _Refused(Exception):
-    pass
-
-
-def _raise() -> None:
-    raise _Refused
 
 
 class TestAnswers:

@@ -115,6 +115,22 @@ def test_a_given_secret_key_is_not_written_down(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_keys_of_secrets_are_read_newest_first() -> None:
+    new, old = "n" * 20 + "-new-key-of-secrets", "o" * 20 + "-old-key-of-secrets"
+    environment = _read(REPRISE_SECRET_KEYS=f"{new}, {old}", SECRET_KEY_FALLBACKS=old)
+    assert environment.secret_keys == (new, old)
+    assert environment.secret_key_fallbacks == (old,)
+    assert (_read().secret_keys, _read().secret_key_fallbacks) == ((), ())
+
+
+@pytest.mark.parametrize("name", ["REPRISE_SECRET_KEYS", "SECRET_KEY_FALLBACKS"])
+@pytest.mark.parametrize("key", ["short", "a" * 80])
+def test_a_weak_key_of_secrets_is_refused_without_repeating_it(name: str, key: str) -> None:
+    with pytest.raises(SettingError, match=f"{name} holds a key that is too weak") as caught:
+        _read(**{name: f"{'x1y2z3w4' * 6},{key}"})
+    assert key not in str(caught.value)
+
+
 def test_the_web_process_pools_its_connections_and_bounds_its_statements() -> None:
     database = default_database(_read(DATABASE_URL=URL, REPRISE_ROLE="web"))
     assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5433, "work")

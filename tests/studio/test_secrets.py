@@ -175,6 +175,17 @@ class TestStart:
         assert other.headers["Location"] not in addresses
         assert Instance.objects.count() == 2
 
+    def test_a_form_sent_again_under_another_key_is_no_error_page(
+        self, operator: Client, settings: Any
+    ) -> None:
+        sent = form(params(), id="mine")
+        assert operator.post(START, sent).status_code == 302
+        settings.SECRET_KEY = "another key, which is long enough to be taken for one of Django's"
+        operator.force_login(factories.User.objects.get(username="oli"))
+        answer = operator.post(START, sent)
+        assert answer.status_code == 422
+        assert "mine is in use" in answer.content.decode()
+
 
 class TestEvents:
     def test_a_refused_one_sends_back_no_secret(self, operator: Client) -> None:

@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from engine.error_record import MAX_BYTES, ErrorRecord, cut, storable
 
@@ -267,3 +268,25 @@ def test_a_text_is_cut_at_bytes_between_characters():
     assert cut("abc", 100) == "abc"
     assert cut("ä" * 100, 60) == "ä" * 17 + "… (cut, 100 characters)"
     assert storable("a\x00\udfff😀") == "a\ufffd\ufffd😀"
+
+
+def test_what_pydantic_says_is_kept_without_the_values():
+    """It shows the whole input where one field is missing."""
+
+    class Login(BaseModel):
+        user: str
+        pin: int
+        password: SecretStr
+
+    given = {"password": "hunter2", "pin": "hunter2"}
+    wrapped = caught(lambda: raise_from(caught(lambda: Login(**given))))
+    group = ExceptionGroup("both", [caught(lambda: Login(**given))])
+    for error in (caught(lambda: Login(**given)), wrapped, group):
+        record = kept(error)
+        assert "hunter2" not in json.dumps(record.to_json())
+        assert "2 validation errors for Login\nuser\n  Field required [type=missing]" in record.traceback
+        assert "pin\n  Input should be a valid integer" in record.traceback
+
+
+def raise_from(cause):
+    raise RuntimeError("wrapped") from cause

@@ -14,19 +14,23 @@ import pydantic
 import pytest
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     InstanceOf,
     Json,
     PlainSerializer,
+    PlainValidator,
     RootModel,
     Secret,
     SecretBytes,
     SecretStr,
     SerializeAsAny,
+    WrapValidator,
     field_serializer,
     field_validator,
     model_serializer,
+    model_validator,
 )
 
 from engine.errors import InvalidParamsError, InvalidValueError, LimitError, SecretKeyError
@@ -397,6 +401,40 @@ def test_a_validator_of_the_users_sees_the_secret_also_on_a_replay() -> None:
     assert codec.decode(codec.encode(Cautious(token=X))) == Cautious(token=X)
     with pytest.raises(InvalidParamsError, match="token: Value error, too short"):
         validate(codec, {"token": "abc"})
+
+
+class Stripping(BaseModel):
+    """Validators that see what is given before it is a secret."""
+
+    token: SecretStr
+    pin: Annotated[Secret[int], BeforeValidator(lambda value: value or 0)] = Secret(0)
+    word: Annotated[SecretStr, WrapValidator(lambda value, handler: handler(value))] = SecretStr("x")
+    odd: Annotated[
+        SecretStr, PlainValidator(lambda value: value if isinstance(value, SecretStr) else SecretStr(value))
+    ] = SecretStr("y")
+
+    @field_validator("token", mode="before")
+    @classmethod
+    def strip(cls, value: Any) -> Any:
+        return value.get_secret_value() if isinstance(value, SecretStr) else value.strip()
+
+    @model_validator(mode="before")
+    @classmethod
+    def look(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            assert "$" not in str(data["token"])
+        return data
+
+
+def test_a_validator_that_comes_before_its_own_sees_a_stored_secret_as_it_was_given() -> None:
+    codec = Codec(Stripping)
+    assert codec.problem == ""
+    value = validate(codec, {"token": f" {CANARY} ", "pin": 5, "word": CANARY, "odd": CANARY})
+    stored = codec.store(value)
+    assert CANARY not in stored.text
+    assert stored.value == codec.decode(stored.text) == value
+    assert (value.token, value.pin, value.odd) == (X, Secret(5), X)  # type: ignore[attr-defined]
+    assert Codec(list[Stripping]).store([value]).value == [value]
 
 
 def test_another_key_does_not_open_it(settings: Any) -> None:
