@@ -17,6 +17,7 @@ from engine.models import Instance
 from tests.golden.family import family
 from tests.golden.history import Golden
 from tests.golden.nested import nested
+from tests.golden.secret import KEYS, secret
 from tests.golden.tour import tour
 from tests.golden.undone import undone
 from tests.golden.wide import wide
@@ -84,6 +85,7 @@ STORIES: dict[str, Callable[[], Instance]] = {
     "undone": undone,
     "family": family,
     "nested": nested,
+    "secret": secret,
 }
 
 
@@ -93,6 +95,7 @@ def test_record(story: str, settings: LazySettings, tmp_path: Path, request: pyt
     import_module("studio.demo.workflows")
     request.getfixturevalue("own_registry")
     settings.REPRISE_HOME = tmp_path
+    settings.REPRISE_SECRET_KEYS = KEYS
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "studio.demo"]
     call_command("migrate", "demo", verbosity=0)
     golden = Golden.of(story, STORIES[story]())

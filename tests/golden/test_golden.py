@@ -7,11 +7,13 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from engine import WorkflowStep, workflow, workflows
 from engine.registry import Workflow
 from engine.replay.cycle import Cycle
-from tests.golden import family, nested, tour, undone, wide
+from engine.secrets import decrypted
+from tests.golden import family, nested, secret, tour, undone, wide
 from tests.golden.history import HERE, Golden, without_traceback
 from tests.golden.replay import ReplayDiffers, replay
 
@@ -20,7 +22,8 @@ DAY_US = 24 * 3600 * 1_000_000
 
 
 @pytest.fixture(autouse=True)
-def _samples(request: pytest.FixtureRequest) -> None:
+def _samples(request: pytest.FixtureRequest, settings: LazySettings) -> None:
+    settings.REPRISE_SECRET_KEYS = secret.KEYS
     import_module("studio.demo.workflows")  # stays known: it is imported once
     request.getfixturevalue("own_registry")
     tour.declare()
@@ -28,6 +31,7 @@ def _samples(request: pytest.FixtureRequest) -> None:
     undone.declare()
     family.declare()
     nested.declare()
+    secret.declare()
 
 
 def replayed(golden: Golden, declared: Workflow[Any, Any]) -> Cycle:
@@ -43,7 +47,7 @@ def test_a_golden_history_is_replayed_as_it_was(story: str) -> None:
     cycle = replayed(golden, workflows[golden.workflow])
     ending, leave = cycle.ending, cycle.writes.leave
     assert ending is not None
-    assert (ending.status, loaded(ending.output)) == (golden.status, golden.output)
+    assert (ending.status, decrypted(loaded(ending.output))) == (golden.status, decrypted(golden.output))
     assert without_traceback(loaded(ending.error)) == golden.error
     assert leave is None or list(leave.unreached) == golden.unreached
     assert (cycle.log_position, cycle.writes.logs) == (golden.log_lines, [])

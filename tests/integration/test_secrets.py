@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from pydantic import BaseModel, Secret, SecretStr
 
@@ -594,3 +596,39 @@ def test_a_declaration_whose_secret_could_not_be_kept_is_refused() -> None:
 
         @workflow
         async def keyed(step: WorkflowStep, given: dict[SecretStr, int]) -> None: ...
+
+
+class TestWhichKeysAreNeeded:
+    """`manage.py secretkeys` tells when an old key may go."""
+
+    def told(self) -> tuple[int, dict[str, tuple[int, str]]]:
+        out, code = io.StringIO(), 0
+        try:
+            call_command("secretkeys", "--json", stdout=out)
+        except SystemExit as ended:
+            code = int(str(ended.code))
+        return code, {row["key"]: (row["stored"], row["use"]) for row in json.loads(out.getvalue())}
+
+    def test_counts_stored_secrets_by_key(self, settings: Any) -> None:
+        @workflow
+        async def keeps(step: WorkflowStep, login: list[Login]) -> SecretStr:
+            return login[0].password
+
+        [first] = self.told()[1]
+        run_to_end(keeps.start([Login(user="a", password=X), Login(user="b", password=X)]))
+        assert self.told() == (0, {first: (3, "encrypts and decrypts")})
+        settings.SECRET_KEY_FALLBACKS = [lose_the_key(settings)]
+        keeps.start([Login(user="a", password=X)])
+        code, rows = self.told()
+        assert code == 0
+        assert [*rows.values()] == [(1, "encrypts and decrypts"), (3, "decrypts")]
+        settings.SECRET_KEY_FALLBACKS = []
+        code, rows = self.told()
+        assert code == 1
+        assert rows[first] == (3, "missing")
+
+    def test_prints_a_table_without_any_key(self, settings: Any) -> None:
+        out = io.StringIO()
+        call_command("secretkeys", stdout=out)
+        assert out.getvalue().split()[1:] == ["0", "encrypts", "and", "decrypts"]
+        assert settings.SECRET_KEY not in out.getvalue()
