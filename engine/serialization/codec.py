@@ -1,7 +1,7 @@
 """Keep values of an annotated type: pydantic writes and reads them, under the same rules as plain JSON."""
 
 import functools
-from contextlib import nullcontext
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,8 +16,6 @@ from engine.serialization.schema import Pair, adapter_for, pair_for
 from engine.serialization.secret_context import Source
 from engine.serialization.secret_schema import json_schema
 from engine.serialization.writing import encode
-
-_NO_SECRETS = nullcontext(frozenset[str]())
 
 
 class Stored(NamedTuple):
@@ -103,9 +101,10 @@ class Codec:
         if self._pair is None:
             value = decode_strict(text, what=what)
             return secret_context.opened(value) if envelope.KEY in text else value
-        may_hold_secrets = self._pair.keeps_secrets or envelope.KEY in text
         try:
-            with secret_context.reading(source) if may_hold_secrets else nullcontext():
+            if not self._pair.keeps_secrets and envelope.KEY not in text:  # as most
+                return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
+            with secret_context.reading(source):
                 return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
         except ValidationError as problem:
             raise _invalid(problem, what) from problem
@@ -120,10 +119,7 @@ class Codec:
             return encode(value, what=what, limit=limit, note=self.problem)
         try:
             valid = self._pair.validator.validate_python(value, by_alias=True, by_name=True)
-            with secret_context.writing() if self._pair.keeps_secrets else _NO_SECRETS as issued:
-                plain = self._pair.serializer.to_python(
-                    valid, mode="json", by_alias=False, round_trip=True, warnings=False
-                )
+            plain, issued = _written(self._pair, valid)
         except ValidationError as problem:
             raise _invalid(problem, what) from problem
         except Exception as problem:  # serializers and validators of the annotated classes
@@ -147,6 +143,15 @@ def param_errors(problem: ValidationError) -> list[ParamError]:
         ParamError(path="/".join(map(str, error["loc"])), message=error["msg"], code=error["type"])
         for error in problem.errors(include_url=False, include_context=False, include_input=False)
     ]
+
+
+def _written(pair: Pair, valid: object) -> tuple[Any, Container[str]]:
+    """Return what is written of a value, and the tokens of the secrets that were encrypted in it."""
+    how: dict[str, Any] = {"mode": "json", "by_alias": False, "round_trip": True, "warnings": False}
+    if not pair.keeps_secrets:
+        return pair.serializer.to_python(valid, **how), ()
+    with secret_context.writing() as issued:
+        return pair.serializer.to_python(valid, **how), issued
 
 
 @functools.lru_cache(maxsize=1024)
