@@ -41,7 +41,7 @@ class Report(BaseModel):
 
 
 @pytest.fixture(autouse=True)
-def _no_other_schedules() -> None:
+def _no_other_schedules(own_registry: None) -> None:
     for name in [*workflows]:
         if workflows[name].schedules:
             del workflows._workflows[name]

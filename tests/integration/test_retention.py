@@ -134,7 +134,7 @@ def test_without_a_rule_the_defaults_hold_and_none_keeps_for_ever() -> None:
 
 
 @pytest.fixture
-def at_once() -> Workflow[Any, Any]:
+def at_once(own_registry: None) -> Workflow[Any, Any]:
     """A workflow whose instances are kept no moment."""
     return declare(retention=dict.fromkeys(FINAL, 0))
 
@@ -227,7 +227,7 @@ def test_wherever_it_dies_instances_are_there_whole_or_not_at_all(after: bool) -
 
 
 @pytest.fixture
-def many() -> None:
+def many(own_registry: None) -> None:
     """Twenty thousand that are not over, and a few that are."""
     declare()
     with connection.cursor() as cursor:
