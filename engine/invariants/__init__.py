@@ -6,7 +6,7 @@ queries are here all the same, for a database that was restored, repaired by han
 
 from __future__ import annotations
 
-from engine.invariants import audit, ends, events, generations, instances, kin, rollbacks, steps
+from engine.invariants import audit, ends, events, generations, instances, kin, notices, rollbacks, steps
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
 
 __all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offender", "look"]
@@ -20,6 +20,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *kin.INVARIANTS,
     *generations.INVARIANTS,
     *audit.INVARIANTS,
+    *notices.INVARIANTS,
 )
 
 # What the tables do not tell, or not all of it: tests of the running system do.

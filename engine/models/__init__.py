@@ -8,6 +8,7 @@ from engine.models.audit import Audit
 from engine.models.event import Event
 from engine.models.instance import Generation, Instance
 from engine.models.log import Log
+from engine.models.notice import Notice, NoticeKind
 from engine.models.schedule import ScheduleRow
 from engine.models.step import Attempt, Step
 from engine.models.waiting import OpenRequest, Waiter
@@ -20,6 +21,8 @@ __all__ = [
     "Generation",
     "Instance",
     "Log",
+    "Notice",
+    "NoticeKind",
     "OpenRequest",
     "ScheduleRow",
     "Step",

@@ -20,6 +20,7 @@ from engine.testing.crashes import Crash, Crashes, Life
 from engine.testing.line import ConnectionLine
 from engine.testing.loop import StandingLoop
 from engine.testing.mocks import Mocks
+from engine.testing.notices import PromptNotices
 from engine.testing.parts import (
     ForgetfulCycle,
     MortalJournal,
@@ -68,6 +69,7 @@ class InlineWorker(Claims):
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
         self._changes = NoChanges()  # type: ignore[assignment]
         self._debts = self.debts = PromptDebts(line)
+        self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(self, writing)
 
     async def work(self) -> None:
@@ -94,6 +96,9 @@ class InlineWorker(Claims):
             self._woken.set()
         elif self._cycles:
             await self._set_alarm()
+        elif await self._notices.settle():
+            self._woken.set()  # receivers may have started something
+            return True
         return bool(claimed or settled or self._cycles)
 
     async def _set_alarm(self) -> None:

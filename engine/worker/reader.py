@@ -282,6 +282,11 @@ class Reader:
             [(has_some,)] = await self._fetch(kin.OWED)
         return bool(has_some)
 
+    async def ask(self, statement: str, parameters: Query = None) -> list[rows.Row]:
+        """Make a statement that has nothing to do with claims, in its turn."""
+        async with self._lock:
+            return await self._fetch(statement, parameters)
+
     async def notify_wake(self) -> None:
         async with self._lock:
             await self._fetch(sql.NOTIFY_WAKE)

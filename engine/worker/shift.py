@@ -30,6 +30,7 @@ from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
 from engine.worker.kin import Debts
 from engine.worker.line import Line
+from engine.worker.notices import NOTICE, Notices
 from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
@@ -97,6 +98,7 @@ class Shift(Claims):
         self._earlier = earlier
         self._retirement = Retirement(terms.relief, self._bodies, earlier=earlier)
         self._lines: list[Line] = []
+        self._notices = Notices(lambda: self._reader)
 
     @property
     def is_leaving(self) -> bool:
@@ -131,7 +133,8 @@ class Shift(Claims):
                 self._debts.pay,
             )
             heart.start()
-            helpers = [self._journal.run(), self._changes.run(), self._debts.run(), self._tick(heart)]
+            parts = (self._journal, self._changes, self._debts, self._notices)
+            helpers = [*(part.run() for part in parts), self._tick(heart)]
             if self._terms.is_permanent:
                 helpers += [self._look(), self._beat()]
             if self._terms.keeps_time:
@@ -264,6 +267,9 @@ class Shift(Claims):
         elif payload == ALONE and self._claims_isolated_only:
             self._wants_isolated = True
             self._loop.call_later(HANG_BACK_SECONDS * len(self._cycles), self._woken.set)
+            return
+        elif payload == NOTICE:
+            self._notices.look()
             return
         elif payload != "":
             return

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from engine.models import Audit, Generation, Instance, Log, OpenRequest, Step, Waiter
+from engine.models import Audit, Generation, Instance, Log, Notice, OpenRequest, Step, Waiter
 from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
 
 LATER = NOW + timedelta(minutes=1)
@@ -740,3 +740,11 @@ def _event_left_with_a_wait_that_was_wiped() -> None:
 @plants("restarted-by-somebody")
 def _restarted_by_nobody() -> None:
     generation_of(running(generation=2))
+
+
+# Notices
+
+
+@plants("failures-are-logged")
+def _failure_that_nobody_told() -> None:
+    Notice.objects.create(kind="attempt_lost", at=timezone.now() - timedelta(minutes=2))

@@ -26,7 +26,8 @@ from tests.process.nursery import Nursery
 from tests.processes import MARK, marked
 
 TABLES = (
-    "engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log, engine_worker"
+    "engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log, engine_worker, "
+    "engine_notice"
 )
 
 # What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.

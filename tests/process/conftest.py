@@ -23,6 +23,7 @@ WORK = (
     "engine_attempt",
     "engine_event",
     "engine_log",
+    "engine_notice",
 )
 
 

@@ -11,7 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from django.dispatch import receiver
+
 from engine import RollbackContext, StepContext, WorkflowStep, branch, workflow
+from engine.signals import instance_errored
 from tests import shop
 from tests.process import ledger
 
@@ -122,6 +125,21 @@ async def program(step: WorkflowStep, params: list[Op]) -> list[Any]:
 async def narrow(step: WorkflowStep, params: list[Op]) -> list[Any]:
     """The same, but only three at a time."""
     return [await perform(step, op) for op in params]
+
+
+@workflow
+async def doomed(step: WorkflowStep, message: str) -> None:
+    """Fail, and have a receiver told of it."""
+    raise LookupError(message)
+
+
+@receiver(instance_errored, sender=doomed)
+def hear(instance_id: str, notice_id: int, error_message: str, **_: Any) -> None:
+    """Note it; the first time of what has this message, die of it."""
+    is_first = ledger.Ledger(ledger.path()).lines(what="heard", instance=instance_id) == []
+    ledger.write("heard", instance=instance_id, key=str(notice_id))
+    if is_first and error_message == "kills":
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @dataclass

@@ -1,0 +1,82 @@
+"""Django signals of what goes wrong. They are sent from a worker, after the commit, at least once.
+
+    @receiver(instance_errored, sender=ship_order)
+    def tell_the_team(instance_id, error_type, error_message, **kwargs): ...
+
+`sender` is the workflow, as in `sender=ship_order`. Every receiver gets `notice_id`, the same number when the same
+thing is told once more, `at`, and what stands with its signal; `instance`, where there is one, is read from the
+database when it is first used, and raises Instance.DoesNotExist if it was deleted since. The same is in the log
+`reprise.instances`. See docs/signals.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.core.exceptions import ObjectDoesNotExist
+from django.dispatch import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """One of a signal's receivers, with the call that tells it."""
+
+    key: int
+    name: str
+    call: Callable[[], object]
+
+
+class NoticeSignal(Signal):
+    """A signal whose receivers are called one by one, so that none can keep the others from theirs."""
+
+    def told(self, sender: object, **arguments: Any) -> list[Receiver]:
+        """Return the receivers for this sender, each to be called with these arguments."""
+        plain, asynchronous = self._live_receivers(sender)
+        calls = [(one, one) for one in plain] + [(one, partial(_await, one)) for one in asynchronous]
+        return [
+            Receiver(id(one), _name(one), partial(call, signal=self, sender=sender, **arguments))
+            for one, call in calls
+        ]
+
+
+def _await(receiver: Callable[..., Awaitable[object]], **arguments: Any) -> object:
+    with suppress(ObjectDoesNotExist):
+        getattr(arguments.get("instance"), "pk", None)  # read it here: async code may not
+    return async_to_sync(receiver)(**arguments)
+
+
+def _name(receiver: object) -> str:
+    named = getattr(receiver, "__qualname__", type(receiver).__qualname__)
+    return f"{getattr(receiver, '__module__', '')}.{named}"
+
+
+# An instance has ended as errored, its rollbacks included. workflow, instance_id, generation, step (which failed, or
+# ""), error_type, error_message, instance
+instance_errored = NoticeSignal()
+
+# A rollback failed for good, or was cut off: half of something is undone. The same, and count (which step of the name)
+rollback_failed = NoticeSignal()
+
+# The engine has paused an instance, because code and record do not fit; not sent for a pause by people. workflow,
+# instance_id, generation, error_type, error_message, instance
+instance_paused = NoticeSignal()
+
+# A worker died while it ran an attempt at a step, which is made again. workflow, instance_id, generation, step, count,
+# attempt, phase ("do" or "rollback"), worker, instance
+attempt_lost = NoticeSignal()
+
+# A worker process was ended because it could not go on, say because all of its threads hang. worker, reason
+worker_retired = NoticeSignal()
+
+SIGNALS: dict[str, NoticeSignal] = {
+    "instance_errored": instance_errored,
+    "rollback_failed": rollback_failed,
+    "instance_paused": instance_paused,
+    "attempt_lost": attempt_lost,
+    "worker_retired": worker_retired,
+}

@@ -1,0 +1,50 @@
+"""What has gone wrong in a test is told where the test runs, before `run` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.testing.autocommit import as_if_committed, statements_on_their_own
+from engine.testing.bodies import OF_THE_ENGINE
+from engine.testing.loop import StandingLoop
+from engine.worker.aside import Aside, log
+from engine.worker.notices import Notices
+from engine.worker.reader import Reader
+
+
+class InlineAside(Aside):
+    """Makes the calls in the test's own thread, on its connection."""
+
+    def __init__(self, loop: StandingLoop) -> None:
+        super().__init__()
+        self._standing = loop
+
+    async def call(self, function: Callable[[], object], *, key: int = 0, name: str = "") -> bool:
+        try:
+            with self._standing.suspended(), statements_on_their_own(), as_if_committed():
+                function()
+        except OF_THE_ENGINE:
+            log.exception("%s failed", name)
+        return True
+
+
+class PromptNotices(Notices):
+    """Tells at once."""
+
+    def __init__(self, reader: Callable[[], Reader], loop: StandingLoop) -> None:
+        self._standing = loop
+        super().__init__(reader)
+
+    def _make_aside(self) -> Aside:
+        return InlineAside(self._standing)
+
+    def _close_connections(self) -> None:
+        """It is the test's connection."""
+
+    async def settle(self) -> bool:
+        """Tell all that there is; tell whether there was anything."""
+        if not await self._is_any():
+            return False
+        while await self.write_some() or await self.send_some():
+            continue
+        return True

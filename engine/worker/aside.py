@@ -1,0 +1,67 @@
+"""A thread beside the loop, for calls of which one may hang."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from engine.worker.threads import Threads
+
+SLOW_SECONDS = 1.0  # after which the log says which call it is
+PATIENCE_SECONDS = 10.0  # after which the call is left behind, with its thread
+
+log = logging.getLogger("engine.notices")
+
+
+class Aside:
+    """Makes one call after the other. One that hangs is left behind, and not made again while it hangs."""
+
+    def __init__(self) -> None:
+        self._threads = Threads(1)
+        self._hanging: set[int] = set()
+
+    async def call(self, function: Callable[[], object], *, key: int = 0, name: str = "") -> bool:
+        """Make the call; what it raises goes to the log. False if it has not returned in time, or was not made.
+
+        Calls that may hang each on their own differ in their key.
+        """
+        if key in self._hanging:
+            log.error("%s still hangs, and was not called", name)
+            return False
+        over = asyncio.get_running_loop().create_future()
+        self._hanging.add(key)
+        self._threads.submit(lambda: self._run(function, key, name, over))
+        if await _is_over_within(SLOW_SECONDS, over):
+            return True
+        log.warning("%s has not returned after %g s", name, SLOW_SECONDS)
+        if await _is_over_within(PATIENCE_SECONDS - SLOW_SECONDS, over):
+            return True
+        log.error("%s has not returned after %g s, and is left behind", name, PATIENCE_SECONDS)
+        self.stop()
+        self._threads = Threads(1)
+        return False
+
+    def stop(self) -> None:
+        """Let the thread end when its call has."""
+        self._threads.stop()
+
+    def _run(self, function: Callable[[], object], key: int, name: str, over: asyncio.Future[None]) -> None:
+        try:
+            function()
+        except BaseException:  # user code: whatever it raises, the thread lives, and the others are called
+            log.exception("%s failed", name)
+        self._hanging.discard(key)
+        with suppress(RuntimeError):  # the loop has closed since
+            over.get_loop().call_soon_threadsafe(_set, over)
+
+
+def _set(over: asyncio.Future[None]) -> None:
+    if not over.done():
+        over.set_result(None)
+
+
+async def _is_over_within(seconds: float, over: asyncio.Future[None]) -> bool:
+    done, _ = await asyncio.wait([over], timeout=seconds)
+    return bool(done)

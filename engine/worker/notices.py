@@ -1,0 +1,219 @@
+"""Telling what has gone wrong: rows of `engine_notice`, written with what they tell, go to the log and to receivers.
+
+Two loops beside a shift's other work. One writes the log; the other calls the receivers of signals, and may lag behind
+when these are slow. A row is taken for as long as a lease, told, and deleted: if this process dies in between, another
+tells it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+from django.db import Error, connection, connections
+
+from engine import notices
+from engine.models import Notice
+from engine.registry import workflows
+from engine.signals import SIGNALS
+from engine.worker.aside import Aside
+from engine.worker.heart import lease_seconds
+from engine.worker.reader import Reader
+
+log = logging.getLogger("engine.notices")
+
+NOTICE = "notice"  # what the channel `engine_wake` says of a new row
+
+LOOK_SECONDS = 5.0  # the net under the notification
+LOGGED_AT_ONCE = 500
+SENT_AT_ONCE = 20
+PAUSE_SECONDS = 1.0  # after an error of the database
+
+# What has not been taken, or by a process that died. Of a workflow that is not known here, whose receivers are in other
+# processes: what those have left for a while.
+COLUMNS = (
+    "key",
+    "kind",
+    "at",
+    "workflow",
+    "instance_id",
+    "instance_key",
+    "generation",
+    "step",
+    "count",
+    "attempt",
+    "phase",
+    "worker",
+    "error_type",
+    "error_message",
+    "reason",
+)
+TAKE = f"""
+    WITH free AS (
+        SELECT key FROM engine_notice
+        WHERE is_logged = %(is_logged)s AND (taken_until IS NULL OR taken_until < clock_timestamp())
+          AND (workflow = '' OR workflow = ANY (%(workflows)s::text[])
+               OR at < clock_timestamp() - %(lease)s * interval '1 second')
+        ORDER BY key LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE engine_notice n SET taken_until = clock_timestamp() + %(lease)s * interval '1 second'
+    FROM free WHERE n.key = free.key
+    RETURNING {", ".join(f"n.{name}" for name in COLUMNS)}
+"""  # noqa: S608 - constants of ours
+
+# Those that are told are gone; the others are free for whoever comes next.
+SETTLE = """
+    WITH told AS (DELETE FROM engine_notice WHERE key = ANY (%(told)s::bigint[]))
+    UPDATE engine_notice SET is_logged = true, taken_until = NULL WHERE key = ANY (%(left)s::bigint[])
+    RETURNING key
+"""
+
+IS_ANY = "SELECT EXISTS (SELECT FROM engine_notice)"
+
+RETIRE = """
+    INSERT INTO engine_notice (kind, at, worker, reason)
+    VALUES ('worker_retired', clock_timestamp(), left(%(worker)s, 100), %(reason)s)
+    RETURNING pg_notify('engine_wake', 'notice') IS NULL
+"""
+
+
+class Notices:
+    """Tells what there is to be told, when `look` says so, and every few seconds."""
+
+    def __init__(self, reader: Callable[[], Reader]) -> None:
+        self._reader = reader
+        self._log = self._make_aside()
+        self._receivers = self._make_aside()
+        self._lease = lease_seconds()
+        self._to_log = asyncio.Event()
+        self._to_log.set()  # some may have been left
+        self._to_send = asyncio.Event()
+
+    def _make_aside(self) -> Aside:
+        return Aside()
+
+    def look(self) -> None:
+        """Look soon: there is something to be told."""
+        self._to_log.set()
+
+    async def worker_retired(self, worker: str, reason: str) -> None:
+        """Have it told that a worker was ended because it could not go on."""
+        await self._reader().ask(RETIRE, {"worker": worker, "reason": reason})
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._keep_writing())
+                group.create_task(self._keep_sending())
+        finally:
+            self._log.stop()
+            self._receivers.stop()
+
+    async def _keep_writing(self) -> None:
+        while True:
+            is_woken = await _is_set_within(LOOK_SECONDS, self._to_log)
+            self._to_log.clear()
+            async with _patience():
+                if is_woken or await self._is_any():
+                    while await self.write_some():
+                        continue
+                    self._to_send.set()
+
+    async def _keep_sending(self) -> None:
+        while True:
+            await self._to_send.wait()
+            self._to_send.clear()
+            async with _patience():
+                while await self.send_some():
+                    continue
+
+    async def write_some(self) -> bool:
+        """Write some to the log; tell whether there were any."""
+        found = await self._take(is_logged=False, limit=LOGGED_AT_ONCE)
+        if not found or not await self._log.call(lambda: _write(found), name=notices.log.name):
+            return False
+        kept = [one for one in found if SIGNALS[one.kind].has_listeners(notices.sender(one))]
+        await self._settle([one for one in found if one not in kept], kept)
+        return True
+
+    async def send_some(self) -> bool:
+        """Call the receivers of some; tell whether there were any."""
+        found = await self._take(is_logged=True, limit=SENT_AT_ONCE)
+        until = time.monotonic() + self._lease / 2
+        told: list[Notice] = []
+        for one in found:
+            if time.monotonic() > until:
+                break
+            await self._send(one)
+            told.append(one)
+        if found:
+            await self._receivers.call(self._close_connections, key=id(self))
+            await self._settle(told, found[len(told) :])
+        return bool(found)
+
+    async def _send(self, notice: Notice) -> None:
+        sender = notices.sender(notice)
+        for one in SIGNALS[notice.kind].told(sender, **notices.arguments(notice)):
+            await self._receivers.call(one.call, key=one.key, name=f"{one.name}, called with {notice}")
+
+    def _close_connections(self) -> None:
+        connections.close_all()  # of this thread: the next time may be hours away
+
+    async def _is_any(self) -> bool:
+        [(is_any,)] = await self._reader().ask(IS_ANY)
+        return bool(is_any)
+
+    async def _take(self, *, is_logged: bool, limit: int) -> list[Notice]:
+        values = {
+            "is_logged": is_logged,
+            "limit": limit,
+            "lease": self._lease,
+            "workflows": sorted(workflows),
+        }
+        found = await self._reader().ask(TAKE, values)
+        return [Notice(**dict(zip(COLUMNS, row, strict=True))) for row in sorted(found)]
+
+    async def _settle(self, told: list[Notice], left: list[Notice]) -> None:
+        await self._reader().ask(
+            SETTLE, {"told": [one.key for one in told], "left": [one.key for one in left]}
+        )
+
+
+def worker_retired(worker: str, reason: str) -> None:
+    """Have it told that a worker was ended because it could not go on: over Django's connection.
+
+    Where the database is away, the log says it at once, and nobody else.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(RETIRE, {"worker": worker, "reason": reason})
+    except Error:
+        notices.log.warning("Worker %s was retired: %s", worker, reason)
+
+
+def _write(found: list[Notice]) -> None:
+    for one in found:
+        notices.write(one)
+
+
+async def _is_set_within(seconds: float, wanted: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await wanted.wait()
+    except TimeoutError:
+        return False
+
+
+@asynccontextmanager
+async def _patience() -> AsyncIterator[None]:
+    """Go on after an error of the database: what could not be told now is told later."""
+    try:
+        yield
+    except psycopg.Error as error:
+        log.warning("what has gone wrong could not be told, and is told later: %s", error)
+        await asyncio.sleep(PAUSE_SECONDS)
