@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.testing.errors import NonDeterministicHandlerError as NonDeterministicHandlerError
     from engine.testing.errors import NotFinishedError as NotFinishedError
     from engine.testing.errors import UnusedError as UnusedError
     from engine.testing.errors import WorkflowTestError as WorkflowTestError
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 # Found when first asked for: pytest imports the plugin in here also where Django is not set up.
 _HOMES = {
-    **dict.fromkeys(("NotFinishedError", "UnusedError", "WorkflowTestError"), "engine.testing.errors"),
+    **dict.fromkeys(
+        ("NonDeterministicHandlerError", "NotFinishedError", "UnusedError", "WorkflowTestError"),
+        "engine.testing.errors",
+    ),
     "Wait": "engine.testing.waiting",
     **dict.fromkeys(("WorkflowTest", "workflow_test"), "engine.testing.story"),
 }

@@ -28,3 +28,22 @@ class UnusedError(WorkflowTestError, AssertionError):
         super().__init__(
             f"Prepared and never used: {listed}. Correct it, or say allow_unused=True where that is meant."
         )
+
+
+class NonDeterministicHandlerError(WorkflowTestError, AssertionError):
+    """A replay did not call again what the handler had called before."""
+
+    def __init__(self, instance: str, missing: Sequence[str], instead: Sequence[str]) -> None:
+        self.instance = instance
+        self.missing = tuple(missing)
+        self.instead = tuple(instead)
+        called = f" It called {_listed(instead)} instead." if instead else ""
+        super().__init__(
+            f"The handler of instance {instance} is not deterministic: a replay did not call {_listed(missing)}, "
+            f"which an earlier run had called.{called} Code between steps must make the same decisions every time: get "
+            "what may change (the time, random numbers, what is read from outside) from a step."
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"step{'s' if len(names) > 1 else ''} {', '.join(names)}"

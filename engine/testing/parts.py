@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.identity import TOP
 from engine.replay import leaving
 from engine.replay.cycle import Cycle
+from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
 from engine.states import InstanceStatus
 from engine.testing.bodies import OF_THE_ENGINE
+from engine.testing.errors import NonDeterministicHandlerError
 from engine.testing.mocks import Mock
 from engine.worker.journal import Answer, Journal
 from engine.worker.kin import Debts
@@ -83,13 +86,39 @@ class UnlimitedSlices:
 
 
 class ForgetfulCycle(Cycle):
-    """Leaves at every outcome, so that each reaches the handler by a replay."""
+    """Leaves at every outcome, so that each reaches the handler by a replay, and ends the test if one goes astray."""
+
+    def _start_fresh(self) -> bool:
+        self._check()
+        return super()._start_fresh()
+
+    def _has_ended(self) -> bool:
+        if self.is_decided:
+            self._check()
+        return super()._has_ended()
+
+    def _check(self) -> None:
+        """All that is recorded has been called again by now: the handler has had every recorded outcome."""
+        entered = self.turns.entered
+        missing = [
+            _shown(record)
+            for identity, record in self.history.steps.items()
+            if record.is_recorded and record.parent == TOP and identity not in entered
+        ]
+        if missing:
+            instead = [_shown(one.record) for one in self.turns.fresh if not one.record.is_recorded]
+            name = f"{self.workflow.name}/{self.claimed.id}"
+            self.host.stop(NonDeterministicHandlerError(name, missing, instead))  # type: ignore[attr-defined]
 
     def _deliver_arrived(self) -> bool:
         if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:
             return super()._deliver_arrived()
         leaving.freeze(self, InstanceStatus.QUEUED)
         return True
+
+
+def _shown(record: StepRecord) -> str:
+    return f'"{record.name}"' if record.count == 1 else f'"{record.name}" #{record.count}'
 
 
 def mocked_handler(mock: Mock) -> Any:

@@ -134,7 +134,7 @@ class InlineWorker(Claims):
 
     def stop(self, error: BaseException) -> None:
         """Let the test have what was raised to end it, and not the instance."""
-        self.stopped_by = error
+        self.stopped_by = self.stopped_by or error
         self._life.is_over = True
         self._woken.set()
 

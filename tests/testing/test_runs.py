@@ -17,7 +17,12 @@ from django.test import TestCase
 from engine import StepContext, StepError, WorkflowStep, branch, define_step, workflow
 from engine.errors import ChildWorkflowError
 from engine.models import Instance
-from engine.testing import NotFinishedError, WorkflowTestError, workflow_test
+from engine.testing import (
+    NonDeterministicHandlerError,
+    NotFinishedError,
+    WorkflowTestError,
+    workflow_test,
+)
 
 
 def test_sleeps_and_back_offs_take_no_time_and_the_clock_tells_of_them() -> None:
@@ -206,21 +211,56 @@ def test_all_that_a_handler_can_call_runs(nothing_is_violated: None) -> None:
             assert {row.status for row in Instance.objects.all()} == {"complete"}
 
 
-def test_what_is_not_deterministic_shows_when_every_outcome_is_replayed() -> None:
-    calls = []
+def test_always_replay_names_the_steps_of_a_branch_that_is_not_taken_again() -> None:
+    turns: list[int] = []
 
     @workflow
-    async def counts(step: WorkflowStep) -> int:
-        calls.append(1)
-        for number in range(min(len(calls), 3)):
-            await step.do(f"number {number}", lambda: None)
-        return len(calls)
+    async def flips(step: WorkflowStep) -> None:
+        await step.do("before", str)
+        turns.append(1)
+        branch = "heads" if len(turns) % 2 else "tails"
+        await step.do(branch, str)
+        await step.do(branch, str)
+        await step.do("after", str)
 
-    with workflow_test(counts) as test:
-        assert test.run().output == 1
-    calls.clear()
-    with workflow_test(counts, always_replay=True) as test:
-        assert test.run().output > 1
+    with workflow_test(flips) as test:
+        assert test.run().status == "complete"
+    turns.clear()
+    with (
+        pytest.raises(NonDeterministicHandlerError) as caught,
+        workflow_test(flips, always_replay=True) as test,
+    ):
+        test.run()
+    assert caught.value.missing == ('"heads"',)
+    assert caught.value.instead == ('"tails"',)
+    assert (
+        'did not call step "heads", which an earlier run had called. It called step "tails" instead.'
+        in str(caught.value)
+    )
+
+
+@pytest.mark.parametrize("end", ["return", "raise", "fail", "park"])
+def test_always_replay_finds_a_missing_step_however_the_handler_goes_on(end: str) -> None:
+    turns: list[int] = []
+
+    @workflow
+    async def forgets(step: WorkflowStep) -> None:
+        turns.append(1)
+        if len(turns) == 1:
+            await step.do("once", str)
+        match end:
+            case "raise":
+                raise LookupError
+            case "fail":
+                await step.fail("no")
+            case "park":
+                await step.listen("go")
+
+    with (
+        pytest.raises(NonDeterministicHandlerError, match='did not call step "once"'),
+        workflow_test(forgets, always_replay=True) as test,
+    ):
+        test.run()
 
 
 def test_a_rollback_runs_and_can_be_made_to_fail(nothing_is_violated: None) -> None:
