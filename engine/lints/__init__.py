@@ -73,6 +73,7 @@ def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tu
     facts = Facts(
         workflow=workflow.name,
         known=known,
+        handlers=frozenset(one.handler.__name__ for one in workflows.values()),
         has_deadline=workflow.timeout is not None,
         is_named_once=workflow.step_identity == "name",
     )

@@ -25,6 +25,7 @@ class Facts:
 
     workflow: str
     known: Collection[str]
+    handlers: Collection[str] = ()  # names of the functions of known workflows
     has_deadline: bool = False
     is_named_once: bool = False
 

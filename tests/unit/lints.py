@@ -23,7 +23,8 @@ def lint(text: str, *, has_deadline: bool = True, is_named_once: bool = False) -
         for node in ast.walk(source.tree)
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "handler"
     )
-    facts = Facts("shop", KNOWN, has_deadline=has_deadline, is_named_once=is_named_once)
+    handlers = [name.replace("-", "_") for name in KNOWN]
+    facts = Facts("shop", KNOWN, handlers, has_deadline=has_deadline, is_named_once=is_named_once)
     code = Code(source, handler, facts)
     found = reported((found for rule in RULES for found in rule(code)), source, "shop")
     return sorted(found, key=lambda one: (one.line, one.column))

@@ -302,7 +302,7 @@ def test_writes_calls_and_mail_between_steps_are_warnings() -> None:
             EmailMessage("a").send()  #! W106
             await Order.objects.acreate(total=1)  #! W106
             Order.objects.filter(id=1).exclude(x=2).update(total=1)  #! W106
-            order = await Order.objects.aget(id=1)
+            order = await Order.objects.aget(id=1)  #! W106
             await order.asave(update_fields=["total"])  #! W106
             await asyncio.to_thread(order.save)  #! W106
             await ship_order.astart(params)  #! W106
@@ -312,6 +312,40 @@ def test_writes_calls_and_mail_between_steps_are_warnings() -> None:
         == "`requests.post()` makes an HTTP call between steps, and so again on every replay."
     )
     assert found[0].hint == "Put it in the body of a step: `await step.do(name, fn)`."
+    assert found[-1].hint.startswith("Start children by `step.spawn` or `step.run_workflow`")
+
+
+def test_reads_and_starts_between_steps_are_warned_of() -> None:
+    found = check("""
+        from django.shortcuts import get_object_or_404
+        from engine import workflow, workflows
+        from shop.workflows import ship_order
+
+        @workflow
+        async def bill(step): ...
+
+        async def handler(step, params: str):
+            Order.objects.get(id=1)  #! W106
+            Order.objects.filter(id=1).first()  #! W106
+            await Order.objects.filter(id=1).aexists()  #! W106
+            for order in Order.objects.all():  #! W106
+                pass
+            async for order in Order.objects.filter(id=1):  #! W106
+                pass
+            [order.id for order in Order.objects.all()]  #! W106
+            list(Order.objects.values("id"))  #! W106
+            get_object_or_404(Order, id=1)  #! W106
+            order.refresh_from_db()  #! W106
+            ship_order.start(params)  #! W106
+            bill.start()  #! W106
+            workflows["send-bill"].start()  #! W106
+            ship_order.get_or_start("a", params)  #! W106
+            order.instance.send_event("paid")  #! W106
+    """)
+    assert (
+        found[0].message
+        == "`Order.objects.get()` reads the database between steps, and so again on every replay."
+    )
     assert found[-1].hint.startswith("Start children by `step.spawn` or `step.run_workflow`")
 
 
@@ -329,7 +363,10 @@ def test_effects_in_bodies_and_what_only_sounds_like_one_are_not_warned_of() -> 
             await step.do("save", Order(total=1).save)
             settings = {"a": 1}
             settings.update(b=2)
-            found = [requests_ for requests_ in Order.objects.filter(id=1)]
+            found = Order.objects.filter(id=1)
+            await step.do("all", lambda: [one.id for one in found])
+            list(params)
+            thread.start()
             figure.save("chart.png")
             return settings.get("a"), params.get("post"), queue.put(1)
     """)

@@ -1,4 +1,4 @@
-"""W106: code between steps writes, sends or asks the world. W113: code in a `finally:` of a handler does."""
+"""W106: code between steps reads, writes, sends or starts something. W113: code in a `finally:` of a handler does."""
 
 from __future__ import annotations
 
@@ -36,8 +36,34 @@ MAIL = {
 }
 WRITES = ("bulk_create", "bulk_update", "create", "delete", "get_or_create", "update", "update_or_create")
 MANAGER_WRITES = {*WRITES, *(f"a{name}" for name in WRITES)}
+READS = ("aggregate", "count", "earliest", "exists", "first", "get", "in_bulk", "iterator", "last", "latest")
+MANAGER_READS = {*READS, *(f"a{name}" for name in READS)}
+READERS = {
+    f"django.shortcuts.{prefix}get_{what}_or_404" for prefix in ("", "a") for what in ("object", "list")
+}
+REFRESHES = ("refresh_from_db", "arefresh_from_db")
+# What goes through all that it is given, and so asks the database for a queryset.
+GOES_THROUGH = (
+    "all",
+    "any",
+    "bool",
+    "dict",
+    "frozenset",
+    "len",
+    "list",
+    "max",
+    "min",
+    "set",
+    "sorted",
+    "sum",
+    "tuple",
+)
+LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 SAVE_OPTIONS = {"force_insert", "force_update", "using", "update_fields"}
-STARTS = ("astart", "astart_many", "aget_or_start", "asend_event")
+STARTS = ("start_many", "get_or_start", "astart", "astart_many", "aget_or_start", "send_event", "asend_event")
+START = "start"  # which threads, timers and servers have as well
+DECORATORS = ("engine.workflow", "engine.registry.workflow")
+REGISTRY = ("engine.workflows[]", "engine.registry.workflows[]")
 
 
 def find(code: Code) -> Iterator[Found]:
@@ -49,16 +75,20 @@ def find(code: Code) -> Iterator[Found]:
             message = (
                 f"{what} in a `finally:`, which runs whenever the instance leaves a worker: at every wait."
             )
-            yield Found("W113", node, message, "Do it in a step after the `try`, or as the step's rollback.")
+            yield Found(
+                "W113", _place(node), message, "Do it in a step after the `try`, or as the step's rollback."
+            )
         else:
             hint = "Put it in the body of a step: `await step.do(name, fn)`."
-            if isinstance(node, ast.Call) and _method(node) in STARTS:
+            if isinstance(node, ast.Call) and _method(node) in (START, *STARTS):
                 hint = "Start children by `step.spawn` or `step.run_workflow`; do anything else in the body of a step."
-            yield Found("W106", node, f"{what} between steps, and so again on every replay.", hint)
+            yield Found("W106", _place(node), f"{what} between steps, and so again on every replay.", hint)
 
 
 def _effect(code: Code, node: ast.AST) -> str | None:
-    """Say what a call does to the world; None if that is nothing, or not known."""
+    """Say what a call does to the world, or asks of it; None if that is nothing, or not known."""
+    if isinstance(node, LOOPS):
+        return _reads(node.iter) if _is_queryset(node.iter) else None
     if not isinstance(node, ast.Call):
         return None
     function = _called(code, node)
@@ -67,15 +97,43 @@ def _effect(code: Code, node: ast.AST) -> str | None:
         return f"`{called}()` makes an HTTP call"
     if called in MAIL:
         return f"`{called}()` sends mail"
+    if called in READERS or (called in GOES_THROUGH and node.args and _is_queryset(node.args[0])):
+        return _reads(node)
     if not isinstance(function, ast.Attribute) or called.startswith("<"):
         return None
     if function.attr in MANAGER_WRITES and _is_of_manager(function.value):
         return f"`{ast.unparse(function.value)[:60]}.{function.attr}()` writes to the database"
+    if function.attr in REFRESHES or (function.attr in MANAGER_READS and _is_of_manager(function.value)):
+        return _reads(function)
     if function.attr in ("save", "asave") and _saves(node, function):
         return f"`{ast.unparse(function)[:60]}()` writes"
-    if function.attr in STARTS:
+    if function.attr in STARTS or (function.attr == START and _is_workflow(code, function.value)):
         return f"`{ast.unparse(function)[:60]}()` starts or sends something"
     return None
+
+
+def _reads(node: ast.expr) -> str:
+    call = "" if isinstance(node, ast.Call) else "()"
+    return f"`{ast.unparse(node)[:60]}{call}` reads the database"
+
+
+def _is_queryset(node: ast.expr) -> bool:
+    """Tell whether it is a queryset that nothing has been asked yet: a read of its own would be found as such."""
+    return isinstance(node, ast.Call) and _is_of_manager(node.func) and _method(node) not in MANAGER_READS
+
+
+def _is_workflow(code: Code, node: ast.expr) -> bool:
+    """Tell whether an expression names a workflow: one of this module, an imported one, or one of the registry."""
+    function = code.names.function(node)
+    if isinstance(function, ast.AsyncFunctionDef):
+        made_by = (one.func if isinstance(one, ast.Call) else one for one in function.decorator_list)
+        return any(code.resolve(one) in DECORATORS for one in made_by)
+    named = code.resolve(node) or ""
+    return named in REGISTRY or ("." in named and named.rpartition(".")[2] in code.facts.handlers)
+
+
+def _place(node: ast.AST) -> ast.AST:
+    return node.iter if isinstance(node, LOOPS) else node
 
 
 def _called(code: Code, call: ast.Call) -> ast.expr:
