@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.defined_step import DefinedStep as DefinedStep
     from engine.defined_step import define_step as define_step
     from engine.errors import AtomicStepError as AtomicStepError
+    from engine.errors import BetweenStepsError as BetweenStepsError
     from engine.errors import ChildIdTakenError as ChildIdTakenError
     from engine.errors import ChildWorkflowError as ChildWorkflowError
     from engine.errors import CodeChangedError as CodeChangedError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from engine.errors import LimitError as LimitError
     from engine.errors import NonDeterminismError as NonDeterminismError
     from engine.errors import NonRetryableError as NonRetryableError
+    from engine.errors import NotAwaitedError as NotAwaitedError
     from engine.errors import OpenTransactionError as OpenTransactionError
     from engine.errors import ParkingError as ParkingError
     from engine.errors import RepriseError as RepriseError
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 
 _ERRORS = (
     "AtomicStepError",
+    "BetweenStepsError",
     "ChildIdTakenError",
     "ChildWorkflowError",
     "CodeChangedError",
@@ -86,6 +89,7 @@ _ERRORS = (
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
+    "NotAwaitedError",
     "OpenTransactionError",
     "ParkingError",
     "RepriseError",

@@ -132,7 +132,7 @@ def _name(name: str) -> str:
 
 def _reason(reason: str) -> str:
     if not isinstance(reason, str):
-        raise InvalidValueError("$", "not_text", "It must be a text.", what="reason")
+        raise InvalidValueError("$", "not_text", "It must be a string.", what="reason")
     if len(reason) > MAX_REASON:
         raise LimitError("length of the reason", len(reason), MAX_REASON, unit="characters")
     if _unstorable(reason):

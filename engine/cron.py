@@ -165,7 +165,7 @@ def _names_no_date(expression: str) -> bool:
 
 def _checked_expression(expression: object) -> str:
     if not isinstance(expression, str):
-        raise _refused(type(expression).__qualname__, f"It must be a text. {_LEGEND}")
+        raise _refused(type(expression).__qualname__, f"It must be a string. {_LEGEND}")
     if len(expression) > MAX_EXPRESSION:
         raise _refused(expression, f"It has {len(expression):,} characters; {MAX_EXPRESSION} are the limit.")
     if len(expression.split()) != FIELDS or not expression.isascii():

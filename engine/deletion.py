@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from django.db import connection, transaction
 
-from engine import audit, kin, notify, sql
+from engine import audit, between_steps, kin, notify, sql
 from engine.errors import (
     InstanceNeededError,
     InstanceNotFinishedError,
@@ -49,6 +49,7 @@ def delete(instance: Instance, *, by: object = None, reason: str = "") -> None:
     Raises InstanceNotFinishedError, InstanceNeededError while its parent, or another instance that waits for it, has
     not taken in how it ended, and InstanceNotFoundError; then nothing is changed.
     """
+    between_steps.refuse("delete")
     cause = audit.Cause.of(by, reason)
     with transaction.atomic():
         _delete(lock(instance), cause)
@@ -61,6 +62,7 @@ def delete_many(
 
     Raises LimitError for more, or none, and InvalidNameError if one of them cannot be an id; then nothing is deleted.
     """
+    between_steps.refuse("delete_many")
     cause = audit.Cause.of(by, reason)
     wanted = _checked(ids)
     with transaction.atomic():

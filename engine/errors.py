@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbortWorkflow",
     "AtomicStepError",
+    "BetweenStepsError",
     "ChildIdTakenError",
     "CodeChangedError",
     "CompleteWorkflow",
@@ -38,6 +39,7 @@ __all__ = [
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
+    "NotAwaitedError",
     "OpenTransactionError",
     "ParamError",
     "ParkingError",
@@ -212,6 +214,26 @@ class ParkingError(RepriseError):
         super().__init__(f'{called} was called inside the body of step "{body}", {rule}')
 
 
+class BetweenStepsError(RepriseError):
+    """A handler did between its steps what only the body of a step may do."""
+
+    def __init__(self, what: str, advice: str) -> None:
+        self.what = what
+        super().__init__(f"{what} in a workflow's handler, where every replay would repeat it. {advice}")
+
+
+class NotAwaitedError(RepriseError, AttributeError, TypeError):
+    """The result of a durable call was used, and the call was not awaited."""
+
+    def __init__(self, step: str, use: str, call: str) -> None:
+        self.step = step
+        self.use = use
+        super().__init__(
+            f'Step "{step}" was called without await, so there is no result yet; {use}. '
+            f'Write: await {call}("{step}", …).'
+        )
+
+
 # Of a wait or a workflow
 
 
@@ -363,21 +385,21 @@ class UnknownWorkflowError(RepriseError, KeyError):
         self.name = name
         self.known = sorted(known)
         near = difflib.get_close_matches(name[:100], self.known, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
+        hint = f'Did you mean "{near[0]}"?' if near else f"Known workflows: {_some(self.known)}."
         super().__init__(
-            f"There is no workflow {_shown(name)}.{hint} "
-            "A workflow is found in the workflows.py of an installed app."
+            f"There is no workflow {_shown(name)}. {hint} "
+            "Workflows are declared in the workflows.py of an installed app."
         )
 
 
 class DeclarationError(RepriseError, TypeError):
-    """A workflow, step or event is declared wrongly; raised at import."""
+    """The declaration of a workflow, step or event is invalid; raised at import."""
 
     def __init__(self, what: str, field: str, rule: str) -> None:
         self.what = what
         self.field = field
         self.rule = rule
-        super().__init__(f"{what} is declared wrongly: {field}: {rule}")
+        super().__init__(f"Invalid declaration: {what}: {field}: {rule}")
 
 
 # Of an instance, for those who start and steer it
@@ -600,12 +622,14 @@ class InvalidNameError(RepriseError, ValueError):
 class InvalidValueError(RepriseError, ValueError):
     """A value cannot be stored. `path` leads to it (`$.items[0].qty`), `code` names the rule it breaks."""
 
-    def __init__(self, path: str, code: str, message: str, *, what: str = "value") -> None:
+    def __init__(
+        self, path: str, code: str, message: str, *, what: str = "value", problem: str = "cannot be stored"
+    ) -> None:
         self.path = path
         self.code = code
         self.message = message
         self.what = what
-        super().__init__(f"The {what} cannot be stored. At {path}: {message}")
+        super().__init__(f"The {what} {problem}. At {path}: {message}")
 
 
 class ParamError(TypedDict):
@@ -617,14 +641,14 @@ class ParamError(TypedDict):
 
 
 class InvalidParamsError(RepriseError, ValueError):
-    """The params (or an event's payload) do not fit the declared type; nothing was started or sent."""
+    """The params (or an event's payload) do not match the declared type; nothing was started or sent."""
 
     def __init__(self, errors: Sequence[ParamError], *, what: str = "params") -> None:
         self.errors = list(errors)
         self.what = what
         shown = "; ".join(_param_line(error) for error in self.errors[:10])
         more = f"; and {len(self.errors) - 10:,} more" if len(self.errors) > 10 else ""
-        super().__init__(f"The {what} do not fit the declared type: {shown}{more}")
+        super().__init__(f"The {what} {_does(what)} not match the declared type: {shown}{more}")
 
 
 class LimitError(RepriseError, ValueError):
@@ -663,6 +687,16 @@ class CompleteWorkflow(ControlFlow):
     def __init__(self, output: object = None) -> None:
         self.output = output
         super().__init__("The workflow is complete.")
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    more = f", and {len(names) - most:,} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "none") + more
+
+
+def _does(what: str) -> str:
+    """Agree with "params" and "arguments of …", and with "payload"."""
+    return "do" if what.split()[0].endswith("s") else "does"
 
 
 def _param_line(error: ParamError) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from engine import audit, messages, sql
+from engine import audit, between_steps, messages, sql
 from engine.errors import DedupConflictError, InstanceFinishedError, LimitError
 from engine.identity import check_dedup_key, check_event_type
 from engine.lifecycle import lock
@@ -36,6 +36,7 @@ def send_event(
     what cannot be sent InvalidNameError, InvalidParamsError, InvalidValueError or LimitError; then nothing is
     written.
     """
+    between_steps.refuse("send_event")
     event, text = _checked(instance, type, payload, dedup_key)
     cause = audit.Cause.of(by, reason)
     event.sent_by = cause.actor

@@ -190,7 +190,7 @@ def _slug(value: object, what: str, limit: int) -> str:
 
 def _text(value: object, what: str, limit: int) -> str:
     if not isinstance(value, str):
-        raise InvalidNameError(what, value, "It must be a text.")
+        raise InvalidNameError(what, value, "It must be a string.")
     if not value.strip() or len(value) > limit:
         raise InvalidNameError(
             what, value, f"It needs 1 to {limit} characters, not all of them blank; it has {len(value):,}."

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 
 from django.db import connection, transaction
 
-from engine import audit, notify, sql
+from engine import audit, between_steps, notify, sql
 from engine.errors import (
     InstanceExistsError,
     InstanceNotFoundError,
@@ -89,6 +89,7 @@ def start(
     Raises InstanceExistsError for an id in use, and for bad input InvalidNameError, InvalidParamsError,
     InvalidValueError or LimitError; then nothing is written.
     """
+    between_steps.refuse("start")
     new = _checked(workflow, params, id, tags, retention)
     created = _insert(workflow, [new], audit.Cause.of(by, reason))
     if not created:
@@ -109,6 +110,7 @@ def get_or_start(
 
     One that exists is returned as it is, whatever its params. Raises what `start` raises for bad input.
     """
+    between_steps.refuse("get_or_start")
     new, cause = _checked(workflow, params, id, tags), audit.Cause.of(by, reason)
     created = _insert(workflow, [new], cause)
     return (created[0], True) if created else (get(workflow, new.id), False)
@@ -116,6 +118,7 @@ def get_or_start(
 
 def get(workflow: Workflow[Any, Any], id: str) -> Instance:
     """Return the instance of that id. Raises InstanceNotFoundError, also for what cannot be an id."""
+    between_steps.refuse("get")
     try:
         return Instance.objects.get(workflow=workflow.name, id=check_instance_id(id))
     except (InvalidNameError, Instance.DoesNotExist):
@@ -129,6 +132,7 @@ def start_many(
 
     Raises LimitError for too many items or too many bytes of params in all; then nothing is written.
     """
+    between_steps.refuse("start_many")
     cause, errors = audit.Cause.of(by, reason), list[StartError]()
     accepted: dict[int, _New] = {}
     for index, item in enumerate(_bounded(items)):

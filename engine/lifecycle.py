@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import DateTimeField, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
-from engine import audit, kin, notify, sql
+from engine import audit, between_steps, kin, notify, sql
 from engine.clock import ClockTimestamp
 from engine.errors import (
     ENGINE_PAUSES,
@@ -75,6 +75,7 @@ def retry_rollback(instance: Instance, *, by: object = None, reason: str = "") -
 
     Raises RollbackNotFailedError where none has failed. Returns the instance as it is then.
     """
+    between_steps.refuse("retry_rollback")
     cause = audit.Cause.of(by, reason)
     with transaction.atomic():
         row = lock(instance)
@@ -91,6 +92,7 @@ def accept_code(instance: Instance, *, by: object = None, reason: str = "") -> I
     Does nothing where it goes on under that code anyway. Raises InstanceFinishedError if it has ended, and
     UnknownWorkflowError where no such workflow is declared. Returns the instance as it is then.
     """
+    between_steps.refuse("accept_code")
     cause = audit.Cause.of(by, reason)
     current = workflows[instance.workflow].fingerprint
     with transaction.atomic():
@@ -126,6 +128,7 @@ def _act(
     cause: audit.Cause,
     data: dict[str, bool] | None = None,
 ) -> Instance:
+    between_steps.refuse(action)
     with transaction.atomic():
         row = lock(instance)
         if allows(action, row.status):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from asgiref.sync import sync_to_async
-
+from engine.between_steps import in_thread
 from engine.declared_schedules import DeclaredSchedule, Schedule, declare
 from engine.errors import DeclarationError, InvalidNameError, UnknownWorkflowError
 from engine.handler import Handler
@@ -133,16 +132,16 @@ class Workflow(Generic[P, R]):
     @overload
     async def astart(self, params: P, **options: Unpack[StartOptions]) -> Instance: ...
     async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
-        return await sync_to_async(self.start)(params, **options)
+        return await in_thread(self.start)(params, **options)
 
     async def astart_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany:
-        return await sync_to_async(self.start_many)(items, **origin)
+        return await in_thread(self.start_many)(items, **origin)
 
     async def adelete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
-        return await sync_to_async(self.delete_many)(ids, **origin)
+        return await in_thread(self.delete_many)(ids, **origin)
 
     async def aget(self, id: str) -> Instance:
-        return await sync_to_async(self.get)(id)
+        return await in_thread(self.get)(id)
 
     @overload
     async def aget_or_start(
@@ -155,7 +154,7 @@ class Workflow(Generic[P, R]):
     async def aget_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance, bool]:
-        return await sync_to_async(self.get_or_start)(id, params, **options)
+        return await in_thread(self.get_or_start)(id, params, **options)
 
 
 class Registry(Mapping[str, Workflow[Any, Any]]):

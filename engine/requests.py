@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat
 
-from engine import audit, events
+from engine import audit, between_steps, events
 from engine.audit import Cause
 from engine.clock import ClockTimestamp
 from engine.errors import (
@@ -112,6 +112,7 @@ def answer(
     InstanceFinishedError, RequestForbiddenError, RequestNotFoundError and InstanceNotFoundError; then nothing is
     written. The transaction should end soon after: an answer that is committed after the deadline came too late.
     """
+    between_steps.refuse("answer")
     cause = _cause(by, comment, reason)
     step = find(instance, request)
     _refuse_unless_open(instance, step)

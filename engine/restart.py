@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from engine import audit, kin, notify, sql
+from engine import audit, between_steps, kin, notify, sql
 from engine.errors import InstanceNotFoundError
 from engine.identity import REQUEST_TYPE
 from engine.lifecycle import end, lock
@@ -40,6 +40,7 @@ def restart(
     it would keep was rolled back, and InstanceNotFoundError; then nothing is changed. Returns the instance as it is
     then.
     """
+    between_steps.refuse("restart")
     cause = audit.Cause.of(by, reason)
     target = None if from_step is None else (from_step, count, kind)
     with transaction.atomic():

@@ -17,6 +17,7 @@ from engine.errors import (
     LimitError,
     NonDeterminismError,
     NonRetryableError,
+    NotAwaitedError,
     ParkingError,
     StepArgumentsError,
     StepConfigError,
@@ -39,6 +40,7 @@ RETRIED_AFTER = (
 # What a second attempt cannot change; a nested step that failed for good would fail as recorded.
 _NOT_RETRIED = (
     NonRetryableError,
+    NotAwaitedError,
     InvalidNameError,
     InvalidParamsError,
     InvalidValueError,
@@ -118,6 +120,10 @@ class StepOptions:
         if not (self.atomic and says_nothing) or self.rollback is None or _is_async(self.rollback):
             return self
         return replace(self, rollback_options=replace(own or StepOptions(), atomic=True))
+
+    def copy(self) -> "StepOptions":
+        own = self.rollback_options
+        return replace(self, rollback_options=None if own is None else own.copy())
 
     def to_json(self) -> "dict[str, JSON]":
         """Give the options as they are recorded: durations in seconds, a delay function as `"function"`.
@@ -251,7 +257,9 @@ def _read_function(value: object) -> RollbackFunction | None:
         return None
     if callable(value):
         return _called_with(value, "ctx")
-    raise ValueError("It must be a function that takes a RollbackContext.")
+    raise ValueError(
+        "It must be a function that takes a RollbackContext. Did you call it? Pass the function itself."
+    )
 
 
 def _called_with(fn: Callable[..., Any], parameters: str) -> Callable[..., Any]:

@@ -69,4 +69,4 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Unreadable):  # something else wrote it
         return {"unreadable": value.reason}
-    raise TypeError(f"{type(value).__qualname__} is no JSON")
+    raise TypeError(f"{type(value).__qualname__} is not a JSON type")

@@ -23,7 +23,7 @@ def sentence(error: Exception) -> str:
     if not isinstance(error, InvalidParamsError):
         return str(error)
     wrong = (f"  {one['path'] or 'as a whole'}: {one['message']}" for one in error.errors)
-    return "\n".join((f"The declared type refuses the {error.what}:", *wrong))
+    return "\n".join((str(error).partition(": ")[0] + ":", *wrong))
 
 
 def shape(error: Exception) -> Shape:

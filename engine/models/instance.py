@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import sync_to_async
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from engine.between_steps import in_thread
 from engine.models.fields import JsonField, times
 from engine.states import FINAL as FINAL_STATUSES
 from engine.states import InstanceStatus, RollbackState, WaitingFor
@@ -243,22 +243,22 @@ class Instance(models.Model):
     # The async twins; Django's own (`arefresh_from_db`, …) are there beside them.
 
     async def arefresh(self) -> Instance:
-        return await sync_to_async(self.refresh)()
+        return await in_thread(self.refresh)()
 
     async def apause(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await sync_to_async(self.pause)(by=by, reason=reason)
+        return await in_thread(self.pause)(by=by, reason=reason)
 
     async def aresume(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await sync_to_async(self.resume)(by=by, reason=reason)
+        return await in_thread(self.resume)(by=by, reason=reason)
 
     async def aterminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance:
-        return await sync_to_async(self.terminate)(rollback=rollback, by=by, reason=reason)
+        return await in_thread(self.terminate)(rollback=rollback, by=by, reason=reason)
 
     async def aretry_rollback(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await sync_to_async(self.retry_rollback)(by=by, reason=reason)
+        return await in_thread(self.retry_rollback)(by=by, reason=reason)
 
     async def aaccept_code(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await sync_to_async(self.accept_code)(by=by, reason=reason)
+        return await in_thread(self.accept_code)(by=by, reason=reason)
 
     async def arestart(
         self,
@@ -269,10 +269,10 @@ class Instance(models.Model):
         by: Any = None,
         reason: str = "",
     ) -> Instance:
-        return await sync_to_async(self.restart)(from_step, count, kind, by=by, reason=reason)
+        return await in_thread(self.restart)(from_step, count, kind, by=by, reason=reason)
 
     async def adelete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
-        await sync_to_async(self.delete)(by=by, reason=reason)
+        await in_thread(self.delete)(by=by, reason=reason)
 
     async def asend_event(
         self,
@@ -283,7 +283,7 @@ class Instance(models.Model):
         by: Any = None,
         reason: str = "",
     ) -> Event:
-        return await sync_to_async(self.send_event)(type, payload, dedup_key, by=by, reason=reason)
+        return await in_thread(self.send_event)(type, payload, dedup_key, by=by, reason=reason)
 
 
 class Generation(models.Model):

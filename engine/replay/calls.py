@@ -49,6 +49,18 @@ def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) ->
             raise StepConfigError(name, value, rule, what=what)
 
 
+def check_is_function(fn: object, operation: str, call: str) -> None:
+    """Refuse what is not a function, and most often the result of one."""
+    if callable(fn):
+        return
+    kind = "It must be a function"
+    if inspect.iscoroutine(fn):
+        fn.close()  # or Python would complain besides that it was never awaited
+        kind = "It is a coroutine"
+    rule = f"{kind}. Did you call it? Pass the function itself, and its arguments after it: {call}."
+    raise StepConfigError("fn", fn, rule, what=f"argument of {operation}")
+
+
 def check_is_sync(name: str, fn: Callable[..., Any]) -> None:
     """Refuse an async function as an atomic body."""
     if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004

@@ -12,6 +12,7 @@ from engine.identity import check_step_name
 from engine.registry import Workflow
 from engine.replay import children, instances, parallel
 from engine.replay.operation import INERT
+from engine.replay.unawaited import check_awaited
 from engine.states import StepKind
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class ChildCalls:
         Raises InstanceNotFoundError if there is none, InstanceTimeoutError after `timeout`, StepConfigError for this
         instance itself, and InvalidNameError for a name or an id that none can have.
         """
+        check_awaited("it was passed to another step", handle)
         cycle = self._enter("wait_for_instance", name)
         if cycle is None:
             return INERT

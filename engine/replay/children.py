@@ -21,6 +21,7 @@ from engine.params import validate_params
 from engine.replay import leaving, outcomes
 from engine.replay.kin import RUN, SPAWN, KinOperation, NewChild, Origin, Relative
 from engine.replay.operation import Operation
+from engine.replay.unawaited import check_awaited
 from engine.serialization import JSON
 from engine.states import FINAL, InstanceStatus, StepStatus, WaitingFor
 
@@ -156,6 +157,7 @@ def params_of(cycle: Cycle, record: StepRecord, workflow: Workflow[Any, Any], pa
     if depth > MAX_DEPTH:
         advice = "Does a workflow start itself? Spawned children count as well."
         raise LimitError("depth of children", depth, MAX_DEPTH, advice=advice)
+    check_awaited("it was passed to a child", params)
     return validate_params(workflow, params)
 
 

@@ -14,6 +14,7 @@ from engine.replay import calls
 from engine.replay.context import StepContext
 from engine.replay.maps import MapOperation, Work
 from engine.replay.operation import INERT
+from engine.replay.unawaited import check_awaited
 from engine.retry import StepOptions
 from engine.serialization import Codec
 from engine.states import StepKind
@@ -157,6 +158,7 @@ class Collections:
         if options and not isinstance(fn, DefinedStep):
             calls.check_options(f'Step "{name}"', fn, options)
         body, made, codec = self._body(operation, name, fn, options)
+        check_awaited("it was passed to another step", items)
         args = _arguments(operation, items, batch_size, most=cycle.workflow.max_steps)
         cycle.step_count.add(len(args))
         if isinstance(fn, DefinedStep):
@@ -205,9 +207,8 @@ def _validated(
 
 def _check_function(operation: str, name: str, fn: Any) -> None:
     takes = "batch, start_index" if operation == "batch" else "item, index"
-    if not callable(fn):
-        what = f"argument of step.{operation}"
-        raise StepConfigError("fn", fn, f"It must be a function: fn({takes}).", what=what)
+    usage = f"await step.{operation}(name, items, fn) calls fn({takes})"
+    calls.check_is_function(fn, f"step.{operation}", usage)
     plain = fn.fn if isinstance(fn, DefinedStep) else fn
     placed, named = signatures.with_context(plain, (None, 0), {}, None)
     problem = signatures.misfit(plain, placed, named)

@@ -41,6 +41,8 @@ SLEEP = "Use await step.sleep(name, duration), or the timeout= of a step or of s
 class HandlerLoop(asyncio.AbstractEventLoop):
     """Runs callbacks in the order in which they became ready, and only while `drain` is called."""
 
+    is_of_handler = True  # for `engine.between_steps`
+
     def __init__(self, *instance: str) -> None:
         self.numbers = Numbers(*instance)
         self._ready: deque[asyncio.Handle] = deque()

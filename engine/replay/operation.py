@@ -13,6 +13,7 @@ from engine.replay import attempts, cancelling, outcomes, waits
 from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.host import Phase
+from engine.replay.unawaited import Unawaited
 from engine.serialization import Codec, Stored
 from engine.states import StepStatus, WaitingFor
 
@@ -35,7 +36,7 @@ class Owner(Protocol):
         """Take in the outcome of an inner step, which stands in its record and is not written yet."""
 
 
-class Operation(asyncio.Future[Any]):
+class Operation(Unawaited, asyncio.Future[Any]):
     """One durable call of a handler, from its call to the delivery of its outcome; a class for each kind.
 
     It is a future, so `gather` and `wait` take it as it is; for `create_task` and `TaskGroup.create_task` the handler's

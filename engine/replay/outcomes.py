@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import SynchronousOnlyOperation
+
+from engine import between_steps
 from engine.error_record import cut
 from engine.errors import (
     AbortWorkflow,
@@ -23,6 +26,7 @@ from engine.errors import (
     StepError,
 )
 from engine.replay.history import EventRecord, StepRecord
+from engine.replay.unawaited import check_awaited
 from engine.serialization import JSON, encode
 from engine.serialization.envelope import masked_text
 from engine.states import InstanceStatus, StepKind
@@ -123,7 +127,7 @@ def params_refused(params: str, error: Exception) -> NonDeterminismError:
     if isinstance(error, NonDeterminismError):
         return error
     return NonDeterminismError(
-        "The recorded params do not fit the type that the handler now declares.",
+        "The recorded params do not match the type that the handler now declares.",
         recorded=cut(masked_text(params), 200),
         current=_mismatch(error),
     )
@@ -133,7 +137,7 @@ def output_refused(record: StepRecord, error: Exception, label: str = "") -> Non
     if isinstance(error, NonDeterminismError):
         return error  # it says already which inner step's, or which key is missing
     return NonDeterminismError(
-        f'The recorded output of step "{label or record.name}" does not fit the type that the code now declares.',
+        f'The recorded output of step "{label or record.name}" does not match the type that the code now declares.',
         recorded="(a sensitive value)"
         if record.sensitive
         else cut(masked_text(record.output or "null"), 200),
@@ -157,6 +161,8 @@ def of_handler(main: asyncio.Task[Any], workflow: Workflow[Any, Any]) -> Ending:
     error = main.exception()
     if isinstance(error, ControlFlow):
         return of_control_flow(error, workflow)
+    if isinstance(error, SynchronousOnlyOperation):
+        return of_error(between_steps.of_database(error))
     return _complete(main.result(), workflow) if error is None else of_error(error)
 
 
@@ -198,6 +204,7 @@ def deadlock() -> Ending:
 
 def _complete(value: Any, workflow: Workflow[Any, Any]) -> Ending:
     try:
+        check_awaited("it was returned as the workflow's output", value)
         return Ending(InstanceStatus.COMPLETE, output=workflow.output.encode(value, what="workflow's output"))
     except Exception as error:  # noqa: BLE001 - the user's types, whose validators may raise anything
         return of_error(error)

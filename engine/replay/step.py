@@ -14,7 +14,14 @@ from engine import identity
 from engine.defined_step import DefinedStep
 from engine.durations import MAX_DURATION, parse_duration
 from engine.error_record import cut
-from engine.errors import AbortWorkflow, CompleteWorkflow, ControlFlow, FailWorkflow, StepConfigError
+from engine.errors import (
+    AbortWorkflow,
+    CompleteWorkflow,
+    ControlFlow,
+    FailWorkflow,
+    InvalidNameError,
+    StepConfigError,
+)
 from engine.identity import check_event_type, check_step_name
 from engine.messages import Answer, Event, ReceivedEvent
 from engine.replay import calls, nesting, outcomes
@@ -29,6 +36,7 @@ from engine.replay.operation import (
     WaitOperation,
 )
 from engine.replay.requests import Question, RequestOperation
+from engine.replay.unawaited import check_awaited
 from engine.retry import StepOptions
 from engine.serialization import Codec, encode
 from engine.serialization.secret_context import opened
@@ -42,6 +50,24 @@ P = ParamSpec("P")
 Awaited = Coroutine[Any, Any, Any]
 Duration = timedelta | int | float | str
 MICROSECOND = timedelta(microseconds=1)
+
+
+FORM = "await step.do(name, fn, *args)"
+NO_FUNCTION: Any = object()  # None is what the caller may have got from a function
+
+
+class StepDecorator:
+    """What `@step.do("name")` is: it takes the function below it. Awaited, the function was forgotten."""
+
+    def __init__(self, decorate: Callable[[Callable[..., Any]], Callable[..., Awaited]]) -> None:
+        self._decorate = decorate
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Awaited]:
+        return self._decorate(fn)
+
+    def __await__(self) -> NoReturn:
+        rule = f"It is missing: {FORM}. Without it, step.do is a decorator of the function below it."
+        raise StepConfigError("fn", None, rule, what="argument of step.do")
 
 
 class WorkflowStep(ChildCalls, Collections):
@@ -123,7 +149,7 @@ class WorkflowStep(ChildCalls, Collections):
     def do(
         self, name: str, /, **options: Any
     ) -> Callable[[Callable[P, Any]], Callable[P, Coroutine[Any, Any, Any]]]: ...
-    def do(self, name: str, fn: Callable[..., Any] | None = None, /, *args: Any, **options: Any) -> Any:
+    def do(self, name: str, fn: Any = NO_FUNCTION, /, *args: Any, **options: Any) -> Any:
         """Run `fn(*args)` once it has succeeded, ever; return its recorded result.
 
         Sync functions run in a thread, async ones on the worker's loop. A parameter of `fn` named `ctx` receives the
@@ -140,8 +166,10 @@ class WorkflowStep(ChildCalls, Collections):
         arguments that `fn` does not take, InvalidNameError for a name over 256 characters or with control characters,
         LimitError past the workflow's max_steps.
         """
-        if fn is None:
-            return self._decorator(name, options)
+        if not isinstance(name, str):
+            raise InvalidNameError("a step's name", name, f"It must be a string: {FORM}.")
+        if fn is NO_FUNCTION:
+            return StepDecorator(self._decorator(name, options))
         if isinstance(fn, DefinedStep):  # with what it declares, under the name that is given here
             return self.run(fn.using(name=name, **options), *args)
         if options:
@@ -165,6 +193,7 @@ class WorkflowStep(ChildCalls, Collections):
         if not isinstance(defined, DefinedStep):
             rule = "It must be made by @define_step. For a plain function: await step.do(name, fn, *args)."
             raise StepConfigError("defined", defined, rule, what="argument of step.run")
+        check_awaited("it was passed to another step", *args, *kwargs.values())
         args, kwargs = defined.arguments.validate(args, kwargs, what=f'arguments of step "{defined.name}"')
         return self._do(
             defined.name, defined.fn, args, kwargs, defined.options_over(self._defaults), defined.codec
@@ -197,10 +226,8 @@ class WorkflowStep(ChildCalls, Collections):
         options: StepOptions,
         codec: Codec | None = None,
     ) -> Awaited:
-        if not callable(fn):
-            raise StepConfigError(
-                "fn", fn, "It must be a function: await step.do(name, fn, *args).", what="argument of step.do"
-            )
+        calls.check_is_function(fn, "step.do", FORM)
+        check_awaited("it was passed to another step", *args, *kwargs.values())
         if not self._cycle.loop.is_driven_here:
             return nesting.do(self._cycle, name, fn, args, kwargs, options, codec)
         cycle = self._entered()

@@ -107,7 +107,7 @@ class Codec:
             with secret_context.reading(source):
                 return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
         except ValidationError as problem:
-            raise _invalid(problem, what) from problem
+            raise _invalid(problem, what, self.annotation) from problem
         except SecretKeyError:
             raise
         except Exception as problem:  # validators of the annotated classes
@@ -121,7 +121,7 @@ class Codec:
             valid = self._pair.validator.validate_python(value, by_alias=True, by_name=True)
             plain, issued = _written(self._pair, valid)
         except ValidationError as problem:
-            raise _invalid(problem, what) from problem
+            raise _invalid(problem, what, self.annotation) from problem
         except Exception as problem:  # serializers and validators of the annotated classes
             message = f"It cannot be written as {_name(self.annotation)}: {str(problem)[:500]}"
             raise InvalidValueError("$", "not_serializable", message, what=what) from problem
@@ -159,14 +159,16 @@ def _cached(annotation: Any) -> Codec:
     return Codec(annotation)
 
 
-def _invalid(problem: ValidationError, what: str) -> InvalidValueError:
+def _invalid(problem: ValidationError, what: str, annotation: Any) -> InvalidValueError:
     first = problem.errors(include_url=False, include_context=False, include_input=False)[0]
     others = problem.error_count() - 1
     message = f"{first['msg'].rstrip('.')}." + (
-        f" ({others:,} more of its parts do not fit.)" if others else ""
+        f" ({others:,} more of its parts do not match.)" if others else ""
     )
-    path = [part for part in first["loc"] if part != "[key]"]  # pydantic's mark of a key that does not fit
-    return InvalidValueError(show_path(path), first["type"], message, what=what)
+    path = [part for part in first["loc"] if part != "[key]"]  # pydantic's mark of a key that does not match
+    is_ours = first["type"] == "not_json"  # a part that no type takes
+    mismatch = {} if is_ours else {"problem": f"does not match its type {_name(annotation)}"}
+    return InvalidValueError(show_path(path), first["type"], message, what=what, **mismatch)
 
 
 def as_loc(path: str) -> str:

@@ -12,11 +12,11 @@ MAX_TOKENS = 200_000  # brackets, commas, colons, keys and values
 MAX_KEY = 256
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 
-NUL = "The text holds a NUL character (U+0000), which the database cannot hold."
-SURROGATE = "The text holds half of a surrogate pair, which is no character."
-NOT_FINITE = "NaN and infinities are no JSON numbers."
+NUL = "The text contains a NUL character (U+0000), which the database cannot store."
+SURROGATE = "The text contains half of a surrogate pair, which is not a character."
+NOT_FINITE = "NaN and infinity are not valid JSON numbers."
 OVERFLOW = "The number is too large for a floating-point number."
-INTEGER = "The integer does not fit into 64 bits. Give it as a text."
+INTEGER = "The integer does not fit in 64 bits. Pass it as a string."
 DEEP = f"The value is nested more than {MAX_DEPTH} levels deep."
 TOKENS = f"The value has more than {MAX_TOKENS:,} parts (brackets, keys, values and separators)."
 LONG_KEY = f"The key is longer than {MAX_KEY} characters."

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Container
+from collections.abc import Awaitable, Container
 from enum import Enum
 from typing import NoReturn
 
@@ -192,8 +192,8 @@ class _Copier:
         if not isinstance(key, str) or isinstance(key, Enum):
             self.refuse(
                 "key_not_text",
-                f"A key is of type {_type_name(key)}; JSON has only texts as keys. Annotate the return type "
-                "(such as dict[int, str]), then other keys are stored and come back as they were.",
+                f"A key is of type {_type_name(key)}; JSON keys must be strings. Annotate the return type "
+                "(such as dict[int, str]) to store other keys and get them back as they were.",
             )
         name = str.__str__(key)
         self.path.append(name)
@@ -214,11 +214,13 @@ class _Copier:
         self.inside.add(id(value))
 
     def refuse_type(self, value: object) -> NoReturn:
+        if isinstance(value, Awaitable):
+            self.refuse("not_awaited", "It was not awaited. Put await before the call that makes it.")
         self.refuse(
             "unsupported_type",
-            f"A value of type {_type_name(value)} is none of JSON's types. Annotate the return type with one "
-            "that can be stored (a dataclass, a pydantic model, datetime, Decimal, set[str], …), "
-            "and the value comes back as that.",
+            f"A value of type {_type_name(value)} is not a JSON type. Annotate the return type with one "
+            "that can be stored (a dataclass, a pydantic model, datetime, Decimal, set[str], …) "
+            "to get the value back as that.",
         )
 
     def refuse(self, code: str, message: str) -> NoReturn:

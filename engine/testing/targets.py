@@ -39,7 +39,7 @@ class Target:
                 'counted from 1, as in ("charge", 2).'
             )
         if kind is not None and kind not in KINDS:
-            raise WorkflowTestError(f'"{kind}" is no kind of step. The kinds are {", ".join(KINDS)}.')
+            raise WorkflowTestError(f'"{kind}" is not a kind of step. The kinds are {", ".join(KINDS)}.')
         return cls(name, count, kind, inside)
 
     def __str__(self) -> str:

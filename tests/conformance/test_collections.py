@@ -625,7 +625,7 @@ def test_a_recorded_result_that_the_type_refuses_pauses_the_instance_and_names_t
         takes[0] = list
         skip_wait(instance)
         wait_for(instance, "paused")
-    assert 'The recorded output of step "items[0]" does not fit' in instance.error["message"]
+    assert 'The recorded output of step "items[0]" does not match' in instance.error["message"]
 
 
 def test_a_step_whose_name_is_its_identity_returns_the_first_maps_results() -> None:

@@ -96,7 +96,7 @@ def test_arguments_that_do_not_fit_are_refused_at_the_call() -> None:
     instance = run_to_end(story.start())
     [errors, message] = instance.output
     assert [(error["path"], error["code"]) for error in errors] == [("args.name", "string_type")]
-    assert message.startswith('The arguments of step "greet" do not fit the declared type: args.name: ')
+    assert message.startswith('The arguments of step "greet" do not match the declared type: args.name: ')
     assert (ran, steps(instance)) == ([], [])
 
 

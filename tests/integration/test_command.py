@@ -111,7 +111,7 @@ def test_wrong_params_are_named_with_their_paths_and_nothing_starts() -> None:
     wrong = '{"customer": "Ada", "items": [{"sku": "", "quantity": 0}]}'
     said = refused("start", "process-order", wrong)
     assert said.splitlines() == [
-        "The declared type refuses the params:",
+        "The params do not match the declared type:",
         "  items/0/sku: String should have at least 1 character",
         "  items/0/quantity: Input should be greater than 0",
     ]
@@ -485,7 +485,7 @@ def test_an_event_is_sent_once_under_its_key() -> None:
 def test_a_declared_event_is_checked() -> None:
     workflows["process-order"].start(json.loads(ORDER), id="a")
     said = refused("events", "send", "process-order/a", "order-approved", '{"approved": "perhaps"}')
-    assert said.splitlines()[0] == "The declared type refuses the payload:"
+    assert said.splitlines()[0] == "The payload does not match the declared type:"
     assert "  approved: " in said
     assert not Event.objects.exists()
 

@@ -151,7 +151,10 @@ def test_what_cannot_be_called_is_an_error_in_the_handler(fn: Any) -> None:
         return "ran"
 
     instance = run_to_end(story.start())
-    assert "It must be a function: await step.do(name, fn, *args)." in instance.output
+    assert (
+        "Pass the function itself, and its arguments after it: await step.do(name, fn, *args)."
+        in instance.output
+    )
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_recorded_output_that_the_new_type_refuses_pauses_the_instance() -> No
     instance.send_event("go")
     with running_shift():
         wait_for(instance, "paused")
-    assert 'The recorded output of step "find" does not fit' in instance.error["message"]
+    assert 'The recorded output of step "find" does not match' in instance.error["message"]
     assert 'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.' in instance.error["message"]
     assert step(instance, "find").output == {"sku": "a-1"}
     story_of(old_find)

@@ -83,7 +83,7 @@ def test_a_query_between_steps_is_refused() -> None:
         return Instance.objects.count()
 
     instance = run_to_end(story.start())
-    assert (instance.status, instance.error["type"]) == ("errored", "SynchronousOnlyOperation")
+    assert (instance.status, instance.error["type"]) == ("errored", "BetweenStepsError")
 
 
 def test_a_future_of_another_loop_is_refused() -> None:

@@ -97,7 +97,7 @@ def test_params_that_all_have_defaults_need_not_be_given() -> None:
 def test_a_mistake_is_refused_at_its_declaration(given: Any, takes_params: bool, said: str) -> None:
     with pytest.raises(DeclarationError) as refused:
         declare(given, takes_params=takes_params)
-    assert str(refused.value).startswith('Workflow "weekly-report" is declared wrongly: schedules: ')
+    assert str(refused.value).startswith('Invalid declaration: Workflow "weekly-report": schedules: ')
     assert said in str(refused.value)
 
 

@@ -141,7 +141,7 @@ def test_wrong_mocks_are_refused_with_what_is_wrong() -> None:
             ({"step": "charge", "result": 1, "times": 0}, "times= is 0"),
             ({"step": 5, "result": 1}, "5 names no step"),
             ({"step": ("charge", 0), "result": 1}, "counted from 1"),
-            ({"step": "charge", "result": 1, "kind": "doo"}, '"doo" is no kind of step'),
+            ({"step": "charge", "result": 1, "kind": "doo"}, '"doo" is not a kind of step'),
         ):
             with pytest.raises(WorkflowTestError, match=rule):
                 test.mock(**arguments)  # type: ignore[arg-type]

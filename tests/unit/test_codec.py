@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import enum
 import math
+import re
 import typing
 import uuid
 from collections.abc import Mapping, Sequence
@@ -247,12 +248,13 @@ def test_what_could_not_be_read_back_is_never_written(annotation, value, code, p
     with pytest.raises(InvalidValueError) as refused:
         Codec.of(annotation).encode(value, WHAT)
     assert (refused.value.code, refused.value.path) == (code, path)
-    assert str(refused.value).startswith(f"The {WHAT} cannot be stored. At {path}: ")
+    why = r"(cannot be stored|does not match its type \S.*)"
+    assert re.match(rf"The {re.escape(WHAT)} {why}\. At {re.escape(path)}: ", str(refused.value))
 
 
 def test_a_refusal_has_the_validation_error_as_its_cause():
     with pytest.raises(
-        InvalidValueError, match=r"Input should be a valid integer.*\(1 more of its parts do not fit\.\)"
+        InvalidValueError, match=r"Input should be a valid integer.*\(1 more of its parts do not match\.\)"
     ) as refused:
         Codec.of(Order).encode({"items": [{"qty": "x"}, {"qty": "y"}]})
     assert type(refused.value.__cause__).__name__ == "ValidationError"
@@ -286,7 +288,7 @@ def test_an_annotation_that_pydantic_cannot_use_leaves_plain_json(annotation):
     assert codec.store({"a": (1,)}, WHAT).value == {"a": [1]}
     with pytest.raises(InvalidValueError) as refused:
         codec.encode({"a": Unknown()}, WHAT)
-    assert "is none of JSON's types" in refused.value.message
+    assert "is not a JSON type" in refused.value.message
     assert codec.problem
     assert refused.value.message.endswith(codec.problem)
 

@@ -39,7 +39,7 @@ def fires(expression: str, zone: str, after: str, count: int) -> list[str]:
         ("0 0 31 4,6,9,11 *", "never fires"),
         ("0 0 30 2 */2", "never fires"),
         ("0 " * 5_000, "10,000 characters; 100 are the limit"),
-        (None, "It must be a text"),
+        (None, "It must be a string"),
     ],
 )
 def test_an_expression_is_refused_with_its_value_and_the_rule(expression: object, rule: str) -> None:

@@ -97,12 +97,22 @@ MINUTE = timedelta(minutes=1)
             UnknownWorkflowError("rolling-reease", ["rolling-release", "backup"]),
             (
                 'There is no workflow "rolling-reease". Did you mean "rolling-release"? '
-                "A workflow is found in the workflows.py of an installed app."
+                "Workflows are declared in the workflows.py of an installed app."
             ),
         ),
         (
             UnknownWorkflowError("x"),
-            'There is no workflow "x". A workflow is found in the workflows.py of an installed app.',
+            (
+                'There is no workflow "x". Known workflows: none. '
+                "Workflows are declared in the workflows.py of an installed app."
+            ),
+        ),
+        (
+            UnknownWorkflowError("nope", ["rolling-release", "backup"]),
+            (
+                'There is no workflow "nope". Known workflows: backup, rolling-release. '
+                "Workflows are declared in the workflows.py of an installed app."
+            ),
         ),
         (
             InstanceExistsError("w", "i"),
@@ -223,11 +233,11 @@ def test_wrong_params_are_listed_each_with_its_path():
     error = InvalidParamsError(wrong)
     assert error.errors == wrong
     assert str(error).startswith(
-        "The params do not fit the declared type: items/0/qty: Input should be an integer; "
+        "The params do not match the declared type: items/0/qty: Input should be an integer; "
     )
     assert str(error).endswith("items/9/qty: Input should be an integer; and 2 more")
     whole = InvalidParamsError([{"path": "", "message": "Input should be an object", "code": "model_type"}])
-    assert str(whole) == "The params do not fit the declared type: as a whole: Input should be an object"
+    assert str(whole) == "The params do not match the declared type: as a whole: Input should be an object"
 
 
 class Rude:

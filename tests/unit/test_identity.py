@@ -71,8 +71,8 @@ def test_a_good_step_name(good):
         ("a\x85", "It must not hold control characters or lone surrogates."),
         ("a\ud800", "It must not hold control characters or lone surrogates."),
         ("reprise:spawn:x", 'The prefix "reprise:" is reserved for the engine.'),
-        (None, "It must be a text."),
-        (5, "It must be a text."),
+        (None, "It must be a string."),
+        (5, "It must be a string."),
     ],
 )
 def test_a_bad_step_name(bad, rule):

@@ -105,7 +105,8 @@ def test_a_refusal_points_to_line_and_column(text, line, column):
 
 def test_a_refusal_is_a_sentence_with_the_place():
     assert str(refusal('{"items":[{"qty":NaN}]}', what="params")) == (
-        "The params cannot be read as JSON (line 1, column 18, $.items[0].qty): NaN and infinities are no JSON numbers."
+        "The params cannot be read as JSON (line 1, column 18, $.items[0].qty): "
+        "NaN and infinity are not valid JSON numbers."
     )
 
 
@@ -264,10 +265,10 @@ def test_the_parser_that_knows_the_path_agrees_with_pythons(value):
     ("text", "reason"),
     [
         pytest.param(
-            "1" * 4301, "The integer does not fit into 64 bits. Give it as a text.", id="4,301 digits"
+            "1" * 4301, "The integer does not fit in 64 bits. Pass it as a string.", id="4,301 digits"
         ),
         ("[" * 2000 + "]" * 2000, "The value is nested more than 64 levels deep."),
-        ("NaN", "NaN and infinities are no JSON numbers."),
+        ("NaN", "NaN and infinity are not valid JSON numbers."),
         ("{", "Expected a key in double quotes."),
     ],
 )

@@ -1,0 +1,40 @@
+"""What a handler may not do between its steps, said with what to write instead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
+
+from engine.errors import BetweenStepsError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+A_CHILD = (
+    "Start a child: await step.spawn(name, workflow, params), or await step.run_workflow(…) for its output."
+)
+IN_A_STEP = "Put it in the body of a step: await step.do(name, fn)."
+_STARTS = ("start", "start_many", "get_or_start")
+
+
+def refuse(function: str) -> None:
+    """Raise BetweenStepsError where a handler makes this call; a body may."""
+    if getattr(asyncio._get_running_loop(), "is_of_handler", False):
+        raise BetweenStepsError(f"{function}() was called", A_CHILD if function in _STARTS else IN_A_STEP)
+
+
+def of_database(error: SynchronousOnlyOperation) -> BetweenStepsError:
+    """Return what to say instead of Django's advice, a thread, which a handler may not have either."""
+    made = BetweenStepsError("The database was used", IN_A_STEP)
+    made.__cause__ = error
+    return made
+
+
+def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return the async twin of a function that uses the database."""
+    refuse(function.__name__)
+    return sync_to_async(function)

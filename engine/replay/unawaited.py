@@ -1,0 +1,83 @@
+"""What happens to a durable call that is used without `await`: an error that says so, and not one about types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from engine.errors import NotAwaitedError
+
+if TYPE_CHECKING:
+    from engine.replay.history import StepRecord
+
+CALLS = {
+    "do": "step.do",
+    "sleep": "step.sleep",
+    "event": "step.wait_for_event",
+    "request": "step.request",
+    "child": "step.run_workflow",
+    "parallel": "step.parallel",
+    "map": "step.map",
+    "progress": "step.progress",
+}
+
+
+class Unawaited:
+    """What a future of asyncio's lets pass, or answers with a TypeError of its own, is refused here."""
+
+    record: StepRecord
+
+    if not TYPE_CHECKING:  # or any attribute would be there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):  # asked for by asyncio, inspect, copy, …
+                raise AttributeError(name)
+            raise self._not_awaited(f'its attribute "{name}" was read')
+
+    def __eq__(self, other: object) -> bool:
+        is_future = isinstance(other, asyncio.Future)  # as in `operation in operations`
+        if not is_future:
+            raise self._not_awaited("it was compared")
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = object.__hash__
+
+    def _not_awaited(self, use: str) -> NotAwaitedError:
+        call = CALLS.get(self.record.kind, "step.do")
+        return NotAwaitedError(self.record.name, use, call)
+
+
+def check_awaited(use: str, *values: object) -> None:
+    """Raise NotAwaitedError for a durable call among the values, which are handed on."""
+    for value in values:
+        if isinstance(value, Unawaited):
+            raise value._not_awaited(use)
+
+
+def _refuse(use: str) -> Callable[..., NoReturn]:
+    def refuse(self: Unawaited, *args: object) -> NoReturn:
+        raise self._not_awaited(use)
+
+    return refuse
+
+
+_USES = {
+    "it was used as a condition": "bool",
+    "it was compared": "lt le gt ge",
+    "it was used in a calculation": """
+        add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul rmatmul
+        and rand or ror xor rxor lshift rlshift rshift rrshift neg pos abs invert int float complex index round
+    """,
+    "it was iterated over": "iter aiter reversed len contains",
+    "an item of it was taken": "getitem setitem delitem",
+    "it was put into a text": "format str",
+    "it was called": "call",
+    "it was entered as a context": "enter aenter",
+}
+for _use, _names in _USES.items():
+    for _name in _names.split():
+        setattr(Unawaited, f"__{_name}__", _refuse(_use))
