@@ -16,10 +16,15 @@ MAX_SHOWN = 200  # characters of a signature
 def with_context(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Put the context where `fn` wants it: `fn(ctx, order)` and `fn(order, ctx)` both take `args` of one order."""
+    """Put the context where `fn` wants it: `fn(ctx, order)` and `fn(order, ctx)` both take `args` of one order.
+
+    Without one (None) a place is kept for it.
+    """
     place = _place_of_context(fn)
     if place is None or "ctx" in kwargs:
         return args, kwargs
+    if context is not None:
+        context.options = context.options.copy()  # its own, whatever it does with them
     if place == KEYWORD or place > len(args):
         return args, {**kwargs, "ctx": context}
     return (*args[:place], context, *args[place:]), kwargs

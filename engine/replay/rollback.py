@@ -71,8 +71,13 @@ class RollbackOperation(DoOperation):
         return self.step.label
 
     def context(self, **facts: Any) -> RollbackContext:
+        own = facts["options"].copy()
         return RollbackContext(
-            **facts, output=self.output, error=self.error, args=self.args, kwargs=self.kwargs
+            **{**facts, "options": own},
+            output=self.output,
+            error=self.error,
+            args=self.args,
+            kwargs=self.kwargs,
         )
 
     def store(self, value: object) -> Stored:
