@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.testing.errors import NonDeterministicHandlerError as NonDeterministicHandlerError
+    from engine.testing.errors import NotCompleteError as NotCompleteError
     from engine.testing.errors import NotFinishedError as NotFinishedError
     from engine.testing.errors import UnusedError as UnusedError
     from engine.testing.errors import WorkflowTestError as WorkflowTestError
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 # Found when first asked for: pytest imports the plugin in here also where Django is not set up.
 _HOMES = {
     **dict.fromkeys(
-        ("NonDeterministicHandlerError", "NotFinishedError", "UnusedError", "WorkflowTestError"),
+        (
+            "NonDeterministicHandlerError",
+            "NotCompleteError",
+            "NotFinishedError",
+            "UnusedError",
+            "WorkflowTestError",
+        ),
         "engine.testing.errors",
     ),
     "Wait": "engine.testing.waiting",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from engine.errors import RepriseError
 
@@ -19,15 +20,25 @@ class NotFinishedError(WorkflowTestError, AssertionError):
         super().__init__(f"Instance {instance} does not come to its end: {why}. {advice}".strip())
 
 
+class NotCompleteError(WorkflowTestError, AssertionError):
+    """The instance has ended, and not as complete: `error` is what is recorded."""
+
+    def __init__(self, instance: str, status: str, error: Mapping[str, Any] | None) -> None:
+        self.instance = instance
+        self.status = status
+        self.error = error
+        trace = (error or {}).get("traceback") or ""
+        super().__init__(f"{ended(instance, status, error)}\n\n{trace}".strip())
+
+
 class UnusedError(WorkflowTestError, AssertionError):
     """Something that the test had prepared was never used: a name is misspelt, say, or the code takes another way."""
 
-    def __init__(self, unused: Sequence[str]) -> None:
+    def __init__(self, unused: Sequence[str], how_it_stands: str = "") -> None:
         self.unused = tuple(unused)
         listed = "; ".join(unused)
-        super().__init__(
-            f"Prepared and never used: {listed}. Correct it, or say allow_unused=True where that is meant."
-        )
+        said = f"Prepared and never used: {listed}. Correct it, or say allow_unused=True where that is meant."
+        super().__init__(f"{said} {how_it_stands}".strip())
 
 
 class NonDeterministicHandlerError(WorkflowTestError, AssertionError):
@@ -43,6 +54,14 @@ class NonDeterministicHandlerError(WorkflowTestError, AssertionError):
             f"which an earlier run had called.{called} Code between steps must make the same decisions every time: get "
             "what may change (the time, random numbers, what is read from outside) from a step."
         )
+
+
+def ended(instance: str, status: str, error: Mapping[str, Any] | None) -> str:
+    """Say how an instance has ended, and at which step."""
+    if error is None:
+        return f"Instance {instance} is {status}."
+    step = f' at step "{error["step"]}"' if error.get("step") else ""
+    return f"Instance {instance} is {status}{step}: {error.get('type')}: {error.get('message')}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -18,7 +18,13 @@ from engine.replay.outcomes import micros
 from engine.states import AttemptPhase, InstanceStatus, StepKind
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
-from engine.testing.errors import NotFinishedError, UnusedError, WorkflowTestError
+from engine.testing.errors import (
+    NotCompleteError,
+    NotFinishedError,
+    UnusedError,
+    WorkflowTestError,
+    ended,
+)
 from engine.testing.mocks import NOTHING
 from engine.testing.preparing import Preparing
 from engine.testing.running import MAX_MOVES, Running, refuse_a_running_loop
@@ -51,7 +57,7 @@ def workflow_test(
         finally:
             test._running.close()
     if test._unused and not allow_unused:
-        raise UnusedError(test._unused)
+        raise UnusedError(test._unused, test._how_it_stands())
 
 
 _clocks: list[StandingClock] = []
@@ -149,6 +155,13 @@ class WorkflowTest(Preparing):
             raise self._not_finished(instance)
         return instance
 
+    def run_to_complete(self, params: Any = NOTHING, **options: Any) -> Instance:
+        """Do what `run_to_end` does. Raises NotCompleteError, with the error, if it ends in any other way."""
+        instance = self.run_to_end(params, **options)
+        if instance.status != InstanceStatus.COMPLETE:
+            raise NotCompleteError(str(instance), instance.status, instance.error)
+        return instance
+
     # Look
 
     @property
@@ -188,6 +201,15 @@ class WorkflowTest(Preparing):
 
     def _give_all(self) -> bool:
         return self._instance is not None and self._gifts.give_to(self._instance)
+
+    def _how_it_stands(self) -> str:
+        """Say why something may not have been used."""
+        if self._instance is None:
+            return "No instance was started."
+        instance = self._instance.refresh()
+        if instance.is_finished:
+            return ended(str(instance), instance.status, instance.error)
+        return str(self._not_finished(instance))
 
     def _not_finished(self, instance: Instance) -> NotFinishedError:
         if self._running.is_down:

@@ -8,9 +8,23 @@ from typing import Any
 
 import pytest
 
-from engine import EventTimeoutError, StepContext, StepError, WorkflowStep, define_step, workflow
+from engine import (
+    EventTimeoutError,
+    NonRetryableError,
+    StepContext,
+    StepError,
+    WorkflowStep,
+    define_step,
+    workflow,
+)
 from engine.errors import InstanceFinishedError, RequestTimeoutError
-from engine.testing import NotFinishedError, UnusedError, WorkflowTestError, workflow_test
+from engine.testing import (
+    NotCompleteError,
+    NotFinishedError,
+    UnusedError,
+    WorkflowTestError,
+    workflow_test,
+)
 
 
 class Declined(Exception):
@@ -400,3 +414,48 @@ def test_what_a_finished_instance_was_not_given_is_told_at_the_end() -> None:
         test.run()
         with pytest.raises(InstanceFinishedError):
             test.send_event("late")
+
+
+def test_what_was_not_used_comes_with_how_the_instance_stands() -> None:
+    def charge() -> None:
+        raise NonRetryableError("no money")
+
+    @workflow
+    async def pays(step: WorkflowStep) -> None:
+        await step.do("charge", charge)
+        await step.wait_for_event("packed")
+        await step.do("ship", str)
+
+    with pytest.raises(UnusedError) as caught, workflow_test(pays) as test:  # noqa: PT012
+        test.mock("ship", result="shipped")
+        failed = test.run()
+    assert str(caught.value) == (
+        'Prepared and never used: mock of "ship". Correct it, or say allow_unused=True where that is meant. '
+        f'Instance {failed} is errored at step "charge": NonRetryableError: no money'
+    )
+    with pytest.raises(UnusedError, match='waits for event "packed"'), workflow_test(pays) as test:  # noqa: PT012
+        test.mock("charge", result=None)
+        test.mock("ship", result="shipped")
+        test.run()
+    with pytest.raises(UnusedError, match="No instance was started"), workflow_test(pays) as test:
+        test.mock("ship", result="shipped")
+
+
+def test_run_to_complete_shows_the_error_of_what_did_not_complete() -> None:
+    @workflow
+    async def story(step: WorkflowStep, number: int) -> str:
+        if number < 0:
+            await step.abort("below zero")
+        if number == 0:
+            raise LookupError("nothing there")
+        return "done"
+
+    with workflow_test(story) as test:
+        assert test.run_to_complete(1).output == "done"
+        with pytest.raises(NotCompleteError) as failed:
+            test.run_to_complete(0)
+        with pytest.raises(NotCompleteError, match="is terminated: Aborted: below zero"):
+            test.run_to_complete(-1)
+    assert "is errored: LookupError: nothing there\n\nTraceback (most recent call last):" in str(failed.value)
+    assert failed.value.error is not None
+    assert failed.value.error["type"] == "LookupError"
