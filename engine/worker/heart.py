@@ -36,8 +36,11 @@ def lease_seconds() -> float:
 class Heart:
     """Beats until stopped. A thread, because what it guards against is a loop that no longer turns."""
 
-    def __init__(self, seat: int, allowance: Callable[[], float]) -> None:
+    def __init__(
+        self, seat: int, allowance: Callable[[], float], on_stall: Callable[[str], None] = lambda reason: None
+    ) -> None:
         self._seat = seat
+        self._on_stall = on_stall  # called on the heart's thread, before the end
         self._allowance = allowance  # seconds of handler code that the present turn may take
         self._lease = lease_seconds()
         self._stopped = threading.Event()
@@ -110,4 +113,5 @@ class Heart:
         stalled = time.monotonic() - self._moved_at
         if stalled > STALL_SECONDS + self._allowance():
             log.critical("the worker's loop has not moved for %.0f s: ending this process", stalled)
+            self._on_stall(f"Its loop has not moved for {stalled:.0f} s.")
             os.kill(os.getpid(), signal.SIGKILL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ LOOK_SECONDS = 5.0  # the net under the notification
 LOGGED_AT_ONCE = 500
 SENT_AT_ONCE = 20
 PAUSE_SECONDS = 1.0  # after an error of the database
+LAST_SECONDS = 2.0
 
 # What has not been taken, or by a process that died. Of a workflow that is not known here, whose receivers are in other
 # processes: what those have left for a while.
@@ -103,7 +105,10 @@ class Notices:
 
     async def worker_retired(self, worker: str, reason: str) -> None:
         """Have it told that a worker was ended because it could not go on."""
-        await self._reader().ask(RETIRE, {"worker": worker, "reason": reason})
+        try:
+            await self._reader().ask(RETIRE, {"worker": worker, "reason": reason})
+        except psycopg.Error:
+            notices.log.warning("Worker %s was retired: %s", worker, reason)
 
     async def run(self) -> None:
         try:
@@ -194,6 +199,13 @@ def worker_retired(worker: str, reason: str) -> None:
             cursor.execute(RETIRE, {"worker": worker, "reason": reason})
     except Error:
         notices.log.warning("Worker %s was retired: %s", worker, reason)
+
+
+def worker_ends(worker: str, reason: str) -> None:
+    """The same for a process that is about to be killed: the database has a moment to take it."""
+    thread = threading.Thread(target=worker_retired, args=(worker, reason), daemon=True)
+    thread.start()
+    thread.join(LAST_SECONDS)
 
 
 def _write(found: list[Notice]) -> None:

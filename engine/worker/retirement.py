@@ -42,6 +42,7 @@ class Retirement:
         self._overdue: dict[str, float] = {}  # bodies that nobody waits for: since when
         self._look_at = 0.0
         self.has_begun = False
+        self.trouble = ""  # why it cannot go on, where that is the reason
 
     def look(self) -> bool:
         """Tell whether this worker's place is another's from now on. Called several times a second."""
@@ -50,7 +51,7 @@ class Retirement:
         self._look_at = time.monotonic() + LOOK_SECONDS
         if stuck := self._stuck():
             self.has_begun = self._relief.call(must=True)
-            log.warning("This worker is replaced. These bodies do not return: %s", "; ".join(stuck[:NAMED]))
+            self.trouble = f"These bodies do not return: {'; '.join(stuck[:NAMED])}"
         elif reason := self._may():
             self.has_begun = self._relief.call(must=False)
             if self.has_begun:

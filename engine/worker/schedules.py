@@ -104,6 +104,8 @@ def _differs(stored: object, said: object) -> bool:
         return encode(decrypted(stored)) != encode(decrypted(said))
     except SecretKeyError:  # its key is gone, and the code says it
         return True
+
+
 def _shared(
     row: ScheduleRow, plan: DeclaredSchedule, changes: Mapping[str, Any], now: datetime
 ) -> datetime | None:

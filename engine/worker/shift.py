@@ -30,7 +30,7 @@ from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
 from engine.worker.kin import Debts
 from engine.worker.line import Line
-from engine.worker.notices import NOTICE, Notices
+from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
@@ -113,7 +113,9 @@ class Shift(Claims):
     async def work(self) -> None:
         async with asyncio.timeout(lease_seconds()):
             self._seat = await Seat.take(self.name, self._on_wake)
-        heart = Heart(self._seat.number, self._slices.allowance)
+        heart = Heart(
+            self._seat.number, self._slices.allowance, lambda reason: worker_ends(self.name, reason)
+        )
         tasks: list[asyncio.Task[None]] = []
         try:
             self._reader = Reader(
@@ -249,9 +251,12 @@ class Shift(Claims):
 
     def _retire(self) -> None:
         """Let another worker take over when it is time; until that is there, this one goes on claiming."""
-        if self._retirement.look() and self._leaves_at == float("inf"):
-            self._leaves_at = time.monotonic() + LEAVE_SECONDS
-            self._loop.call_later(LEAVE_SECONDS, self._woken.set)
+        if not self._retirement.look() or self._leaves_at != float("inf"):
+            return
+        self._leaves_at = time.monotonic() + LEAVE_SECONDS
+        self._loop.call_later(LEAVE_SECONDS, self._woken.set)
+        if self._retirement.trouble:
+            self._loop.create_task(self._notices.worker_retired(self.name, self._retirement.trouble))
 
     def _waits_longer_than(self, seconds: float) -> bool:
         return self._seat.waits_longer_than(seconds) or any(

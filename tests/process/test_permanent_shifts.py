@@ -192,7 +192,7 @@ def test_new_work_begins_within_two_seconds_although_every_worker_has_bodies_tha
     wait_until(lambda: not hung & set(cluster.children()))
     assert len(cluster.shifts()) == 2
     log = cluster.log.read_text()
-    assert log.count("This worker is replaced") >= 2
+    assert log.count("was retired: ") >= 2
     assert "do not return: " in log
     assert "of instance hanging-errand/hang-" in log
 
