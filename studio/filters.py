@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.http import QueryDict
@@ -12,9 +12,12 @@ from django.http import QueryDict
 from studio.shown import GROUPS, LOOKS
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+LONGEST_ID = 100
+_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_-]{{0,{LONGEST_ID - 1}}}")
 _OPENED = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,4}))?")
 _KEY = re.compile(r"[0-9]{1,18}")
+IGNORED_SHOWN = 5
+LONGEST_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Filter:
         return cls(
             workflow=_fitting(_SLUG, str(given.get("workflow", ""))),
             status=status if status in LOOKS or status in GROUPS else "",
-            q=str(given.get("q", "")).strip()[:100],
+            q=str(given.get("q", "")).strip()[: LONGEST_ID + 1],
         )
 
     @property
@@ -44,14 +47,31 @@ class Filter:
         """Tell that no id begins like this."""
         return bool(self.q) and not _ID.fullmatch(self.q)
 
+    @property
+    def filled(self) -> dict[str, str]:
+        """The fields, as they stand in an address."""
+        return {name: getattr(self, name) for name in ("workflow", "status", "q")}
+
     def query(self, **changes: str) -> str:
         """Write it as a query string, with changes."""
-        fields = {name: getattr(self, name) for name in ("workflow", "status", "q")} | changes
-        text = urlencode({name: value for name, value in fields.items() if value})
+        text = urlencode({name: value for name, value in (self.filled | changes).items() if value})
         return f"?{text}" if text else "?"
 
-    def without(self, name: str) -> Filter:
-        return replace(self, **{name: ""})
+
+def ignored(given: QueryDict, understood: Container[str]) -> list[str]:
+    """Return the parts of an address that have no effect, as `name=value`.
+
+    Of a name that stands there twice the last one counts. A list must not show more than was asked for in silence.
+    """
+    found = []
+    for name, values in given.lists():
+        without_effect = values[:-1] if name in understood else values
+        found += [f"{name}={value.strip()}" for value in without_effect if value.strip()]
+    return [_short(part) for part in found[:IGNORED_SHOWN]]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
 def cursor(text: str) -> int | None:

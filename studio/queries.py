@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from engine.errors import ENGINE_PAUSES
 from engine.models import Instance
 from engine.registry import workflows as registry
 from engine.requests import open_requests
-from engine.search import id_like, workflow_names
+from engine.search import id_begins, keys_alike, workflow_names
 from engine.standing.gathering import database_now, without_values
 from engine.standing.servers import Servers, alive, servers_of
 from studio import inbox, lints
@@ -48,7 +48,8 @@ def patience(seconds: int) -> Iterator[None]:
 # --- workflows --------------------------------------------------------------------------------------------------------
 
 # Each count stops at the cap: a page never counts a million rows to say "many". Only what waits is told apart further,
-# so that all other counts, the large ones among them, are read from the index alone.
+# so that all other counts, the large ones among them, are read from the index alone. What tries again has an index of
+# its own: a few of those must not be lost among more sleepers than are counted.
 _COUNTS = """
 SELECT name.workflow, state.status, '' AS waiting_for, counted.n
   FROM unnest(%(names)s::text[]) AS name(workflow)
@@ -64,8 +65,15 @@ SELECT name.workflow, 'waiting', counted.waiting_for, counted.n
  CROSS JOIN LATERAL (
        SELECT waiting_for, count(*) AS n
          FROM (SELECT waiting_for FROM engine_instance i
-                WHERE i.workflow = name.workflow AND i.status = 'waiting' LIMIT %(cap)s) AS capped
-        GROUP BY waiting_for) AS counted
+                WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for <> 'retry'
+                LIMIT %(cap)s) AS capped
+        GROUP BY waiting_for
+       UNION ALL
+       SELECT 'retry', count(*)
+         FROM (SELECT FROM engine_instance i
+                WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = 'retry'
+                LIMIT %(cap)s) AS capped) AS counted
+ WHERE counted.n > 0
 """
 
 # The newest of each workflow and status, from the index sorted that way. Asked with plain equalities, the planner
@@ -83,6 +91,18 @@ SELECT name.workflow, newest.key, newest.created_at
 
 _NOT_WAITING = ["queued", "running", "waiting_for_pause", "paused", "complete", "errored", "terminated"]
 _STATUSES = [*_NOT_WAITING, "waiting"]
+
+
+class AtLeast(int):
+    """A count that was stopped: there may be more."""
+
+    def __add__(self, other: int) -> AtLeast:
+        return AtLeast(int(self) + int(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int) -> AtLeast:
+        return AtLeast(max(int(self) - int(other), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +132,27 @@ def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {name: {} for name in names}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, {"names": list(names), "statuses": _NOT_WAITING, "cap": COUNT_CAP})
-        for workflow, status, waiting_for, n in cursor.fetchall():
-            by_status = found[workflow]
-            look = shown(status, waiting_for)
-            by_status[look] = by_status.get(look, 0) + n
+        rows = cursor.fetchall()
+    stopped = _stopped(rows)
+    for workflow, status, waiting_for, n in rows:
+        is_least = n >= COUNT_CAP or (workflow in stopped and waiting_for not in ("", "retry"))
+        by_status, look = found[workflow], shown(status, waiting_for)
+        by_status[look] = by_status.get(look, 0) + (AtLeast(min(n, COUNT_CAP - 1)) if is_least else n)
     for (workflow, waiting_for), n in inbox.asking_by_workflow(names).items():
         by_status, look = found[workflow], shown("waiting", waiting_for)
         by_status["approval"] = by_status.get("approval", 0) + n
-        by_status[look] = max(by_status.get(look, 0) - n, 0)
+        left = by_status.get(look, 0) - n
+        by_status[look] = left if isinstance(left, AtLeast) else max(left, 0)
     return found
+
+
+def _stopped(rows: Iterable[tuple[str, str, str, int]]) -> set[str]:
+    """Name the workflows of which more are parked than were counted: what each of them waits for is not known."""
+    parked: dict[str, int] = {}
+    for workflow, _, waiting_for, n in rows:
+        if waiting_for not in ("", "retry"):
+            parked[workflow] = parked.get(workflow, 0) + n
+    return {workflow for workflow, n in parked.items() if n >= COUNT_CAP}
 
 
 def overviews(names: Sequence[str] | None = None) -> list[Overview]:
@@ -189,12 +221,27 @@ def matching(wanted: Filter) -> QuerySet[Instance]:
         rows = rows.filter(key__in=asking)
     elif wanted.status in PARKED:
         rows = rows.exclude(key__in=asking)
-    return rows.filter(id_like(wanted.q)) if wanted.q else rows
+    return rows.filter(id_begins(wanted.q)) if wanted.q else rows
 
 
-def page_of(wanted: Filter, *, before: int | None = None, after: int | None = None) -> Page:
-    """Read one page: the newest, or those older than `before`, or those newer than `after`."""
-    rows = matching(wanted)
+def narrowed(wanted: Filter) -> list[int] | None:
+    """Return the keys of all instances with such an ID, to look among those only; None where they are too many, or
+    where no ID is asked for."""
+    return keys_alike(wanted.q) if wanted.q and not wanted.is_impossible else None
+
+
+def page_of(
+    wanted: Filter,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    among: Sequence[int] | None = None,
+) -> Page:
+    """Read one page: the newest, or those older than `before`, or those newer than `after`.
+
+    `among` are the keys of `narrowed`.
+    """
+    rows = matching(wanted) if among is None else matching(replace(wanted, q="")).filter(key__in=among)
     if after is not None:
         nearest = list(rows.filter(key__gt=after).order_by("key")[: PAGE + 1])
         more = len(nearest) > PAGE
@@ -209,6 +256,17 @@ def page_of(wanted: Filter, *, before: int | None = None, after: int | None = No
         found[0].key if before is not None and found else None,
         found[-1].key if more else None,
     )
+
+
+def counts_among(wanted: Filter, keys: Sequence[int]) -> dict[str, int]:
+    """Count those of these instances that are of the workflow of a filter, by shown status."""
+    rows = Instance.objects.filter(key__in=keys, **({"workflow": wanted.workflow} if wanted.workflow else {}))
+    asking = set(open_requests().filter(instance_id__in=keys).values_list("instance_id", flat=True))
+    counts: dict[str, int] = {}
+    for key, status, waiting_for in rows.values_list("key", "status", "waiting_for"):
+        look = shown(status, waiting_for, asks=key in asking)
+        counts[look] = counts.get(look, 0) + 1
+    return counts
 
 
 def count_newer(wanted: Filter, key: int, cap: int = 99) -> int:

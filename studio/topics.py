@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -21,7 +21,7 @@ from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
 from studio.permissions import Role, role_of
-from studio.shown import LOOKS
+from studio.shown import GROUPS, LOOKS
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 _WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
@@ -224,20 +224,25 @@ def _timetable(user: Any, workflow: str = "") -> Piece:
 
 def _list(topic: Topic, user: Any) -> Drawing:
     newer = queries.count_newer(topic.wanted, topic.top) if topic.top else 0
-    return Drawing({**above_list(topic.wanted, newer), **_row_pieces(queries.rows_by_key(topic.shown))})
+    above = above_list(topic.wanted, newer, queries.narrowed(topic.wanted))
+    return Drawing({**above, **_row_pieces(queries.rows_by_key(topic.shown))})
 
 
-def above_list(wanted: Filter, newer: int) -> dict[str, Piece]:
-    """Draw what stands above the rows: the statuses with their counts, and what came since."""
-    counts = strip_counts(wanted)
+def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[str, Piece]:
+    """Draw what stands above the rows: the statuses with their counts, and what came since.
+
+    The counts are those of what is searched for, by the keys of `queries.narrowed`; without these a search has none.
+    """
+    is_counted = among is not None or not wanted.q
+    counts = strip_counts(wanted) if among is None else queries.counts_among(wanted, among)
     strip = [
         {
             "name": name,
-            "n": counts.get(name, 0),
+            "n": sum(counts.get(one, 0) for one in GROUPS.get(name, (name,))) if is_counted else None,
             "query": wanted.query(status=name),
             "is_chosen": name == wanted.status,
         }
-        for name in LOOKS
+        for name in (*GROUPS, *LOOKS)
         if counts.get(name) or name == wanted.status
     ]
     context = {"strip": strip, "wanted": wanted, "all_query": wanted.query(status="")}

@@ -38,7 +38,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="those in this status, or in all that are open or finished; may be given several times",
     )
     parser.add_argument("--tag", help="those with this tag")
-    parser.add_argument("--q", metavar="TEXT", help="those whose id is this, or begins so")
+    parser.add_argument("--q", metavar="TEXT", help="those whose ID starts with this text, in any case")
     take_limit(parser, "instances")
     parser.add_argument(
         "--before", type=_key, metavar="KEY", help='older ones: the "older" of the page before'
@@ -85,7 +85,7 @@ def _matching(options: Options) -> QuerySet[Instance]:
     if options["tag"] is not None:
         rows = rows.filter(tags__contains=check_tags([options["tag"]]))
     if options["q"] is not None:
-        rows = rows.filter(search.id_like(options["q"].replace("\0", "")))
+        rows = search.by_id(rows, options["q"].replace("\0", ""))
     return rows if options["before"] is None else rows.filter(key__lt=options["before"])
 
 
@@ -97,7 +97,7 @@ def _instance_lines(
     desk: Desk, rows: Sequence[Instance], standing: dict[int, Situation], older: int | None
 ) -> Iterator[str]:
     if not rows:
-        yield "No instance is like that."
+        yield "No instances match."
         return
     cells = [(row.status, lines.ago(row.created_at, standing[row.key].now), str(row)) for row in rows]
     for row, (status, created, name) in zip(rows, lines.columns(cells), strict=True):

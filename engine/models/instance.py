@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Collate, Lower, Now
 
 from engine.between_steps import in_thread
 from engine.models.fields import JsonField, times
@@ -166,6 +166,24 @@ class Instance(models.Model):
             models.Index(fields=["key"], condition=Q(owes=True), name="engine_instance_owes"),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
+            # The search for IDs by their beginning, in any case and over all rows.
+            models.Index(Collate(Lower("id"), "C"), name="engine_instance_id_start"),
+            # What needs attention: what failed lately, what tries again, and what is paused for a recorded reason.
+            models.Index(
+                fields=["workflow", "-finished_at"],
+                condition=Q(status="errored"),
+                name="engine_instance_failed",
+            ),
+            models.Index(
+                fields=["workflow", "-key"],
+                condition=Q(status="waiting", waiting_for="retry"),
+                name="engine_instance_retrying",
+            ),
+            models.Index(
+                fields=["workflow", "-key"],
+                condition=Q(status="paused", error__isnull=False),
+                name="engine_instance_paused",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from engine.requests import ANSWER, is_answer
 from engine.retention_rules import Retention
 from engine.standing import why
 from studio import payloads
-from studio.queries import COUNT_CAP
+from studio.queries import AtLeast
 from studio.shown import PARTS, Look
 
 register = template.Library()
@@ -114,10 +114,10 @@ def _part(part: why.Part) -> str | SafeString:
 
 @register.filter
 def count(n: int | None) -> str:
-    """Write a count; counting stops at the cap."""
-    if not n:
-        return "0"
-    return "10 k+" if n >= COUNT_CAP else f"{n:,}".replace(",", " ")
+    """Write a count, and of one that was stopped that there may be more."""
+    if isinstance(n, AtLeast):
+        return f"{n // 1_000} k+" if n >= 10_000 and n % 1_000 == 0 else f"{n:,}+"
+    return f"{n or 0:,}"
 
 
 @register.filter
@@ -233,7 +233,7 @@ def less(n: int, by: int) -> int:
 
 @register.filter
 def thousands(n: int) -> str:
-    return f"{n:,}".replace(",", " ")
+    return f"{n:,}"
 
 
 @register.filter

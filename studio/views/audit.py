@@ -13,8 +13,9 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from studio import queries, topics, trail, trail_files
-from studio.filters import cursor
+from studio.filters import cursor, ignored
 from studio.templatetags.studio_tags import DEEDS
+from studio.views.errors import bad_request
 from studio.views.methods import takes
 from studio.views.pages import page
 
@@ -29,6 +30,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         "verbs": sorted(DEEDS),
         "names": queries.workflow_names(),
         "before": before,
+        "ignored": ignored(request.GET, {*wanted.filled, *(["before"] if before else [])}),
     }
     try:
         with queries.patience(PATIENCE_S):
@@ -52,9 +54,15 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 @takes("GET")
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Send all that matches as a file, while it is read: it is never in memory as a whole."""
+    """Send all that matches as a file, while it is read: it is never in memory as a whole.
+
+    Answers 400 to a filter that is unknown.
+    """
     kind, write = trail_files.FORMS[form]
-    parts = write(trail.export(trail.Wanted.of(request.GET)))
+    wanted = trail.Wanted.of(request.GET)
+    if ignored(request.GET, wanted.filled):
+        return bad_request(request)  # a file cannot say that it holds more than was asked for
+    parts = write(trail.export(wanted))
     return StreamingHttpResponse(
         # A plain iterator would be read to its end before the first byte is sent.
         _one_by_one(parts) if isinstance(request, ASGIRequest) else parts,

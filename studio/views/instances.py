@@ -10,7 +10,7 @@ from django.utils.safestring import mark_safe
 
 from engine import search
 from studio import queries, rows
-from studio.filters import Filter, cursor
+from studio.filters import Filter, cursor, ignored
 from studio.topics import above_list
 from studio.views.methods import takes
 from studio.views.pages import page
@@ -22,17 +22,22 @@ PATIENCE_S = 3
 def instances(request: HttpRequest) -> HttpResponse:
     wanted = Filter.of(request.GET)
     before, after = cursor(request.GET.get("before", "")), cursor(request.GET.get("after", ""))
-    names = search.workflow_names()
-    frame: dict[str, Any] = {"wanted": wanted, "names": names, "without_q": wanted.query(q="")}
+    frame: dict[str, Any] = {
+        "wanted": wanted,
+        "names": search.workflow_names(),
+        "without_q": wanted.query(q=""),
+        "ignored": ignored(request.GET, _understood(wanted, before=before, after=after)),
+    }
     try:
         with queries.patience(PATIENCE_S):
-            found = queries.page_of(wanted, before=before, after=after)
-            above = above_list(wanted, 0)
+            among = queries.narrowed(wanted)
+            found = queries.page_of(wanted, before=before, after=after, among=among)
+            above = above_list(wanted, 0, among)
     except queries.TooSlowError:
         return page(request, "pages/instances.html", is_too_slow=True, **frame)
     shown = ",".join(str(instance.key) for instance in found.instances)
     is_newest = found.newer is None
-    topic = {"topic": "list", **_filled(wanted), "keys": shown, "top": str(found.top) if is_newest else ""}
+    topic = {"topic": "list", **wanted.filled, "keys": shown, "top": str(found.top) if is_newest else ""}
     return page(
         request,
         "pages/instances.html",
@@ -44,12 +49,11 @@ def instances(request: HttpRequest) -> HttpResponse:
         newer_query=wanted.query(after=str(found.newer or "")),
         older_query=wanted.query(before=str(found.older or "")),
         removable=[
-            (label, value, wanted.query(**{label: ""})) for label, value in _filled(wanted).items() if value
+            (label, value, wanted.query(**{label: ""})) for label, value in wanted.filled.items() if value
         ],
-        window=search.SEARCH_WINDOW if wanted.q else 0,
         **frame,
     )
 
 
-def _filled(wanted: Filter) -> dict[str, str]:
-    return {"workflow": wanted.workflow, "status": wanted.status, "q": wanted.q}
+def _understood(wanted: Filter, **cursors: int | None) -> set[str]:
+    return {name for name, value in (wanted.filled | cursors).items() if value}

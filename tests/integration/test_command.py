@@ -162,6 +162,7 @@ def test_a_list_is_filtered() -> None:
         ("--status", "finished"): ["b-1", "a-1"],
         ("--tag", "blue"): ["a-1"],
         ("--q", "a"): ["a-2", "a-1"],
+        ("--q", "A-1"): ["a-1"],
         ("--workflow", "imports"): ["b-1"],
         ("--workflow", "imports", "--tag", "red"): [],
     }
@@ -203,7 +204,7 @@ def test_workflows_are_listed_with_their_counts() -> None:
 
 
 def test_an_empty_list_says_so() -> None:
-    assert run("list") == "No instance is like that.\n"
+    assert run("list") == "No instances match.\n"
     assert answer("list") == {"instances": [], "older": None}
 
 

@@ -47,7 +47,7 @@ def test_nothing_yet_says_how_to_begin(operator: Client) -> None:
 def test_no_match_offers_to_drop_each_filter(operator: Client) -> None:
     factories.instance()
     page = operator.get("/instances/?workflow=orders&status=errored").content.decode()
-    assert "No instance matches" in page
+    assert "No instances match" in page
     assert 'href="?workflow=orders" title="Drop this filter"' in page
     assert 'href="?status=errored" title="Drop this filter"' in page
 
@@ -90,12 +90,89 @@ def test_filters_work_together(operator: Client) -> None:
     assert listed(operator, "?status=closed&workflow=orders") == ["b-1", "a-3", "a-1"]
 
 
-def test_a_whole_id_is_found_however_old(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SEARCH_WINDOW", 2)
-    factories.instance(id="order-old")
+@pytest.mark.parametrize("q", ["Order-17", "order-1", "ORDER-17", "o"])
+@pytest.mark.parametrize(
+    "more", ["", "&workflow=orders", "&status=errored", "&workflow=orders&status=closed"]
+)
+def test_the_start_of_an_id_is_found_in_any_case_however_old(operator: Client, q: str, more: str) -> None:
+    """Older than any window that a search could have: all rows are in the index."""
+    factories.instance("errored", id="Order-17")
+    newest = factories.instance(id="x-1")
+    Instance.objects.filter(key=newest.key).update(key=newest.key + 1_000_000)
+    assert listed(operator, f"?q={q}{more}") == ["Order-17"]
+
+
+def test_an_underscore_in_a_search_is_no_wildcard(operator: Client) -> None:
+    factories.instance(id="a_1")
+    factories.instance(id="ab1")
+    assert listed(operator, "?q=a_") == ["a_1"]
+
+
+def test_a_search_with_too_many_finds_asks_the_planner(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "MOST_ALIKE", 2)
+    many(4)
+    page = operator.get("/instances/?q=O-").content.decode()
+    assert ids(page) == ["o-3", "o-2", "o-1", "o-0"]
+    assert 'class="s-queued"' in page
+    assert 'queued <span class="num">' not in page
+
+
+def test_no_match_says_what_was_searched(operator: Client) -> None:
+    factories.instance(id="order-1")
+    page = operator.get("/instances/?q=rder-1").content.decode()
+    assert "No instances match" in page
+    assert "All instances were searched for IDs that start with “<bdi>rder-1</bdi>”, in any case." in page
+
+
+@pytest.mark.parametrize("q", ["a b", "x" * 101])
+def test_what_cannot_be_an_id_is_said_to_be_none(operator: Client, q: str) -> None:
+    factories.instance(id="x" * 100)
+    page = operator.get("/instances/", {"q": q}).content.decode()
+    assert "No instances match" in page
+    assert "IDs have up to 100 letters, digits, “-” and “_”." in page
+
+
+def test_beside_the_statuses_stand_the_counts_of_what_is_searched(operator: Client) -> None:
     many(3)
-    assert listed(operator, "?q=order-old") == ["order-old"]
-    assert listed(operator, "?q=order-ol") == []
+    factories.instance("complete", id="a-1")
+    factories.instance("complete", id="a-2", workflow="imports")
+    page = operator.get("/instances/?q=a").content.decode()
+    assert re.findall(r'(\w+) <span class="num">(\d+)</span>', page) == [("complete", "2")]
+    page = operator.get("/instances/?q=a&workflow=imports&status=closed").content.decode()
+    assert re.findall(r'(\w+) <span class="num">(\d+)</span>', page) == [("closed", "1"), ("complete", "1")]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("?status=nope", ["status=nope"]),
+        ("?since=1h&tag=eu&workflow=orders", ["since=1h", "tag=eu"]),
+        ("?status=errored&status=running", ["status=errored"]),
+        ("?workflow=no+name&before=x", ["workflow=no name", "before=x"]),
+        ("?tag=" + "x" * 500, ["tag=" + "x" * 75 + "…"]),
+        ("?status=errored&workflow=orders&q=a&before=7", []),
+        ("?status=&workflow=&q=", []),
+    ],
+)
+def test_a_filter_that_has_no_effect_is_named(operator: Client, query: str, named: list[str]) -> None:
+    page = operator.get(f"/instances/{query}").content.decode()
+    assert re.findall(r"<code><bdi>([^<]*)</bdi></code>", page) == named
+    assert ("Ignored, since this list has no such filter" in page) == bool(named)
+
+
+def test_a_search_asks_the_index_of_ids_whatever_else_there_is() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', now() FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+    plan = Instance.objects.filter(search.id_begins("B-1999")).values_list("key").explain()
+    assert "engine_instance_id_start" in plan
+    assert "Seq Scan" not in plan
+    assert search.keys_alike("b-199") is not None
 
 
 def test_counts_stand_beside_the_statuses(operator: Client) -> None:
@@ -107,9 +184,22 @@ def test_counts_stand_beside_the_statuses(operator: Client) -> None:
 
 
 def test_a_count_stops_at_its_cap(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "COUNT_CAP", 2)
+    monkeypatch.setattr(queries, "COUNT_CAP", 3)
     many(5)
     assert queries.counts_by_status(["orders"]) == {"orders": {"queued": 2}}
+    assert 'queued <span class="num">2+</span>' in operator.get("/instances/").content.decode()
+
+
+def test_a_few_that_try_again_are_counted_beside_more_sleepers_than_are_counted(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "COUNT_CAP", 4)
+    for n in range(6):
+        factories.instance("waiting", waiting_for="sleep", wake_at=factories.ago(hours=-1), id=f"s-{n}")
+    factories.retrying()
+    page = operator.get("/instances/").content.decode()
+    assert 'sleeping <span class="num">3+</span>' in page
+    assert 'retrying <span class="num">1</span>' in page
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(operator: Client) -> None:

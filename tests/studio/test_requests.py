@@ -321,7 +321,7 @@ class TestElsewhere:
         assert "Refund 1,240 € to ACME?" in page
         for where in ("/instances/?status=approval", "/instances/?status=open", "/", "/workflows/orders/"):
             assert "chip s-approval idle" in operator.get(where).content.decode(), where
-        assert "No instance matches" in operator.get("/instances/?status=waiting").content.decode()
+        assert "No instances match" in operator.get("/instances/?status=waiting").content.decode()
         strip = operator.get("/instances/").content.decode()
         assert re.search(r'approval <span class="num">1</span>', strip)
         assert not re.search(r'waiting <span class="num">', strip)
