@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from psycopg.errors import QueryCanceled
 
-from engine.errors import ENGINE_PAUSES
 from engine.models import Instance
 from engine.registry import workflows as registry
 from engine.requests import open_requests
 from engine.search import id_begins, keys_alike, workflow_names
-from engine.standing.gathering import database_now, without_values
-from engine.standing.servers import Servers, alive, servers_of
+from engine.standing.facts import Servers
+from engine.standing.gathering import without_values
+from engine.standing.servers import servers_of
 from studio import inbox, lints
+from studio.at_least import AtLeast, counted
 from studio.filters import Filter
 from studio.shown import PARKED, shown, stored
 
@@ -93,18 +94,6 @@ _NOT_WAITING = ["queued", "running", "waiting_for_pause", "paused", "complete", 
 _STATUSES = [*_NOT_WAITING, "waiting"]
 
 
-class AtLeast(int):
-    """A count that was stopped: there may be more."""
-
-    def __add__(self, other: int) -> AtLeast:
-        return AtLeast(int(self) + int(other))
-
-    __radd__ = __add__
-
-    def __sub__(self, other: int) -> AtLeast:
-        return AtLeast(max(int(self) - int(other), 0))
-
-
 @dataclass(frozen=True, slots=True)
 class Overview:
     """A workflow as the table of workflows shows it."""
@@ -135,9 +124,11 @@ def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
         rows = cursor.fetchall()
     stopped = _stopped(rows)
     for workflow, status, waiting_for, n in rows:
-        is_least = n >= COUNT_CAP or (workflow in stopped and waiting_for not in ("", "retry"))
+        is_cut = workflow in stopped and waiting_for not in ("", "retry")
         by_status, look = found[workflow], shown(status, waiting_for)
-        by_status[look] = by_status.get(look, 0) + (AtLeast(min(n, COUNT_CAP - 1)) if is_least else n)
+        by_status[look] = by_status.get(look, 0) + (
+            AtLeast(min(n, COUNT_CAP - 1)) if is_cut else counted(n, COUNT_CAP)
+        )
     for (workflow, waiting_for), n in inbox.asking_by_workflow(names).items():
         by_status, look = found[workflow], shown("waiting", waiting_for)
         by_status["approval"] = by_status.get("approval", 0) + n
@@ -180,12 +171,6 @@ def _newest(names: Sequence[str], statuses: Sequence[str], limit: int) -> list[t
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, [list(names), list(statuses), limit])
         return cursor.fetchall()
-
-
-def workers_alive() -> tuple[int, int]:
-    """Count the clusters that have been seen of late, and the processes of theirs that do the work."""
-    roles = [worker.role for worker in alive()]
-    return roles.count("cluster"), roles.count("shift")
 
 
 # --- instances --------------------------------------------------------------------------------------------------------
@@ -272,21 +257,6 @@ def counts_among(wanted: Filter, keys: Sequence[int]) -> dict[str, int]:
 def count_newer(wanted: Filter, key: int, cap: int = 99) -> int:
     """Count what came since a page was made, up to the cap."""
     return matching(wanted).filter(key__gt=key).order_by()[:cap].count()
-
-
-def needing_attention(names: Sequence[str], limit: int = 10) -> list[Instance]:
-    """Find what failed in the last day, what is tried again, asks people or was paused by the engine, newest first."""
-    keys = [key for _, key, _ in _newest(names, ["errored", "waiting", "paused"], limit * 5)]
-    asking = list(open_requests().order_by("-opened_at").values_list("instance_id", flat=True)[:limit])
-    failed = Q(status="errored", finished_at__gt=database_now() - timedelta(days=1))
-    again = Q(status="waiting", waiting_for="retry")
-    wanted = Q(failed | again | Q(status="paused"), key__in=keys) | Q(key__in=asking, status="waiting")
-    found = without_values().filter(wanted)
-    found = found.extra(
-        where=["engine_instance.status <> 'paused' OR engine_instance.error ->> 'type' = ANY (%s)"],
-        params=[sorted(ENGINE_PAUSES)],
-    )
-    return list(found.order_by("-key")[:limit])
 
 
 def rows_by_key(keys: Sequence[int]) -> list[Instance]:

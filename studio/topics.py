@@ -16,10 +16,13 @@ from django.urls import reverse
 from engine import search
 from engine.models import Instance
 from engine.standing.places import places_of
+from engine.standing.servers import all_servers
 from studio import dossier, inbox, queries, rows, timetable, tombstones, trail
+from studio.attention import attention
 from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
+from studio.health import health
 from studio.permissions import Role, role_of
 from studio.shown import GROUPS, LOOKS
 
@@ -144,13 +147,14 @@ def partial(target: str, piece: Piece) -> str:
 
 def _home(topic: Topic, user: Any) -> Drawing:
     overviews = queries.overviews()
-    attention = rows.rows_of(queries.needing_attention([one.name for one in overviews]))
+    found = attention([one.name for one in overviews])
     context = {
         "overviews": overviews,
-        "rows": attention,
+        "attention": found,
+        "rows": rows.rows_of(found.instances),
         "heading": "Workflows",
         "may_start": role_of(user) >= Role.OPERATOR,
-        **_health(attention),
+        "health": health(found, all_servers()),
     }
     return Drawing(
         {
@@ -159,39 +163,6 @@ def _home(topic: Topic, user: Any) -> Drawing:
             "workflow-table": Piece(render_to_string("partials/workflow-table.html", context)),
         }
     )
-
-
-def _health(attention: list[rows.Row]) -> dict[str, Any]:
-    """Say in one sentence how things are."""
-    failing = {row.instance.workflow for row in attention if row.status == "errored"}
-    retrying = sum(1 for row in attention if row.status == "retrying")
-    stuck = sum(1 for row in attention if row.status == "paused")
-    clusters, workers = queries.workers_alive()
-    parts = []
-    if failing:
-        parts.append(f"{_many(len(failing), 'workflow has', 'workflows have')} failed in the last day")
-    if retrying:
-        parts.append(f"{_many(retrying, 'instance is', 'instances are')} trying again")
-    if stuck:
-        parts.append(f"the engine has paused {_many(stuck, 'instance', 'instances')}")
-    if asking := inbox.count_open():
-        parts.append(f"{_many(asking, 'request waits', 'requests wait')} for an answer")
-    sentence = " · ".join([*(parts or ["Nothing needs you"]), _well(clusters, workers)])
-    return {"sentence": f"{sentence[:1].upper()}{sentence[1:]}.", "failing": failing, "workers": clusters}
-
-
-def _well(clusters: int, workers: int) -> str:
-    """Say who is there to do the work; a cluster that has just begun has no workers yet."""
-    if not clusters:
-        return "no worker is alive, so nothing runs"
-    if not workers:
-        return f"{_many(clusters, 'cluster is', 'clusters are')} well"
-    there = f"{_many(clusters, 'cluster', 'clusters')} with {_many(workers, 'worker', 'workers')}"
-    return f"{there} {'is' if clusters == 1 else 'are'} well"
-
-
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"
 
 
 def _workflows(topic: Topic, user: Any) -> Drawing:

@@ -52,6 +52,21 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
+class Servers:
+    """The living workers that serve a workflow, their slots, and how many instances they hold in these.
+
+    `is_full`: each has an instance in every slot. `is_starting`: there is none yet, but a cluster that starts them.
+    """
+
+    count: int = 0
+    slots: int = 0
+    held: int = 0
+    is_full: bool = False
+    is_starting: bool = False
+    seen_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """The limit of a workflow, and how many of its instances workers hold."""
 
@@ -76,8 +91,7 @@ class Situation:
     finished_at: datetime | None = None
     paused_at: datetime | None = None
     wake_at: datetime | None = None
-    servers: int = 0
-    slots_free: int = 0
+    servers: Servers = Servers()
     places: Places | None = None  # of a workflow of which only so many instances may run
     steps: Sequence[OpenStep] = ()
     steps_complete: int = 0

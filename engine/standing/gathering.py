@@ -14,10 +14,10 @@ from engine.identity import TOP
 from engine.models import Attempt, Audit, Instance, Step
 from engine.requests import open_requests
 from engine.standing.errors import beginning_of_error, error_line
-from engine.standing.facts import Deed, OpenStep, Places, Rollback, Situation
+from engine.standing.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
 from engine.standing.places import places_of
 from engine.standing.rollbacks import rollback_of
-from engine.standing.servers import Servers, servers_of
+from engine.standing.servers import servers_of
 from engine.states import Action
 
 MOST_OPEN = 2_000  # steps
@@ -92,8 +92,7 @@ def situation(
         finished_at=instance.finished_at,
         paused_at=instance.paused_at,
         wake_at=instance.wake_at,
-        servers=servers.count,
-        slots_free=servers.slots_free,
+        servers=servers,
         places=places,
         steps=steps,
         steps_complete=steps_complete,

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from django.db.models import QuerySet
 
 from engine.models import Worker
+from engine.standing.facts import Servers
 
 ALIVE_FOR = timedelta(seconds=20)
-
-
-@dataclass(frozen=True, slots=True)
-class Servers:
-    """The living workers of a workflow."""
-
-    count: int = 0
-    slots_free: int = 0
-    seen_at: datetime | None = None
 
 
 def servers_of(names: Iterable[str]) -> dict[str, Servers]:
     """Find the living workers of each workflow."""
     living = list(alive())
-    held = sum(worker.held for worker in living if worker.role == "shift")
-    found: dict[str, Servers] = {}
-    for name in names:
-        serving = [worker for worker in living if worker.role == "cluster" and name in worker.workflows]
-        slots = sum(worker.slots for worker in serving)
-        seen = max((worker.seen_at for worker in serving), default=None)
-        found[name] = Servers(len(serving), max(slots - held, 0), seen)
-    return found
+    return {name: _servers([one for one in living if name in one.workflows]) for name in names}
+
+
+def all_servers() -> Servers:
+    """Find all living workers, whatever they serve."""
+    return _servers(list(alive()))
 
 
 def alive() -> QuerySet[Worker]:
-    """Find those that have been seen of late."""
+    """Find the rows of those that were seen lately. A process that was killed leaves its row behind."""
     return Worker.objects.extra(where=["seen_at > clock_timestamp() - %s"], params=[ALIVE_FOR])
+
+
+def _servers(rows: Sequence[Worker]) -> Servers:
+    """Only a process that runs a shift drives instances. A cluster has a row as well, for all of its shifts."""
+    workers = [row for row in rows if row.role == "shift"]
+    return Servers(
+        count=len(workers),
+        slots=sum(row.slots for row in workers),
+        held=sum(row.held for row in workers),
+        is_full=bool(workers) and all(row.held >= row.slots for row in workers),
+        is_starting=bool(rows) and not workers,
+        seen_at=max((row.seen_at for row in workers), default=None),
+    )

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from engine.durations import format_duration
 from engine.errors import ENGINE_PAUSES
-from engine.standing.facts import Deed, OpenStep, Rollback, Situation
+from engine.standing.facts import Deed, OpenStep, Rollback, Servers, Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ def in_short(facts: Situation) -> Sentence:
 
 
 def _queued_in_short(facts: Situation) -> Sentence:
-    if not facts.servers:
-        return ("no worker serves it",)
+    if not facts.servers.count:
+        return ("its workers are starting" if facts.servers.is_starting else "no worker serves it",)
     if facts.places and facts.places.is_full:
         return (f"held back: {facts.places.held} of {facts.places.limit} run",)
     return ("waits for a worker",)
@@ -154,12 +154,12 @@ def _word(part: Part, now: datetime) -> str:
 
 
 def _queued(facts: Situation) -> Sentence:
-    since = facts.wake_at or facts.created_at
-    if not facts.servers:
+    since, servers = facts.wake_at or facts.created_at, facts.servers
+    if not servers.count:
         return (
-            "No worker serves ",
+            "The workers of " if servers.is_starting else "No worker serves ",
             Code(facts.workflow),
-            ". It has waited for ",
+            f"{' are starting' if servers.is_starting else ''}. It has waited for ",
             Moment("since", since),
             " and starts when one comes.",
         )
@@ -171,16 +171,19 @@ def _queued(facts: Situation) -> Sentence:
             Code(facts.workflow),
             " run (max_running). It goes on when one of them ends or waits.",
         )
-    there = f"{_many(facts.servers, 'worker serves', 'workers serve')} "
-    busy = "" if facts.slots_free else ", all slots busy"
     return (
         "Waiting for a worker for ",
         Moment("since", since),
-        ". ",
-        there,
+        f". {_many(servers.count, 'worker serves', 'workers serve')} ",
         Code(facts.workflow),
-        f"{busy}.",
+        f", {busy(servers)}.",
     )
+
+
+def busy(servers: Servers) -> str:
+    """Say how many of the workers' slots are taken."""
+    of = f"{servers.slots:,}"
+    return f"all {of} slots busy" if servers.is_full else f"{servers.held:,} of {of} slots busy"
 
 
 def _running(facts: Situation) -> Sentence:
@@ -335,7 +338,8 @@ def _beside(facts: Situation) -> Sentence:
 
 
 def _nobody(facts: Situation) -> Sentence:
-    return () if facts.servers else (" No worker serves ", Code(facts.workflow), " now.")
+    is_served = facts.servers.count or facts.servers.is_starting
+    return () if is_served else (" No worker serves ", Code(facts.workflow), " now.")
 
 
 def _label(step: OpenStep) -> Sentence:

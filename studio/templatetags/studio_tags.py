@@ -18,8 +18,9 @@ from engine.models import Audit
 from engine.requests import ANSWER, is_answer
 from engine.retention_rules import Retention
 from engine.standing import why
+from engine.standing.facts import Servers
 from studio import payloads
-from studio.queries import AtLeast
+from studio.at_least import AtLeast
 from studio.shown import PARTS, Look
 
 register = template.Library()
@@ -115,9 +116,13 @@ def _part(part: why.Part) -> str | SafeString:
 @register.filter
 def count(n: int | None) -> str:
     """Write a count, and of one that was stopped that there may be more."""
-    if isinstance(n, AtLeast):
-        return f"{n // 1_000} k+" if n >= 10_000 and n % 1_000 == 0 else f"{n:,}+"
-    return f"{n or 0:,}"
+    return str(n) if isinstance(n, AtLeast) else f"{n or 0:,}"
+
+
+@register.filter
+def busy(servers: Servers) -> str:
+    """Say how many slots of workers are taken."""
+    return why.busy(servers)
 
 
 @register.filter

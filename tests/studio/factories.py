@@ -170,10 +170,17 @@ def deed(of: Instance, verb: str, actor: str = "li", reason: str = "", **given: 
     return Audit.objects.create(**(fields | {"instance_id": of.id, "instance_key": of.key} | given))
 
 
-def cluster(workflows: list[str], **given: Any) -> Worker:
-    """Make a living cluster that serves these workflows."""
-    now = timezone.now()
-    fields = {"role": "cluster", "name": "worker-2", "seat": next(_numbers) + 100, "slots": 64}
+def workers(workflows: list[str], *, count: int = 1, slots: int = 64, held: int = 0, **given: Any) -> None:
+    """Make a living cluster with so many workers, each of which holds so many instances."""
+    worker(workflows, role="cluster", slots=count * slots, **given)
+    for _ in range(count):
+        worker(workflows, slots=slots, held=held, **given)
+
+
+def worker(workflows: list[str], **given: Any) -> Worker:
+    """Make the row of a process that runs a shift, or of a cluster."""
+    now, number = timezone.now(), next(_numbers)
+    fields = {"role": "shift", "name": f"host-1:{4000 + number}", "seat": 100 + number, "slots": 64}
     return Worker.objects.create(
         **(fields | {"workflows": workflows, "started_at": now, "seen_at": now} | given)
     )

@@ -175,6 +175,6 @@ def test_what_the_engine_paused_needs_attention(operator: Client) -> None:
     factories.instance("paused", id="by-a-person", error={"type": "CardRefused", "message": "no"})
     paused()
     page = operator.get("/").content.decode()
-    assert "The engine has paused 1 instance · " in page
+    assert "1 paused by the engine" in page
     assert "order-1" in page
     assert "by-a-person" not in page

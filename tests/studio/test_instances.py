@@ -321,31 +321,6 @@ class TestReconcile:
         assert operator.get(where, headers={"HX-PTag": before}).status_code == 200
 
 
-def test_home_says_that_nothing_needs_anybody(operator: Client) -> None:
-    factories.cluster(["orders"])
-    assert "Nothing needs you · 1 cluster is well." in operator.get("/").content.decode()
-
-
-def test_home_tells_clusters_from_their_workers(operator: Client) -> None:
-    factories.cluster(["orders"])
-    for name in ("shift-1", "shift-2"):
-        factories.cluster(["orders"], role="shift", name=name)
-    assert "Nothing needs you · 1 cluster with 2 workers is well." in operator.get("/").content.decode()
-
-
-def test_home_lists_what_failed_and_what_tries_again(operator: Client) -> None:
-    factories.instance("errored", id="failed-1")
-    factories.instance(
-        "errored", id="failed-long-ago", finished_at=factories.ago(days=2), created_at=factories.ago(days=3)
-    )
-    factories.retrying()
-    page = operator.get("/").content.decode()
-    assert "1 workflow has failed in the last day · 1 instance is trying again" in page
-    assert "no worker is alive" in page
-    assert "failed-1" in page
-    assert "failed-long-ago" not in page
-
-
 def test_the_table_of_workflows_has_those_of_the_code_and_of_the_record(operator: Client) -> None:
     factories.instance(workflow="forgotten")
     factories.instance("complete", workflow="process-order")
@@ -371,7 +346,7 @@ def test_a_workflow_with_a_limit_says_how_many_run_and_what_is_held_back(operato
     for _ in range(2):
         factories.instance("running", workflow="limited")
     waits = factories.instance("queued", workflow="limited")
-    factories.cluster(["limited"])
+    factories.workers(["limited"])
     page = operator.get("/workflows/limited/").content.decode()
     assert "at most 2 run (max_running)" in page
     assert "2 of at most 2 run now" in page

@@ -325,7 +325,7 @@ class TestElsewhere:
         strip = operator.get("/instances/").content.decode()
         assert re.search(r'approval <span class="num">1</span>', strip)
         assert not re.search(r'waiting <span class="num">', strip)
-        assert "1 request waits for an answer" in operator.get("/").content.decode()
+        assert "1 approval waiting" in operator.get("/").content.decode()
 
     def test_one_that_was_answered_only_waits(self, operator: Client) -> None:
         step = asked()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.standing.facts import Deed, OpenStep, Places, Rollback, Situation
+from engine.standing.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
 from engine.standing.why import Code, Moment, as_text, explain, in_short
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
@@ -19,8 +19,7 @@ def situation(status: str, **given: Any) -> Situation:
         "workflow": "orders",
         "now": NOW,
         "created_at": NOW - timedelta(seconds=38),
-        "servers": 3,
-        "slots_free": 12,
+        "servers": Servers(count=3, slots=192, held=12),
     }
     return Situation(status=status, **(fields | given))
 
@@ -124,11 +123,15 @@ SENTENCES = [
     *ROLLBACKS,
     (
         situation("queued", wake_at=NOW - timedelta(seconds=38)),
-        "Waiting for a worker for 38 s. 3 workers serve “orders”.",
+        "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
-        situation("queued", slots_free=0),
-        "Waiting for a worker for 38 s. 3 workers serve “orders”, all slots busy.",
+        situation("queued", servers=Servers(count=1, slots=64, held=64, is_full=True)),
+        "Waiting for a worker for 38 s. 1 worker serves “orders”, all 64 slots busy.",
+    ),
+    (
+        situation("queued", servers=Servers(is_starting=True)),
+        "The workers of “orders” are starting. It has waited for 38 s and starts when one comes.",
     ),
     (
         situation("queued", places=Places(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
@@ -136,10 +139,10 @@ SENTENCES = [
     ),
     (
         situation("queued", places=Places(limit=5, held=4)),
-        "Waiting for a worker for 38 s. 3 workers serve “orders”.",
+        "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
-        situation("queued", servers=0),
+        situation("queued", servers=Servers()),
         "No worker serves “orders”. It has waited for 38 s and starts when one comes.",
     ),
     (situation("running", steps=[step(worker="worker-2")]), "Step 4 “charge_card” runs on worker-2 for 3 s."),
@@ -173,7 +176,7 @@ SENTENCES = [
         situation(
             "waiting",
             waiting_for="event",
-            servers=0,
+            servers=Servers(),
             steps=[step(kind="event", name="paid", is_waiting=True, wake_at=NOW + timedelta(hours=4))],
         ),
         (
@@ -259,7 +262,8 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (situation("queued", servers=0), "no worker serves it"),
+        (situation("queued", servers=Servers()), "no worker serves it"),
+        (situation("queued", servers=Servers(is_starting=True)), "its workers are starting"),
         (situation("queued", places=Places(limit=5, held=5)), "held back: 5 of 5 run"),
         (situation("queued", places=Places(limit=5, held=4)), "waits for a worker"),
         (situation("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
