@@ -152,6 +152,16 @@ def _place(item: pytest.Item) -> int:
 
 
 @pytest.fixture
+def only_possible_rows(db: None) -> Iterator[None]:
+    """Fail a test that leaves rows in the database which the engine never writes."""
+    from tests import possible
+
+    yield
+    found = possible.impossible()
+    assert not found, "The engine never writes this:\n" + "\n".join(found[:10])
+
+
+@pytest.fixture
 def own_registry() -> Iterator[None]:
     """Let a test declare workflows and events of its own, which are gone after it."""
     from engine import workflows

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests import possible
 from tests.process.apps import GRACE
 from tests.process.clusters import SOON, Cluster, wait_until
 
@@ -29,6 +30,15 @@ def test_an_instance_runs_at_once_although_the_cluster_was_idle(shared_cluster: 
     assert (
         waited < 2.5
     )  # without a hint it would wait for the next sweep, 5 s after the one that found the first
+
+
+def test_a_cluster_says_of_itself_what_tests_take_for_possible(shared_cluster: Cluster) -> None:
+    """The pages show workers and busy slots by these rows; tests of pages plant no others."""
+    shared_cluster.begin("errand", "one")
+    shared_cluster.wait_for_status("one", "complete")
+    assert shared_cluster.query("SELECT count(*) > 0 FROM engine_worker") == [(True,)]
+    for one in possible.WORKERS:
+        assert shared_cluster.query(one.query.replace("%%", "%")) == [], one.sentence
 
 
 def test_a_burst_uses_every_place_and_leaves_a_worker_for_ordinary_tasks(cluster: Cluster) -> None:

@@ -1,7 +1,12 @@
-"""Records as the engine would have written them, made directly through the models."""
+"""Records as the engine would have written them, made directly through the models.
+
+What a test says nothing about is made up so that the record can be: the attempt of a step with a body, the wait of an
+instance that waits, the row in the audit trail of who paused it. It gives way to what the test says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -42,8 +47,8 @@ def ago(**span: float) -> datetime:
     return timezone.now() - timedelta(**span)
 
 
-def instance(status: str = "queued", **given: Any) -> Instance:
-    """Make an instance that satisfies every constraint of its status."""
+def instance(status: str = "queued", *, by: str = "li", reason: str = "", **given: Any) -> Instance:
+    """Make an instance. `by` is who paused or terminated it, where somebody has."""
     now = timezone.now()
     fields: dict[str, Any] = {
         "workflow": "orders",
@@ -54,7 +59,7 @@ def instance(status: str = "queued", **given: Any) -> Instance:
         "started_by": "zoe",
     }
     if status != "queued":
-        fields["started_at"] = now - timedelta(minutes=2) + timedelta(milliseconds=40)
+        fields |= {"started_at": now - timedelta(minutes=2) + timedelta(milliseconds=40), "fence": 9}
     if status == "queued":
         fields["wake_at"] = now
     if status in ("running", "waiting_for_pause"):
@@ -69,11 +74,44 @@ def instance(status: str = "queued", **given: Any) -> Instance:
         fields |= {"output": {"charged": True, "receipt": "r_81"}}
     if status == "errored":
         fields |= {"error": {**FAILURE, "step": "charge_card", "attempts": 5}}
-    return Instance.objects.create(**(fields | given))
+    made = Instance.objects.create(**(fields | given))
+    if made.status == "waiting":
+        _wait(made)
+    if (verb := _VERBS.get(status)) and by and made.error is None:
+        deed(made, verb, by, reason, after=status)
+    return made
+
+
+_VERBS = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
+_WAITS: dict[int, Step] = {}  # made up, by the instance: the last step of each
+_ATTEMPTS: set[tuple[int, int, int]] = set()  # steps whose attempt is made up
+
+
+def _wait(of: Instance) -> None:
+    """Make up the step that an instance is parked on."""
+    kind = {"sleep": "sleep", "retry": "do", "child": "child"}.get(of.waiting_for, "event")
+    options = {"operation": "run_workflow", "workflow": "billing", "id": "inv-1"} if kind == "child" else {}
+    given = {"options": options} if options else {}
+    name = {"do": "charge_card", "event": "order-approved"}.get(kind, "wait")
+    _WAITS[of.key] = _step(of, name, "waiting", kind, wake_at=of.wake_at, **given)
 
 
 def step(of: Instance, name: str, status: str = "complete", kind: str = "do", **given: Any) -> Step:
-    """Make the next step of an instance."""
+    """Make the next step of an instance, one with a body with an attempt."""
+    made_up = _WAITS.pop(of.key, None)
+    if made_up is not None:
+        Attempt.objects.filter(instance_id=of.key, step_seq=made_up.seq).delete()
+        made_up.delete()
+    made = _step(of, name, status, kind, **given)
+    if made_up is not None and status != "waiting":
+        _wait(of)  # it is still the last
+    if made.wake_at and status == "waiting" and of.status == "waiting" and of.wake_at is None:
+        of.wake_at = made.wake_at  # that of its only wait
+        Instance.objects.filter(key=of.key).update(wake_at=of.wake_at)
+    return made
+
+
+def _step(of: Instance, name: str, status: str, kind: str, **given: Any) -> Step:
     seq = Step.objects.filter(instance_id=of.key).count() + 1
     started = given.pop("started_at", of.created_at + timedelta(seconds=seq))
     fields: dict[str, Any] = {
@@ -88,14 +126,21 @@ def step(of: Instance, name: str, status: str = "complete", kind: str = "do", **
         "options": {"max_attempts": 5, "delay": 1} if kind == "do" else None,
     }
     if status in ("complete", "errored", "cancelled"):
-        fields |= {"finished_at": started + timedelta(seconds=0.8), "delivery": seq}
-    if status == "complete" and kind == "do":
-        fields |= {"output": {"hold": "h_81", "score": 0.03}}
+        fields["finished_at"] = started + timedelta(seconds=0.8)
+    if status in ("complete", "errored") and not given.get("parent"):
+        fields["delivery"] = seq
+    if status == "complete" and kind != "sleep":
+        fields["output"] = {"hold": "h_81", "score": 0.03}
     if status == "errored":
-        fields |= {"error": FAILURE}
+        fields["error"] = FAILURE
     if kind == "event":
-        fields |= {"event_types": [name]}
-    return Step.objects.create(**(fields | given))
+        fields["event_types"] = [name]
+    made = Step.objects.create(**(fields | given))
+    is_tried = kind == "do" and made.attempts == 0 and made.kept_from is None and status != "cancelled"
+    if is_tried:
+        attempt(made, {"waiting": "errored"}.get(status, status))
+        _ATTEMPTS.add(made.pk)
+    return made
 
 
 REFUND: dict[str, Any] = {
@@ -132,9 +177,14 @@ def request(of: Instance, message: str = "Refund 1,240 € to ACME?", **given: A
 
 
 def attempt(of: Step, status: str = "complete", **given: Any) -> Attempt:
-    """Make the next attempt at a step."""
-    number = Attempt.objects.filter(instance_id=of.instance_id, step_seq=of.seq).count() + 1
-    started = given.pop("started_at", of.started_at)
+    """Make the next attempt at a step, or at its rollback."""
+    made = Attempt.objects.filter(instance_id=of.instance_id, generation=of.generation, step_seq=of.seq)
+    phase = given.get("phase", "do")
+    if phase == "do" and of.pk in _ATTEMPTS:
+        _ATTEMPTS.discard(of.pk)
+        made.filter(phase="do").delete()
+    number = made.filter(phase=phase).count() + 1
+    started = given.pop("started_at", of.started_at if phase == "do" else of.finished_at)
     fields: dict[str, Any] = {
         "instance_id": of.instance_id,
         "generation": of.generation,
@@ -148,10 +198,48 @@ def attempt(of: Step, status: str = "complete", **given: Any) -> Attempt:
         fields["finished_at"] = started + timedelta(seconds=0.8)
     if status in ("errored", "timed_out"):
         fields["error"] = FAILURE
-    Step.objects.filter(instance_id=of.instance_id, generation=of.generation, seq=of.seq).update(
-        attempts=number
+    new = Attempt.objects.create(**(fields | given))
+    if phase == "do":
+        of.attempts, of.lost = number, made.filter(phase="do", status="lost").count()
+        Step.objects.filter(pk=of.pk).update(attempts=of.attempts, lost=of.lost)
+    return new
+
+
+def attempts_of(steps: Sequence[Step]) -> None:
+    """Make the one attempt of each of many steps that were made without."""
+    Attempt.objects.bulk_create(
+        Attempt(
+            instance_id=step.instance_id,
+            generation=step.generation,
+            step_seq=step.seq,
+            number=1,
+            worker="worker-2",
+            status="errored" if step.status == "waiting" else step.status,
+            error=FAILURE if step.status in ("errored", "waiting") else None,
+            started_at=step.started_at,
+            finished_at=None if step.status == "running" else step.finished_at or step.started_at,
+        )
+        for step in steps
     )
-    return Attempt.objects.create(**(fields | given))
+
+
+def child(of: Instance, status: str = "running", *, name: str = "bill", **given: Any) -> Instance:
+    """Make an instance that a step of another one has started and waits for, or has waited for."""
+    count = Step.objects.filter(instance_id=of.key, generation=of.generation, name=name).count() + 1
+    found = {"workflow": "invoices", "id": f"invoice-{next(_numbers)}"} | given
+    options = {"operation": "run_workflow", "workflow": found["workflow"], "id": found["id"]}
+    outcome: dict[str, Any] = {"complete": {"output": {"charged": True, "receipt": "r_81"}}}.get(status, {})
+    if status in ("errored", "terminated"):
+        error = {
+            "type": "ChildWorkflowError",
+            "message": f"The child is {status}.",
+            "details": {"status": status},
+        }
+        outcome = {"error": error}
+    ended = {"complete": "complete", "errored": "errored", "terminated": "errored"}.get(status, "waiting")
+    by = step(of, name, ended, "child", count=count, options=options, **outcome)
+    tie = {"parent_key": of.key, "parent_generation": of.generation, "parent_step": by.seq}
+    return instance(status, is_tied=True, depth=of.depth + 1, **tie, **found)
 
 
 def event(of: Instance, type: str = "order-approved", payload: Any = "thanks", **given: Any) -> Event:
@@ -182,7 +270,7 @@ def worker(workflows: list[str], **given: Any) -> Worker:
     now, number = timezone.now(), next(_numbers)
     fields = {"role": "shift", "name": f"host-1:{4000 + number}", "seat": 100 + number, "slots": 64}
     return Worker.objects.create(
-        **(fields | {"workflows": workflows, "started_at": now, "seen_at": now} | given)
+        **(fields | {"workflows": workflows, "started_at": now - timedelta(hours=1), "seen_at": now} | given)
     )
 
 

@@ -15,15 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def child_of(parent: Instance, status: str = "waiting", **given: Any) -> Instance:
-    seq = Instance.objects.filter(parent_key=parent.key).count() + 1
-    links = {
-        "parent_key": parent.key,
-        "parent_generation": 1,
-        "parent_step": seq,
-        "is_tied": True,
-        "depth": 1,
-    }
-    return factories.instance(status, workflow="invoices", **links, **given)
+    return factories.child(parent, status, **given)
 
 
 def page_of(client: Client, instance: Instance) -> str:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from engine import restart
-from engine.models import Instance, Step
+from engine.models import Instance
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,13 @@ def restarted(status: str = "running", **given: Any) -> Instance:
     """Make an instance in its second generation: it keeps two steps of the first one, which failed at the third."""
     instance = factories.instance("errored", id="order-1", error=BROKEN)
     factories.attempt(factories.step(instance, "reserve", started_at=factories.ago(days=3)))
-    wait = factories.step(instance, "approved", kind="event", started_at=factories.ago(days=3))
+    wait = factories.step(
+        instance,
+        "approved",
+        kind="event",
+        started_at=factories.ago(days=3),
+        output=payload("approved", "first"),
+    )
     factories.event(instance, "approved", {"by": "first"}, **taken(wait))
     charge = factories.step(instance, "charge", "errored", error=BROKEN)
     factories.attempt(charge, "errored", error=BROKEN)
@@ -58,6 +64,11 @@ def put(instance: Instance, status: str, **given: Any) -> None:
     Instance.objects.filter(key=like.key).delete()
     Instance.objects.filter(key=instance.key).update(**fields)
     instance.refresh()
+
+
+def payload(type: str, by: str) -> dict[str, Any]:
+    """Return what a wait records of an event."""
+    return {"type": type, "payload": {"by": by}}
 
 
 def taken(step: Any) -> dict[str, Any]:
@@ -112,12 +123,12 @@ def test_an_event_stands_at_the_wait_that_took_it_and_at_no_other_of_its_number(
     page = page_of(viewer, instance)
     assert "Received" in step_of(page, 2)  # kept with what it took
     assert '<a href="?generation=1#s-2">step 2 of generation 1</a>' in page
-    fresh = factories.step(instance, "other", kind="event", seq=4)
+    fresh = factories.step(instance, "other", kind="event", seq=4, output=payload("other", "second"))
     late = factories.event(instance, "other", {"by": "second"}, **taken(fresh))
-    Step.objects.filter(instance_id=instance.key, generation=1, seq=2).update(seq=4)
     assert f'href="#e-{late.key}"' in step_of(page_of(viewer, instance), 4)
-    first = page_of(viewer, instance, "?generation=1")
-    assert f'href="#e-{late.key}"' not in first
+    restart.restart(instance)
+    assert f'href="#e-{late.key}"' not in page_of(viewer, instance, "?generation=1")
+    assert f'href="#e-{late.key}"' in step_of(page_of(viewer, instance, "?generation=2"), 4)
 
 
 def test_an_earlier_one_is_whole_and_only_to_be_read(operator: Client) -> None:
@@ -188,16 +199,15 @@ def test_what_is_folded_is_of_the_generation_that_is_shown(viewer: Client) -> No
 
 
 def test_the_children_of_a_kept_step_are_shown(viewer: Client) -> None:
-    instance = restarted()
-    factories.step(instance, "ship", kind="child", seq=5, kept_from=1)
-    tie = {"parent_key": instance.key, "parent_generation": 1}
-    factories.instance("complete", id="kept-child", parent_step=5, **tie)
-    factories.instance("complete", id="left-child", parent_step=6, **tie)
+    instance = factories.instance("running")
+    factories.child(instance, "complete", name="kept", id="kept-child")
+    factories.child(instance, "complete", name="left", id="left-child")
+    restart.restart(instance, "left", kind="child", by="ana")
     page = page_of(viewer, instance)
     assert "kept-child" in page
     assert "left-child" not in page
     child = page_of(viewer, Instance.objects.get(id="left-child"))
-    assert f"{instance.get_absolute_url()}?generation=1#s-6" in child
+    assert f"{instance.get_absolute_url()}?generation=1#s-2" in child
 
 
 @pytest.mark.parametrize(
@@ -229,7 +239,8 @@ def test_thirty_of_them_cost_as_many_questions_as_two(
 
 def test_rollbacks_stand_on_the_timeline(viewer: Client) -> None:
     instance = factories.instance("errored", rollback="complete")
-    step = factories.step(instance, "charge", rollback="complete")
+    undoable = {"max_attempts": 5, "rollback": {"max_attempts": 2}}
+    step = factories.step(instance, "charge", options=undoable, rollback="complete")
     factories.attempt(step)
     factories.attempt(step, phase="rollback", number=1, started_at=factories.ago(seconds=30))
     page = page_of(viewer, instance)

@@ -164,12 +164,13 @@ def test_home_stays_quick_beside_many_instances(
     """Whatever there is, each answer comes from an index that holds little else."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at, finished_at)"
+            "INSERT INTO engine_instance"
+            " (workflow, id, status, waiting_for, params, wake_at, finished_at, output, error)"
             " SELECT 'flow-' || n % 3, 'b-' || n,"
-            " CASE n % 10 WHEN 0 THEN 'waiting' WHEN 1 THEN 'errored' ELSE 'complete' END,"
-            " CASE WHEN n % 10 = 0 THEN 'sleep' ELSE '' END, '{}',"
-            " CASE WHEN n % 10 = 0 THEN now() + interval '1 day' END,"
-            " CASE WHEN n % 10 > 0 THEN now() - n * interval '1 hour' END"
+            " CASE n % 10 WHEN 0 THEN 'queued' WHEN 1 THEN 'errored' ELSE 'complete' END, '', '{}',"
+            " CASE WHEN n % 10 = 0 THEN now() END,"
+            " CASE WHEN n % 10 > 0 THEN now() - n * interval '1 hour' END,"
+            " CASE WHEN n % 10 > 1 THEN '1'::json END, CASE WHEN n % 10 = 1 THEN '{\"type\": \"Odd\"}'::json END"
             " FROM generate_series(1, 20000) n"
         )
     failed(50)

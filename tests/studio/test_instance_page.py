@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from engine import restart
 from engine.models import Instance, Step
 from studio import dossier
 from studio.recorded import STEPS_SHOWN
@@ -322,11 +323,13 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
 ) -> None:
     instance = factories.instance("running")
     start = timezone.now()
-    Step.objects.bulk_create(
+    steps = [
         Step(
             instance_id=instance.key,
             generation=1,
             seq=n,
+            delivery=n,
+            attempts=1,
             kind="do",
             name=f"step-{n}",
             count=1,
@@ -336,7 +339,9 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
             output=n,
         )
         for n in range(1, STEPS_SHOWN + 21)
-    )
+    ]
+    Step.objects.bulk_create(steps)
+    factories.attempts_of(steps)
     with django_assert_max_num_queries(22):
         page = page_of(operator, instance)
     assert f"{STEPS_SHOWN} of {STEPS_SHOWN + 20} steps" in page
@@ -362,7 +367,7 @@ def test_the_why_line_knows_of_open_steps_that_the_page_does_not_show(operator: 
 def test_an_earlier_generation_is_not_mixed_in(operator: Client) -> None:
     instance = factories.instance("running")
     factories.step(instance, "from-before")
-    Instance.objects.filter(key=instance.key).update(generation=2)
+    restart.restart(instance)
     assert "from-before" not in page_of(operator, instance)
 
 
@@ -379,11 +384,11 @@ def test_who_did_what_is_told(operator: Client) -> None:
 )
 def test_every_state_has_a_page_and_every_id_on_it_is_unique(operator: Client, status: str) -> None:
     """A patch finds its place by its id: twice the same, and state moves to the wrong element."""
-    instance = factories.instance(status)
+    instance = factories.instance(status, fence=2)
     first = factories.step(instance, "reserve")
     factories.attempt(first)
     factories.step(instance, "charge", "errored")
-    factories.event(instance, payload=1)
+    factories.event(instance, "later", payload=1)
     factories.log(instance, "x", step_seq=1, attempt=1)
     factories.deed(instance, "pause")
     ids = re.findall(r'\sid="([^"]*)"', page_of(operator, instance))

@@ -165,8 +165,8 @@ def test_a_filter_that_has_no_effect_is_named(operator: Client, query: str, name
 def test_a_search_asks_the_index_of_ids_whatever_else_there_is() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO engine_instance (workflow, id, status, params, finished_at)"
-            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', now() FROM generate_series(1, 20000) n"
+            "INSERT INTO engine_instance (workflow, id, status, params, output, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', '1', now() FROM generate_series(1, 20000) n"
         )
         cursor.execute("ANALYZE engine_instance")
     plan = Instance.objects.filter(search.id_begins("B-1999")).values_list("key").explain()
@@ -362,8 +362,8 @@ def test_the_overviews_never_walk_past_the_rows_of_other_workflows() -> None:
     """Asked plainly, the planner would take the primary key for the newest of each status."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO engine_instance (workflow, id, status, params, finished_at)"
-            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', now() FROM generate_series(1, 20000) n"
+            "INSERT INTO engine_instance (workflow, id, status, params, output, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', '1', now() FROM generate_series(1, 20000) n"
         )
         cursor.execute("ANALYZE engine_instance")
         cursor.execute(f"EXPLAIN (FORMAT TEXT) {queries._NEWEST}", [["bulk-1", "tick"], queries._STATUSES, 1])

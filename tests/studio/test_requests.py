@@ -11,7 +11,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
-from engine.models import Audit, Event, Instance, Step
+from engine import restart
+from engine.models import Audit, Event, Step
 from engine.requests import answer
 from tests.studio import factories
 from tests.studio.test_escaping import EVIL, assert_is_text
@@ -138,7 +139,7 @@ class TestAnswer:
 
     def test_from_a_form_of_an_earlier_generation_is_refused(self, operator: Client) -> None:
         step = asked()
-        Instance.objects.update(generation=2)
+        restart.restart(step.instance)
         status, page = send(operator, step, generation="1", place="mine")
         assert (status, Event.objects.count()) == (409, 0)
         assert "restarted" in page
@@ -339,11 +340,11 @@ class TestElsewhere:
 
     def test_a_finished_request_tells_its_answer(self, operator: Client) -> None:
         instance = factories.instance("complete")
-        step = asked(of=instance, status="complete", output={"type": "x"})
-        factories.event(
-            instance, step.event_types[0], {"value": {"refund": True}, "comment": "fine"}, sent_by="ada",
-            state="consumed", consumed_by=1, consumed_generation=1, dedup_key=step.event_types[0],
-        )  # fmt: skip
+        given = {"value": {"refund": True}, "comment": "fine"}
+        of = "reprise:request:1:1"
+        asked(of=instance, status="complete", output={"type": of, "payload": given})
+        taken = {"state": "consumed", "consumed_by": 1, "consumed_generation": 1}
+        factories.event(instance, of, given, sent_by="ada", dedup_key=of, **taken)
         page = operator.get(instance.get_absolute_url()).content.decode()
         assert "by ada" in page
         assert "“fine”" in page

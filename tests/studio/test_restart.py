@@ -87,7 +87,7 @@ def test_each_step_of_the_handler_leads_there(viewer: Client) -> None:
     "status", ["queued", "running", "waiting", "paused", "complete", "errored", "terminated"]
 )
 def test_it_is_done_and_recorded_once(operator: Client, status: str) -> None:
-    instance = failed(status)
+    instance = failed(status, by="")
     code, _ = press(operator, instance, "event:approved:1")
     assert (code, instance.refresh().status, instance.generation) == (302, "queued", 2)
     assert [step.name for step in instance.steps.filter(generation=2)] == ["reserve"]
@@ -124,8 +124,10 @@ def test_of_two_who_press_the_second_is_told_who_was_first(operator: Client, sig
 
 
 def test_what_was_rolled_back_cannot_be_kept(operator: Client) -> None:
-    instance = failed()
-    instance.steps.filter(seq=1).update(rollback="complete")
+    instance = failed(rollback="complete")
+    undoable = {"max_attempts": 5, "rollback": {"max_attempts": 2}}
+    instance.steps.filter(seq=1).update(options=undoable, rollback="complete")
+    factories.attempt(instance.steps.get(seq=1), phase="rollback", started_at=factories.ago(seconds=60))
     page = preview_of(operator, instance, "do:charge:1")
     assert "which was rolled back" in page
     assert 'disabled title="Not possible from this step"' in page
@@ -160,10 +162,11 @@ def test_of_very_many_steps_the_first_are_listed(viewer: Client) -> None:
     instance = factories.instance("errored", id="order-1")
     many = [factories.step(instance, "n", count=n) for n in range(1, 3)]
     rows = [
-        type(many[0])(**{**_fields(many[0]), "seq": n, "count": n, "name": "n" * 256})
+        type(many[0])(**{**_fields(many[0]), "seq": n, "delivery": n, "count": n, "name": "n" * 256})
         for n in range(3, 1_002)
     ]
     type(many[0]).objects.bulk_create(rows)
+    factories.attempts_of(rows)
     page = preview_of(viewer, instance)
     assert "and 901 more" in page
     assert page.count("<option ") == 202
@@ -252,9 +255,13 @@ class TestDelete:
 
     def test_none_that_its_parent_waits_for(self, operator: Client) -> None:
         parent = factories.instance("waiting", waiting_for="child", id="parent")
-        factories.step(parent, "ship", "waiting", kind="child")
-        tie = {"parent_key": parent.key, "parent_generation": 1, "parent_step": 1, "is_tied": True}
-        child = factories.instance("complete", **tie)
+        child = factories.child(parent, "running", name="ship")
+        like = factories.instance("complete")
+        ended = {
+            name: getattr(like, name) for name in ("status", "owner", "wake_at", "finished_at", "output")
+        }
+        Instance.objects.filter(key=like.key).delete()
+        Instance.objects.filter(key=child.key).update(**ended)  # the parent has not heard of it yet
         code, page = act(operator, child, "delete", reason="x")
         assert (code, Instance.objects.count()) == (409, 2)
         assert "parent" in page.split('role="alert"')[1][:400]

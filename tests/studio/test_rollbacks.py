@@ -87,7 +87,7 @@ def test_a_viewer_may_not_retry(viewer: Client) -> None:
 
 
 def test_the_dialog_offers_to_run_the_rollbacks_first(operator: Client) -> None:
-    instance = factories.instance("paused")
+    instance = factories.instance("paused", by="")
     factories.attempt(factories.step(instance, "charge", options=UNDOABLE))
     assert "Run the rollbacks first" in page_of(operator, instance)
     status, _ = act(operator, instance, "terminate", reason="wrong order", rollback="1")

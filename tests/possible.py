@@ -1,0 +1,75 @@
+"""Whether rows that a test has planted can be: the engine's invariants, asked of all of them at once."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from engine.invariants import INVARIANTS, Invariant
+
+# What workers do in time. Where rows are planted, there is no worker.
+BY_WORKERS = {"nothing-is-overdue", "leases-are-swept", "no-orphans", "ends-are-told", "debts-are-paid"}
+# What a cluster and its shifts say of themselves. A test with real processes holds these sentences to be true.
+WORKERS = (
+    Invariant(
+        "",
+        "workers-are-shifts-or-clusters",
+        "A row is of a cluster, which holds nothing itself, or of a shift, which holds no more than it has slots.",
+        """
+        SELECT key, format('%%s with %%s of %%s slots', role, held, slots) FROM engine_worker
+        WHERE CASE role WHEN 'cluster' THEN held <> 0 WHEN 'shift' THEN held NOT BETWEEN 0 AND slots ELSE true END
+           OR slots < 1
+        """,
+    ),
+    Invariant(
+        "",
+        "workers-have-a-process",
+        "A row names the host and the process.",
+        "SELECT key, name FROM engine_worker WHERE name !~ '^[^:]+:[1-9][0-9]*$'",
+    ),
+    Invariant(
+        "",
+        "workers-serve-something",
+        "A row names each workflow that is served once.",
+        """
+        SELECT key, array_to_string(workflows, ' ') FROM engine_worker
+        WHERE cardinality(workflows) = 0
+           OR cardinality(workflows) <> (SELECT count(DISTINCT name) FROM unnest(workflows) AS name)
+        """,
+    ),
+    Invariant(
+        "",
+        "workers-are-seen-after-their-start",
+        "A row says when the process began, and since then when it was seen last.",
+        "SELECT key, format('%%s, seen %%s', started_at, seen_at) FROM engine_worker WHERE seen_at < started_at",
+    ),
+)
+VALUES = {"grace": 60, "skew": 5, "limited": [], "limits": []}
+DATABASE = {"db", "transactional_db"}
+
+
+def uses_database(request: pytest.FixtureRequest) -> bool:
+    """Tell whether a test can plant anything."""
+    return request.node.get_closest_marker("django_db") is not None or bool(
+        DATABASE & {*request.fixturenames}
+    )
+
+
+def impossible() -> list[str]:
+    """Return a sentence for each row that the engine never writes."""
+    with connection.cursor() as cursor:
+        # Planned once a connection: that takes ten times as long as the answer.
+        cursor.execute("SELECT FROM pg_prepared_statements WHERE name = 'impossible'")
+        if cursor.fetchone() is None:
+            cursor.execute(f"PREPARE impossible AS {_question()}")
+        cursor.execute("EXECUTE impossible")
+        return [f"{name}: #{key} {detail}" for name, key, detail in cursor.fetchall()]
+
+
+def _question() -> str:
+    parts = (
+        f"SELECT '{one.name}', v.key::bigint, v.detail::text FROM ({one.query}) AS v (key, detail)"
+        for one in (*INVARIANTS, *WORKERS)
+        if one.name not in BY_WORKERS
+    )
+    return str(connection.ops.compose_sql(" UNION ALL ".join(parts), VALUES))
