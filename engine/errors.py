@@ -478,16 +478,23 @@ class StepNotFoundError(RepriseError, LookupError):
 class RestartError(RepriseError):
     """What a restart would have to keep is not there any more."""
 
-    def __init__(self, workflow: str, id: str, step: str, undone: str, first_undone: str) -> None:
+    def __init__(
+        self, workflow: str, id: str, step: str, undone: str, first_undone: str, rollback: str = "complete"
+    ) -> None:
         self.workflow = workflow
         self.id = id
         self.step = step
         self.undone = undone
         self.first_undone = first_undone
+        self.rollback = rollback
+        happened = {
+            "failed": f"the rollback of step {undone}, which is before it, failed",
+            "running": f"step {undone}, which is before it, is being rolled back",
+        }
+        why = happened.get(rollback, f"step {undone}, which is before it, has been rolled back")
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" cannot be restarted from step {step}: it would keep step '
-            f"{undone}, which was rolled back. Restart it from step {first_undone} or an earlier one, or from the "
-            "start."
+            f'Instance "{id}" of workflow "{workflow}" cannot be restarted from step {step}: {why}. '
+            f"Restart it from step {first_undone} or an earlier one, or from the start."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.errors import RestartError, StepNotFoundError
@@ -84,12 +84,12 @@ def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
     keeps = [step for step in top if step.seq < first.seq and _is_over(step)]
     kept = {step.seq for step in keeps}
     outermost = _outermost(steps)
-    undone = {outermost[step.seq] for step in steps if step.rollback != RollbackState.NONE} & kept
+    undone = {outermost[step.seq]: step.rollback for step in steps if step.rollback != RollbackState.NONE}
     return Sorted(
         [_planned(step) for step in keeps],
         [_planned(step) for step in top if step.seq not in kept],
         [seq for seq, outer in outermost.items() if outer in kept],
-        _refusal(row, first, [step for step in keeps if step.seq in undone]),
+        _refusal(row, first, [step for step in keeps if step.seq in undone], undone),
     )
 
 
@@ -115,12 +115,14 @@ def _outermost(steps: Iterable[Step]) -> dict[int, int]:
     return found
 
 
-def _refusal(row: Instance, first: Step, undone: Sequence[Step]) -> RestartError | None:
-    """What was rolled back cannot be kept: its result is not worth anything any more."""
+def _refusal(
+    row: Instance, first: Step, undone: Sequence[Step], states: Mapping[int, str]
+) -> RestartError | None:
+    """What was rolled back, if only in part, cannot be kept: its result is not worth anything any more."""
     if not undone:
         return None
     shown, earliest = str(_planned(undone[-1])), str(_planned(undone[0]))
-    return RestartError(row.workflow, row.id, str(_planned(first)), shown, earliest)
+    return RestartError(row.workflow, row.id, str(_planned(first)), shown, earliest, states[undone[-1].seq])
 
 
 def _planned(step: Step) -> PlannedStep:

@@ -82,6 +82,7 @@ def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, 
         if not is_new and instance.started_by != starter(row):
             raise InstanceExistsError(row.workflow, chosen)
         if is_new:
+            ScheduleRow.objects.filter(key=row.key).update(last_instance_key=instance.key)
             audit.write(RUN, [instance], cause, data={"schedule": row.name})
         return instance
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,14 +13,15 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.identity import TOP
 from engine.models import Audit, Event, Instance, Log, Step
+from engine.standing import generations as standing
 from engine.standing import why
-from engine.standing.facts import OpenStep, Situation
-from engine.standing.gathering import situation_of
+from engine.standing.children import children_of
+from engine.standing.facts import OpenStep
+from engine.standing.generations import Generations
 from engine.states import Action, allows
 from studio import changed_code, declared, folds, generations, payloads, timeline
-from studio.generations import Generations
 from studio.recorded import STEPS_SHOWN, attempts_of, of_generation, step_rows, top_steps
-from studio.relatives import CHILDREN_SHOWN, children_of, parent_of
+from studio.relatives import CHILDREN_SHOWN, parent_of
 from studio.rows import Row, rows_of
 from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
@@ -37,6 +38,7 @@ class Dossier:
 
     instance: Instance
     now: datetime
+    began_at: datetime
     status: str
     why: why.Sentence
     lines: tuple[Line, ...]
@@ -65,8 +67,9 @@ class Dossier:
         return declared.declared(self.wanted_events)
 
     @property
-    def started_at(self) -> datetime:
-        return _began_at(self.instance, self.generations)
+    def place(self) -> str:
+        """Begin the queries of links that stay in an earlier generation."""
+        return generations.place_of(self.generations)
 
     @property
     def is_past(self) -> bool:
@@ -88,7 +91,7 @@ class Dossier:
     @property
     def took(self) -> timedelta | None:
         finished = self.instance.finished_at
-        return finished - self.started_at if finished else None
+        return finished - self.began_at if finished else None
 
     @property
     def more_unreached(self) -> int:
@@ -153,7 +156,7 @@ def _instances() -> Any:
 
 
 def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dossier:
-    those = generations.of(instance, generation)
+    those = standing.generations_of(instance, generation)
     if those.is_past:
         instance = generations.as_of(instance, those.shown)
     top = top_steps(instance, upto)
@@ -164,9 +167,18 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
     steps = [*top, *inner]
     attempts = attempts_of(instance, steps)
     lines = tuple(
-        lines_of(steps, attempts, events, logs, inside, paused_at=instance.paused_at, place=those.query)
+        lines_of(
+            steps,
+            attempts,
+            events,
+            logs,
+            inside,
+            paused_at=instance.paused_at,
+            place=generations.place_of(those),
+        )
     )
-    facts = situation_of(instance)
+    facts = standing.situation(instance, those)
+    began_at = facts.began_at or instance.created_at
     born = children_of(instance)
     children = list(born.order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
@@ -174,8 +186,9 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
     return Dossier(
         instance=instance,
         now=facts.now,
+        began_at=began_at,
         status=shown(instance.status, instance.waiting_for, asks=any(step.is_asking for step in facts.steps)),
-        why=_why(replace(facts, started_at=_began_at(instance, those)), those),
+        why=standing.explain(facts, those),
         parent=parent_of(instance),
         children=tuple(rows_of(children[:CHILDREN_SHOWN])) if children else (),
         children_total=len(children) if len(children) <= CHILDREN_SHOWN else born.count(),
@@ -183,7 +196,9 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
         steps_shown=len(top),
         steps_total=len(top) if is_all else of_generation(Step, instance).filter(parent=TOP).count(),
         earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
-        timeline=_timeline(instance, lines, those, facts.now, is_newest=upto is None),
+        timeline=_timeline(
+            instance, lines, began_at if those.shown > 1 else None, facts.now, is_newest=upto is None
+        ),
         events=tuple((event, _event_payload(event)) for event in events),
         logs=logs,
         trail=tuple(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:TRAIL_SHOWN]),
@@ -192,7 +207,7 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
         failure=None if code and code.is_paused else failure(error),
         code=code,
         unreached=_unreached(instance),
-        origin=_origin(instance, error, lines, those.query),
+        origin=_origin(instance, error, lines, generations.place_of(those)),
         wanted_events=_wanted_events(facts.steps),
         has_requests=any(step.kind == "request" for step in facts.steps),
         generations=those,
@@ -253,27 +268,11 @@ def _wanted_events(steps: Sequence[OpenStep]) -> tuple[str, ...]:
     return tuple(name for step in waits for name in step.event_types or (step.name,))
 
 
-def _began_at(instance: Instance, those: Generations) -> datetime:
-    """Tell when the shown generation began; one that keeps steps has the start of the one that ran them."""
-    if those.shown > 1 and those.began is not None:
-        return those.began.at
-    return instance.started_at or instance.created_at
-
-
-def _why(facts: Situation, those: Generations) -> why.Sentence:
-    if not those.is_past:
-        return why.explain(facts)
-    if those.cut_short_by is not None:
-        before = those.cut_short_by.before.replace("_", " ")
-        return (f"It was {before} when generation {those.shown + 1} began, which ended it.",)
-    return why.explain(replace(facts, deed=those.terminated))
-
-
 def _timeline(
-    instance: Instance, lines: Sequence[Line], those: Generations, now: datetime, *, is_newest: bool
+    instance: Instance, lines: Sequence[Line], again_at: datetime | None, now: datetime, *, is_newest: bool
 ) -> timeline.Timeline:
     end = instance.finished_at or now
-    start = _began_at(instance, those) if those.shown > 1 else instance.created_at
+    start = again_at or instance.created_at
     ran = [line.step for line in lines if line.step.kept_from is None]
     if lines and lines[0].step.seq > 1 and ran:  # a part of many steps: from the first of them
         start = ran[0].started_at

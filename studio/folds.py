@@ -15,6 +15,7 @@ GROUPS = ("map", "parallel")  # always folded
 INLINE = 20  # steps within one that are shown without asking
 MOST = 300  # of them on a page
 DEEPEST = 4  # levels
+LEFT = "not_awaited"
 LEAST = 2.0  # per cent of a bar that a single step takes
 
 
@@ -43,6 +44,11 @@ class Fold:
     def others(self) -> list[tuple[str, int]]:
         """What is to be said beside how many are done."""
         return [(status, count) for status, count in self.counts.items() if status != "complete"]
+
+    @property
+    def has_left(self) -> bool:
+        """Tell whether what became of some is not known here: a parallel that failed has left them to themselves."""
+        return LEFT in self.counts
 
     @property
     def parts(self) -> list[Part]:
@@ -101,14 +107,21 @@ def count(instance: Instance, parents: Iterable[Any]) -> dict[int, Fold]:
     counts: dict[int, dict[str, int]] = {seq: {} for seq, one in known.items() if one.kind in GROUPS}
     attempts: dict[int, int] = {}
     for parent, status, kind, number, tried in rows if known else ():
-        shown = step_shown(status, kind)
+        shown = LEFT if status == "cancelled" and leaves(known[parent]) else step_shown(status, kind)
         of_parent = counts.setdefault(parent, {})
         of_parent[shown] = of_parent.get(shown, 0) + number
         attempts[parent] = attempts.get(parent, 0) + tried
     return {seq: _fold(known[seq], found, attempts.get(seq, 0)) for seq, found in counts.items()}
 
 
-_ORDER = ("complete", "errored", "cancelled", "running", "retrying")
+def leaves(parent: Any) -> bool:
+    """Tell whether a step is a parallel that failed and left its other branches running."""
+    options = parent.options if isinstance(parent.options, dict) else {}
+    is_over = parent.kind == "parallel" and parent.status == "errored"
+    return is_over and options.get("on_failure") == "leave"
+
+
+_ORDER = ("complete", "errored", "cancelled", LEFT, "running", "retrying")
 
 
 def _fold(parent: Any, counts: Mapping[str, int], attempts: int) -> Fold:

@@ -86,6 +86,7 @@ def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) ->
         list(logs)[::-1],
         inside,
         items_of=parent.seq if parent.kind == "map" else 0,
+        left_by=parent.seq if folds.leaves(parent) else 0,
         paused_at=instance.paused_at,
         place=place,
     )

@@ -20,23 +20,21 @@ class Row:
     instance: Instance
     status: str
     now: why.Sentence
-
-    @property
-    def started_at(self) -> datetime:
-        return self.instance.started_at or self.instance.created_at
+    began_at: datetime
 
     @property
     def took(self) -> timedelta | None:
         finished = self.instance.finished_at
-        return finished - self.started_at if finished else None
+        return finished - self.began_at if finished else None
 
 
 def rows_of(instances: Sequence[Instance]) -> list[Row]:
-    """Make the lines of a page with six queries, however long it is."""
+    """Make the lines of a page with seven queries, however long it is."""
     found = situations(instances)
     return [_row(instance, found[instance.key]) for instance in instances]
 
 
 def _row(instance: Instance, facts: Situation) -> Row:
     asks = any(step.is_asking for step in facts.steps)
-    return Row(instance, shown(instance.status, instance.waiting_for, asks=asks), why.in_short(facts))
+    status = shown(instance.status, instance.waiting_for, asks=asks)
+    return Row(instance, status, why.in_short(facts), facts.began_at or instance.created_at)

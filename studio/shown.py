@@ -39,6 +39,7 @@ PARTS = _looks(
     Look("cancelled", "square", "closed"),
     Look("timed_out", "clock", "closed"),
     Look("lost", "zap", "closed"),
+    Look("not_awaited", "square", "idle"),
 )
 OPEN = ("queued", "running", "sleeping", "waiting", "approval", "retrying", "paused")
 CLOSED = ("complete", "errored", "terminated")

@@ -11,9 +11,9 @@ from engine.identity import TOP
 from engine.models import Attempt, Event, Log, Step
 from engine.requests import Asked
 from engine.standing.errors import error_line
-from engine.standing.rollbacks import most_attempts
+from engine.standing.rollbacks import counts, most_attempts
 from studio import payloads, timeline
-from studio.folds import GROUPS, Fold
+from studio.folds import GROUPS, LEFT, Fold
 from studio.shown import step_shown
 
 ICONS = {
@@ -103,7 +103,8 @@ class Line:
     logs: tuple[Log, ...]
     fold: Fold | None = None  # of the steps within it, where they are not shown
     undone: tuple[Try, ...] = ()  # attempts at its rollback
-    undone_of: int | None = None  # how many of them there may be
+    undone_counted: int = 0  # how many of them count towards
+    undone_of: int | None = None  # so many that there may be
     paused_at: datetime | None = None
     place: str = ""  # begins the queries of links: not empty where an earlier generation is shown
 
@@ -168,9 +169,9 @@ class Line:
         return self.step.finished_at - self.step.started_at if self.step.finished_at else None
 
     @property
-    def of(self) -> int | None:
-        """How many attempts it has in all: those that a dying worker lost are extra."""
-        return self.max_attempts + self.step.lost if self.max_attempts else None
+    def counted(self) -> int:
+        """How many of its attempts count towards max_attempts: not those that were lost with a worker or drained."""
+        return sum(one.status not in ("lost", "cancelled") for one in self.tries)
 
     @property
     def question(self) -> Asked | None:
@@ -214,12 +215,14 @@ def lines_of(
     folds: Mapping[int, Fold],
     *,
     items_of: int = 0,
+    left_by: int = 0,
     paused_at: datetime | None = None,
     place: str = "",
 ) -> Iterator[Line]:
     """Join steps with their attempts, the events they took and what they logged.
 
-    `folds` counts what is within a step and not among `steps`; `items_of` is the map whose items these are.
+    `folds` counts what is within a step and not among `steps`; `items_of` is the map whose items these are, `left_by`
+    the parallel that has left branches to themselves.
     """
     # An event stays with the generation in which a wait took it, also where that wait was kept.
     consumed = {(event.consumed_generation, event.consumed_by): event for event in events}
@@ -234,9 +237,12 @@ def lines_of(
             step=step,
             tree=tree,
             is_item=items_of != 0 and step.parent == items_of,
-            status=step_shown(step.status, step.kind),
+            status=LEFT if left_by and step.status == "cancelled" else step_shown(step.status, step.kind),
             tries=tuple(_tries(attempts.get(step.seq, []))),
             undone=tuple(_tries(attempts.get(step.seq, []), phase="rollback")),
+            undone_counted=sum(
+                one.phase == "rollback" and counts(one, step) for one in attempts.get(step.seq, ())
+            ),
             undone_of=most_attempts(step) if step.rollback else None,
             output=_output(step),
             failure=failure(step.error),

@@ -78,5 +78,6 @@ def _there(at: datetime, zone: ZoneInfo) -> str:
 
 def _last_of(rows: Iterable[ScheduleRow]) -> Mapping[int, Instance]:
     keys = {row.last_instance_key for row in rows if row.last_instance_key is not None}
-    found = Instance.objects.only("key", "workflow", "id", "status", "waiting_for").filter(key__in=keys)
+    wanted = ("key", "workflow", "id", "status", "waiting_for", "created_at")
+    found = Instance.objects.only(*wanted).filter(key__in=keys)
     return {instance.key: instance for instance in (found if keys else ())}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 
 from engine.command import shapes
-from engine.command.events import newest
+from engine.command.events import newest as newest_events
 from engine.errors import RepriseError
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
 from engine.standing import why
+from engine.standing.children import children_of
 from engine.standing.facts import Situation
-from engine.standing.gathering import situation_of
+from engine.standing.generations import Generations, as_it_was, explain, generations_of, situation
 
 FOLDED = ("map", "parallel")
 UNEVENTFUL = ("complete", "cancelled")
@@ -24,6 +26,7 @@ class Record:
     """One instance. Of steps, events, children and deeds it has the newest."""
 
     instance: Instance
+    those: Generations
     facts: Situation
     steps: list[Step]
     steps_total: int
@@ -39,7 +42,11 @@ class Record:
 
     @property
     def why(self) -> str:
-        return why.as_text(why.explain(self.facts), self.facts.now)
+        return why.as_text(explain(self.facts, self.those), self.facts.now)
+
+    @property
+    def began_at(self) -> datetime:
+        return self.facts.began_at or self.instance.created_at
 
 
 class GenerationNotFoundError(RepriseError, LookupError):
@@ -48,45 +55,46 @@ class GenerationNotFoundError(RepriseError, LookupError):
         super().__init__(f"{instance} has no generation {number}. The present one is {instance.generation}.")
 
 
-def as_it_was(instance: Instance, number: int | None) -> Instance:
-    """Give the instance the standing of an earlier generation. Raises GenerationNotFoundError."""
-    if number is None or number == instance.generation:
-        return instance
-    found = Generation.objects.filter(instance_id=instance.key, number=number).first()
-    if found is None:
-        raise GenerationNotFoundError(instance, number)
-    kept = ("status", "output", "error", "rollback", "unreached", "started_at", "finished_at")
-    for name in kept:
-        setattr(instance, name, getattr(found, name))
-    instance.generation = number
-    instance.waiting_for, instance.wake_at, instance.paused_at = "", None, None
-    return instance
+def read(
+    newest: Instance, limit: int, *, full: bool, generation: int | None = None, folds: bool = False
+) -> Record:
+    """Read up to `limit` of each kind; `folds` leaves out the items of maps and parallels that went well.
 
-
-def read(instance: Instance, limit: int, *, full: bool, folds: bool = False) -> Record:
-    """Read up to `limit` of each kind; `folds` leaves out the items of maps and parallels that went well."""
+    With the number of an earlier generation, read it as that one left it. Raises GenerationNotFoundError.
+    """
+    those = generations_of(newest, generation)
+    instance = _past(newest, those) if those.is_past else newest
     of_it = steps = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
     folded = of_it.filter(kind__in=FOLDED)
     if folds:
         steps = of_it.exclude(parent__in=folded.values("seq"), status__in=UNEVENTFUL)
     shown = list((steps if full else steps.defer("output")).order_by("-seq")[:limit])[::-1]
-    children = Instance.objects.filter(parent_key=instance.key, parent_generation=instance.generation)
+    children = children_of(instance)
     relatives = Instance.objects.only("key", "workflow", "id", "status")
     return Record(
         instance=instance,
-        facts=situation_of(instance),
+        those=those,
+        facts=situation(instance, those),
         steps=shown,
         steps_total=steps.count(),
         items=_items(of_it, [step.seq for step in shown if step.kind in FOLDED]),
         attempts=_attempts(instance, shown),
-        events=newest(instance, limit, full=full),
+        events=newest_events(instance, limit, full=full),
         events_total=Event.objects.filter(instance_id=instance.key).count(),
-        children=list(children.only("key", "workflow", "id", "status").order_by("-key")[:limit]),
+        children=list(children.order_by("-key")[:limit]),
         children_total=children.count(),
         parent=relatives.filter(key=instance.parent_key).first() if instance.parent_key else None,
         generations=list(Generation.objects.filter(instance_id=instance.key).order_by("-number")[:limit]),
         audit=list(Audit.objects.filter(instance_key=instance.key).order_by("-key")[:limit]),
     )
+
+
+def _past(instance: Instance, those: Generations) -> Instance:
+    kept = Generation.objects.filter(instance_id=instance.key, number=those.shown).first()
+    if kept is None:
+        raise GenerationNotFoundError(instance, those.shown)
+    past: Instance = as_it_was(instance, kept)
+    return past
 
 
 def _items(steps: QuerySet[Step], parents: Sequence[int]) -> dict[int, dict[str, int]]:

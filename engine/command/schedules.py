@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine import schedules
@@ -27,12 +27,12 @@ def _list(desk: Desk, options: Options) -> None:
         check_workflow(options["workflow"])
         rows = rows.filter(workflow=options["workflow"])
     found = list(rows)
-    last = Instance.objects.only("key", "workflow", "id", "status").in_bulk(
+    last = Instance.objects.only("key", "workflow", "id", "status", "created_at").in_bulk(
         [row.last_instance_key for row in found if row.last_instance_key is not None]
     )
     now = schedules.clock()
     shape = {"schedules": [_shape(row, last.get(row.last_instance_key or 0), now) for row in found]}
-    desk.answer(shape, lambda: _lines(desk, found, now))
+    desk.answer(shape, lambda: _lines(desk, found, last, now))
 
 
 def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None = None) -> shapes.Shape:
@@ -53,18 +53,26 @@ def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None 
     }
 
 
-def _lines(desk: Desk, rows: Sequence[ScheduleRow], now: datetime) -> Iterator[str]:
+def _lines(
+    desk: Desk, rows: Sequence[ScheduleRow], last: Mapping[int, Instance], now: datetime
+) -> Iterator[str]:
     if not rows:
         yield "There is no schedule. A cluster writes down those that the code declares when it starts."
         return
     cells = [("NEXT", "LAST", "WORKFLOW", "SCHEDULE")]
     cells += [
-        (_next(row, now), lines.ago(row.last_planned_at, now), row.workflow, _named(row)) for row in rows
+        (_next(row, now), lines.ago(_ran_at(row, last), now), row.workflow, _named(row)) for row in rows
     ]
     for row, cell in zip((None, *rows), lines.columns(cells), strict=True):
         yield lines.cut(lines.GAP.join(cell), desk.width)
         if row is not None and row.last_error:
             yield lines.cut(f"    the last time: {lines.plain(row.last_error)}", desk.width)
+
+
+def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
+    """Return when it started an instance last: at a planned time, or when somebody had it run."""
+    started = last.get(row.last_instance_key or 0)
+    return started.created_at if started else row.last_planned_at
 
 
 def _next(row: ScheduleRow, now: datetime) -> str:

@@ -33,8 +33,13 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _show(desk: Desk, options: Options) -> None:
     full = options["full"]
-    instance = record.as_it_was(find(options["instance"]), options["generation"])
-    found = record.read(instance, options["limit"], full=full, folds=not (full or desk.is_json))
+    found = record.read(
+        find(options["instance"]),
+        options["limit"],
+        full=full,
+        generation=options["generation"],
+        folds=not (full or desk.is_json),
+    )
     desk.answer(record.shape(found, full=full), lambda: _lines(desk, found, full=full))
 
 
@@ -74,7 +79,7 @@ def _head(desk: Desk, found: Record) -> Iterator[str]:
     by = f" by {lines.plain(instance.started_by)}" if instance.started_by else ""
     facts = {"created": f"{lines.moment(instance.created_at)} ({lines.ago(instance.created_at, now)}){by}"}
     if instance.finished_at:
-        span = lines.took(instance.started_at or instance.created_at, instance.finished_at)
+        span = lines.took(found.began_at, instance.finished_at)
         ended = lines.ago(instance.finished_at, now)
         facts["finished"] = f"{lines.moment(instance.finished_at)} ({ended}, after {span})"
     if instance.generation > 1 or found.generations:

@@ -19,7 +19,8 @@ class OpenStep:
     wake_at: datetime | None = None
     attempts: int = 0
     max_attempts: int | None = None
-    lost: int = 0
+    lost: int = 0  # of the attempts, with their workers
+    uncounted: int = 0  # of the attempts: those that were lost or drained do not count towards max_attempts
     event_types: tuple[str, ...] = ()
     worker: str = ""
     error: str = ""
@@ -29,6 +30,11 @@ class OpenStep:
     relative: str = ""  # the id of the instance that it waits for
     is_child: bool = False  # and that it has started
     branches: int = 0  # of a parallel
+    left: int = 0  # of these, that have not ended
+
+    @property
+    def counted(self) -> int:
+        return self.attempts - self.uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ class Situation:
     workflow: str
     now: datetime
     created_at: datetime
-    started_at: datetime | None = None
+    began_at: datetime | None = None  # the generation
     finished_at: datetime | None = None
     paused_at: datetime | None = None
     wake_at: datetime | None = None

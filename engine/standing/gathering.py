@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,10 +20,11 @@ from engine.standing.facts import Deed, OpenStep, Places, Rollback, Servers, Sit
 from engine.standing.places import places_of
 from engine.standing.rollbacks import rollback_of
 from engine.standing.servers import servers_of
-from engine.states import Action
+from engine.states import Action, AttemptPhase, AttemptStatus
 
 MOST_OPEN = 2_000  # steps
 MOST_ATTEMPTS = 500
+UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
 
 
 def situation_of(instance: Instance) -> Situation:
@@ -34,6 +37,7 @@ def situation_of(instance: Instance) -> Situation:
         steps=still_open(instance),
         deed=last_deeds([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
+        began_at=beginnings([instance])[instance.key],
         steps_complete=steps_complete(instance),
         rollback=rollback_of(instance),
     )
@@ -42,10 +46,10 @@ def situation_of(instance: Instance) -> Situation:
 def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
     """Gather what a line of a list says of each instance; `without_values` reads enough of them."""
     rows = open_rows(instances)
-    attempts = last_attempts(step for found in rows.values() for step in found)
+    attempts = attempts_at(step for found in rows.values() for step in found)
     names = {instance.workflow for instance in instances}
     servers, places = servers_of(names), places_of(names)
-    deeds = last_deeds(instances)
+    deeds, began = last_deeds(instances), beginnings(instances)
     now = database_now()
     asked = asking(instance.key for instance in instances if not instance.is_finished)
     return {
@@ -57,6 +61,7 @@ def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
             steps=open_steps(rows[instance.key], attempts, asked),
             deed=deeds.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
+            began_at=began[instance.key],
         )
         for instance in instances
     }
@@ -78,6 +83,7 @@ def situation(
     steps: Sequence[OpenStep],
     deed: Deed | None,
     error: dict[str, object] | None,
+    began_at: datetime,
     steps_complete: int = 0,
     rollback: Rollback | None = None,
 ) -> Situation:
@@ -88,7 +94,7 @@ def situation(
         workflow=instance.workflow,
         now=now,
         created_at=instance.created_at,
-        started_at=instance.started_at,
+        began_at=began_at,
         finished_at=instance.finished_at,
         paused_at=instance.paused_at,
         wake_at=instance.wake_at,
@@ -102,6 +108,18 @@ def situation(
     )
 
 
+def beginnings(instances: Sequence[Instance]) -> dict[int, datetime]:
+    """Find when the present generation of each of them began: at its start, or when it was restarted last."""
+    again = [instance.key for instance in instances if instance.generation > 1]
+    trail = Audit.objects.filter(instance_key__in=again, verb=Action.RESTART, outcome="done")
+    rows = trail.order_by("instance_key", "-key").distinct("instance_key").values_list("instance_key", "at")
+    restarted: dict[int | None, datetime] = dict(rows) if again else {}
+    return {
+        instance.key: restarted.get(instance.key) or instance.started_at or instance.created_at
+        for instance in instances
+    }
+
+
 def database_now() -> datetime:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
@@ -112,7 +130,7 @@ def database_now() -> datetime:
 def still_open(instance: Instance) -> list[OpenStep]:
     """Read the steps of an instance that have not ended."""
     steps = open_rows([instance])[instance.key]
-    attempts = last_attempts(steps)
+    attempts = attempts_at(steps)
     asks = any(step.kind == "request" for step in steps)
     return open_steps(steps, attempts, asking([instance.key]) if asks else frozenset())
 
@@ -134,11 +152,30 @@ def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
     return found
 
 
-def last_attempts(steps: Iterable[Step]) -> dict[tuple[int, int], Attempt]:
-    """Find the latest attempt of each of these steps: who runs it, or why it failed."""
-    wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in steps if one.attempts]
-    attempts = Attempt.objects.filter(pk__in=wanted[:MOST_ATTEMPTS]) if wanted else ()
-    return {(attempt.instance_id, attempt.step_seq): attempt for attempt in attempts}
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Those at open steps: the latest of each, and how many do not count. By instance and number of the step."""
+
+    last: Mapping[tuple[int, int], Attempt]
+    uncounted: Mapping[tuple[int, int], int]
+
+
+def attempts_at(steps: Iterable[Step]) -> Attempts:
+    """Find who runs each of these steps, or why it failed, and which attempts were lost or drained."""
+    tried = [one for one in steps if one.attempts][:MOST_ATTEMPTS]
+    wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in tried]
+    last = Attempt.objects.filter(pk__in=wanted) if wanted else ()
+    again = [one for one in tried if one.attempts > 1]
+    rows = Attempt.objects.filter(
+        instance_id__in={one.instance_id for one in again},
+        generation__in={one.generation for one in again},
+        step_seq__in={one.seq for one in again},
+        phase=AttemptPhase.DO,
+        status__in=UNCOUNTED,
+    ).values_list("instance_id", "step_seq")
+    return Attempts(
+        {(attempt.instance_id, attempt.step_seq): attempt for attempt in last}, Counter(rows if again else ())
+    )
 
 
 def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
@@ -147,25 +184,30 @@ def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
     return set(rows.values_list("instance_id", "generation", "seq"))
 
 
-def open_steps(
-    steps: Sequence[Step], attempts: Mapping[tuple[int, int], Attempt], asking: Container[object]
-) -> list[OpenStep]:
-    """Tell what is to be known of the open steps of an instance. Where a map is open, its items are what happens."""
+def open_steps(steps: Sequence[Step], attempts: Attempts, asking: Container[object]) -> list[OpenStep]:
+    """Tell what is to be known of the open steps of an instance.
+
+    Where a map is open, its items are what happens; where a parallel is, it speaks for its branches.
+    """
     maps = {step.seq for step in steps if step.kind == "map"}
-    active = {step.parent for step in steps}
+    parallels = {step.seq for step in steps if step.kind == "parallel"}
+    inside = Counter(step.parent for step in steps)
     return [
         _open_step(
             step,
             f"{step.name}[{step.count - 1}]" if step.parent in maps else str(step),
-            attempts.get((step.instance_id, step.seq)),
-            step.pk in asking,
+            attempts,
+            is_asking=step.pk in asking,
+            left=inside[step.seq],
         )
         for step in steps
-        if not (step.seq in maps and step.seq in active)
+        if step.parent not in parallels and not (step.seq in maps and inside[step.seq])
     ]
 
 
-def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) -> OpenStep:
+def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, left: int) -> OpenStep:
+    which = step.instance_id, step.seq
+    attempt = attempts.last.get(which)
     options: Any = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")
     # Between two attempts the worker may still hold the instance: the attempt's own end tells it.
@@ -180,6 +222,7 @@ def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) 
         attempts=step.attempts,
         max_attempts=most if isinstance(most, int) else None,
         lost=step.lost,
+        uncounted=attempts.uncounted.get(which, 0),
         event_types=tuple(step.event_types or ()),
         worker=attempt.worker if attempt else "",
         error=error_line(attempt.error if attempt else None),
@@ -189,6 +232,7 @@ def _open_step(step: Step, name: str, attempt: Attempt | None, is_asking: bool) 
         relative=str(options.get("id", "")) if step.kind == "child" else "",
         is_child=options.get("operation") != "wait_for_instance",
         branches=int(options.get("branches", 0)) if step.kind == "parallel" else 0,
+        left=left if step.kind == "parallel" else 0,
     )
 
 

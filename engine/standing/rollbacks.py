@@ -8,6 +8,8 @@ from engine.models import Attempt, Instance, Step
 from engine.standing.errors import error_line
 from engine.standing.facts import OpenStep, Rollback
 
+MOST_ATTEMPTS = 1_000
+
 
 def rollback_of(instance: Instance) -> Rollback | None:
     """Read it, with two queries where there is anything to read."""
@@ -28,7 +30,8 @@ def rollback_of(instance: Instance) -> Rollback | None:
 
 def _undoing(instance: Instance, step: Step) -> OpenStep:
     rows = Attempt.objects.filter(instance_id=instance.key, generation=instance.generation)
-    last = rows.filter(step_seq=step.seq, phase="rollback").order_by("-number").first()
+    made = list(rows.filter(step_seq=step.seq, phase="rollback").order_by("-number")[:MOST_ATTEMPTS])
+    last = next(iter(made), None)
     is_waiting = last is not None and last.status != "running"
     return OpenStep(
         seq=step.seq,
@@ -39,14 +42,26 @@ def _undoing(instance: Instance, step: Step) -> OpenStep:
         wake_at=step.wake_at,
         attempts=last.number if last else 0,
         max_attempts=most_attempts(step),
+        lost=sum(attempt.status == "lost" for attempt in made),
+        uncounted=sum(not counts(attempt, step) for attempt in made),
         worker=last.worker if last else "",
         error=error_line(last.error if last else None),
     )
 
 
 def most_attempts(step: Step) -> int | None:
-    """Tell how many attempts at its rollback there may be, with those from before somebody had it retried."""
+    """Return how many attempts at its rollback may count."""
+    most = _options(step).get("max_attempts")
+    return most if isinstance(most, int) else None
+
+
+def counts(attempt: Attempt, step: Step) -> bool:
+    """Tell whether an attempt at its rollback counts towards those: not if it was lost or drained, nor from before
+    somebody had the rollback retried."""
+    before = _options(step).get("retried_after") or 0
+    return attempt.number > before and attempt.status not in ("lost", "cancelled")
+
+
+def _options(step: Step) -> dict[str, Any]:
     options: Any = step.options.get("rollback") if isinstance(step.options, dict) else None
-    if not isinstance(options, dict) or not isinstance(options.get("max_attempts"), int):
-        return None
-    return int(options["max_attempts"]) + int(options.get("retried_after") or 0)
+    return options if isinstance(options, dict) else {}

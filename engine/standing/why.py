@@ -73,7 +73,7 @@ def _rollback(rollback: Rollback, facts: Situation) -> Sentence:
         return (f" It is being rolled back{end}",)
     if step is None:
         return (f"{end}",)
-    turn = f", attempt {step.attempts}{_of(step)}" if step.attempts > 1 else ""
+    turn = _running_turn(step)
     if not step.is_waiting:
         return (": ", *_label(step), " is undone for ", Moment("since", step.started_at), turn, end)
     wake = Moment("until", step.wake_at or facts.now)
@@ -104,7 +104,7 @@ def in_short(facts: Situation) -> Sentence:
         return ()
     if step.is_waiting and step.kind == "do":
         return (
-            _turn(step),
+            f"{_turn(step, step.counted + 1)} ",
             Moment("until", step.wake_at or facts.now),
             " · ",
             Code(step.name),
@@ -119,7 +119,7 @@ def in_short(facts: Situation) -> Sentence:
         return ("answered · ", Code(step.name))
     if step.is_waiting:
         return ("for ", *_wanted(step))
-    return (Code(step.name), f" · attempt {step.attempts}" if step.attempts > 1 else "")
+    return (Code(step.name), f" · attempt {step.counted}" if step.counted > 1 else "")
 
 
 def _queued_in_short(facts: Situation) -> Sentence:
@@ -216,7 +216,7 @@ def _paused(facts: Situation) -> Sentence:
 
 
 def _complete(facts: Situation) -> Sentence:
-    took = (facts.finished_at or facts.now) - (facts.started_at or facts.created_at)
+    took = (facts.finished_at or facts.now) - (facts.began_at or facts.created_at)
     steps = f" with {_many(facts.steps_complete, 'step', 'steps')}" if facts.steps_complete else ""
     return (f"Completed in {format_duration(took)}{steps}.",)
 
@@ -244,18 +244,19 @@ def _terminated(facts: Situation) -> Sentence:
 def _step(step: OpenStep, facts: Situation) -> Sentence:
     if not step.is_waiting:
         where = f" on {step.worker}" if step.worker else ""
-        turn = f", attempt {step.attempts}{_of(step)}" if step.attempts > 1 else ""
+        turn = _running_turn(step)
         return (*_label(step), f" runs{where} for ", Moment("since", step.started_at), f"{turn}.")
     if step.kind == "do":
         wake = step.wake_at or facts.now
-        failed = f" failed {'once' if step.attempts == 1 else f'{step.attempts} times'}"
+        times = {0: "lost its worker", 1: "failed once"}.get(step.counted, f"failed {step.counted} times")
+        failed = f" {times}"
         return (
             *_label(step),
             failed,
             *_because(step),
             ". Next attempt ",
             Moment("until", wake),
-            f" ({_turn(step).strip()}).",
+            f" ({_turn(step, step.counted + 1)}).",
         )
     if step.kind == "sleep":
         wake = step.wake_at or facts.now
@@ -280,10 +281,17 @@ def _step(step: OpenStep, facts: Situation) -> Sentence:
 
 def _wanted(step: OpenStep) -> Sentence:
     if step.kind == "parallel":
-        return (_many(step.branches, "child", "children"),)
+        return (_branches(step),)
     if step.kind == "child":
         return ("child " if step.is_child else "instance ", Code(step.relative))
     return _types(step)
+
+
+def _branches(step: OpenStep) -> str:
+    if not step.left:
+        return "its children"  # all have ended, and it has not heard of that yet
+    of = f"{step.left} of " if step.left < step.branches else ""
+    return f"{of}{_many(step.branches, 'child', 'children')}"
 
 
 def _request(step: OpenStep) -> Sentence:
@@ -354,13 +362,15 @@ def _types(step: OpenStep) -> Sentence:
     return tuple(parts)
 
 
-def _turn(step: OpenStep) -> str:
-    return f"attempt {step.attempts + 1}{_of(step)} "
+def _running_turn(step: OpenStep) -> str:
+    return f", {_turn(step, step.counted)}" if step.attempts > 1 else ""
 
 
-def _of(step: OpenStep) -> str:
-    # Attempts that a dying worker lost have a budget of their own.
-    return f" of {step.max_attempts + step.lost}" if step.max_attempts else ""
+def _turn(step: OpenStep, number: int) -> str:
+    """Name an attempt by its number among those that count: what a dying worker has lost has a budget of its own."""
+    of = f" of {step.max_attempts}" if step.max_attempts else ""
+    lost = f", not counting {step.lost:,} lost" if step.lost else ""
+    return f"attempt {number}{of}{lost}"
 
 
 def _because(step: OpenStep) -> Sentence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
+from engine.standing.generations import generations_of
 from studio import generations, inner
 from studio.filters import cursor
 from studio.views.methods import takes
@@ -16,9 +17,11 @@ def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()
     if instance is None:
         raise Http404
-    those = generations.of(instance, generations.wanted(instance, request.GET.get("generation", "")))
+    those = generations_of(instance, generations.wanted(instance, request.GET.get("generation", "")))
     shown = generations.as_of(instance, those.shown) if those.is_past else instance
-    found = inner.read(shown, seq, cursor(request.GET.get("page", "")) or 1, place=those.query)
+    found = inner.read(
+        shown, seq, cursor(request.GET.get("page", "")) or 1, place=generations.place_of(those)
+    )
     if found is None:
         raise Http404
     return HttpResponse(inner.html_of(instance, found))

@@ -39,7 +39,7 @@ def instance_page(
         return _gone(request, name, id)
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
-    place = found.generations.query
+    place = found.place
     within = inner.opened(found.instance, opened(request.GET.get("open", "")), place=place)
     drawing = draw_instance(found, request.user, typed=typed)
     return page(

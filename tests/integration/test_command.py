@@ -409,6 +409,24 @@ def test_an_earlier_generation_is_shown_as_it_stood() -> None:
     assert "has no generation 3. The present one is 2." in refused("show", "orders/a", "--generation", "3")
 
 
+def test_nothing_of_the_present_generation_is_said_of_an_earlier_one() -> None:
+    found = factories.instance("running", id="a", deadline_at=factories.ago(hours=-1), code="old")
+    factories.child(found, "complete", name="bill", id="kept")
+    factories.step(found, "charge", "running")
+    run("restart", "orders/a", "--from-step", "charge", "--by", "ana", "--reason", "again")
+    Instance.objects.filter(key=found.key).update(
+        status="terminated", finished_at=timezone.now(), wake_at=None, owner=None
+    )
+    factories.deed(found, "terminate", "li", "enough")
+    first, now = answer("show", "orders/a", "--generation", "1"), answer("show", "orders/a")
+    assert (first["instance"]["deadline_at"], now["instance"]["deadline_at"] is None) == (None, False)
+    assert first["instance"]["why"] == "It was running when generation 2 began, which ended it."
+    assert now["instance"]["why"].startswith("Terminated by li ")
+    assert (
+        [child["id"] for child in first["children"]] == [child["id"] for child in now["children"]] == ["kept"]
+    )
+
+
 def test_a_restart_from_an_unknown_step_changes_nothing() -> None:
     found = factories.instance("complete", id="a")
     factories.attempt(factories.step(found, "reserve"))

@@ -120,7 +120,9 @@ def test_what_was_rolled_back_beneath_a_step_is_not_kept() -> None:
     step_of(instance, 1, **ENDED)
     step_of(instance, 2, parent=1, **{**ENDED, "delivery": None, "rollback": "complete"})
     step_of(instance, 3, **{**ENDED, "delivery": 2})
-    with pytest.raises(RestartError, match='keep step do "s1"') as refused:
+    with pytest.raises(
+        RestartError, match='step do "s1", which is before it, has been rolled back'
+    ) as refused:
         instance.restart("s3")
     assert preview(instance, "s3").refused == str(refused.value)
     assert (refused.value.undone, refused.value.first_undone) == ('do "s1"', 'do "s1"')

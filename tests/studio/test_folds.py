@@ -230,6 +230,46 @@ def test_branches_of_a_parallel_are_folded_and_lead_to_their_instances(operator:
     assert "/workflows/refund/instances/r-2/" in fragment_of(operator, instance, 1)
 
 
+def test_branches_that_a_failed_parallel_left_are_not_said_to_be_undone(operator: Client) -> None:
+    """What became of them is not known to it: they may be complete by now."""
+    error = {"type": "StepError", "message": "A child failed.", "step": "all"}
+    instance = factories.instance("errored", error=error)
+    options = {"branches": 3, "on_failure": "leave"}
+    factories.step(instance, "all", "errored", "parallel", options=options)
+    for n, status in enumerate(("errored", "cancelled", "cancelled"), start=1):
+        of = {"operation": "parallel", "workflow": "refund", "id": f"r-{n}"}
+        factories.step(instance, "all", status, "child", parent=1, count=n, options=of, delivery=None)
+    page = re.sub(r"<[^>]+>", "", page_of(operator, instance))
+    assert "1 failed · 2 not awaited" in page
+    assert "of 3 done" not in page
+    assert "other branches continue" in page
+    inside = fragment_of(operator, instance, 1)
+    assert inside.count('<span class="visually-hidden">not awaited</span>') == 2
+
+
+def test_branches_that_a_parallel_terminates_are_cancelled(operator: Client) -> None:
+    instance = factories.instance("running")
+    options = {"branches": 2, "on_failure": "terminate"}
+    factories.step(instance, "all", "errored", "parallel", options=options)
+    for n, status in enumerate(("errored", "cancelled"), start=1):
+        of = {"operation": "parallel", "workflow": "refund", "id": f"r-{n}"}
+        factories.step(instance, "all", status, "child", parent=1, count=n, options=of, delivery=None)
+    assert "0 of 2 done · 1 failed · 1 cancelled" in re.sub(r"<[^>]+>", "", page_of(operator, instance))
+
+
+def test_the_why_line_says_how_many_branches_are_left(operator: Client) -> None:
+    instance = factories.instance("waiting", waiting_for="child")
+    factories.step(instance, "both", "waiting", "parallel", options={"branches": 2})
+    for n, status in enumerate(("complete", "waiting"), start=1):
+        of = {"operation": "parallel", "workflow": "refund", "id": f"r-{n}"}
+        factories.step(instance, "both", status, "child", parent=1, count=n, options=of, delivery=None)
+    page = page_of(operator, instance)
+    why = re.sub(r"<[^>]+>", "", page[page.index('id="why"') : page.index('id="actions"')])
+    assert "Waits for 1 of 2 children at step 1 both." in why
+    assert "beside it" not in why
+    assert "for 1 of 2 children" in operator.get("/instances/").content.decode()
+
+
 def test_the_why_line_tells_of_items_by_their_index(operator: Client) -> None:
     instance = factories.instance("running")
     map_of(instance, ["complete", "waiting"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -104,6 +104,27 @@ def test_how_long_it_took_is_said_of_the_generation_alone(viewer: Client) -> Non
     ended = timezone.now() + timedelta(minutes=10)
     page = page_of(viewer, restarted("complete", started_at=factories.ago(days=3), finished_at=ended))
     assert re.search(r"Completed in \d m \d+ s", page)
+
+
+def test_a_list_and_a_page_say_the_same_of_how_long_it_took(viewer: Client) -> None:
+    """A restart that keeps steps keeps the time at which the first of them began."""
+    ended = timezone.now() + timedelta(minutes=10)
+    instance = restarted("complete", started_at=factories.ago(days=3), finished_at=ended)
+    page = page_of(viewer, instance)
+    said = re.search(r"Completed in ([^<]+?) with", page)
+    assert said is not None
+    head = re.search(r'<span class="muted">([^<]+)</span>\s*<div class="end', page)
+    assert head is not None
+    row = re.search(r'<td class="span">([^<]+)</td>', viewer.get("/instances/").content.decode())
+    assert row is not None
+    assert [head[1], row[1]] == [said[1], said[1]]
+
+
+def test_a_list_and_a_page_count_from_the_same_moment(viewer: Client) -> None:
+    instance = restarted("running", started_at=factories.ago(days=3))
+    since = re.findall(r'data-kind="since" datetime="([^"]+)"', page_of(viewer, instance))
+    assert since[0] in viewer.get("/instances/").content.decode()
+    assert timezone.now() - datetime.fromisoformat(since[0]) < timedelta(minutes=1)
 
 
 def test_what_was_kept_is_marked_and_has_the_attempts_with_which_it_ran(viewer: Client) -> None:

@@ -96,11 +96,18 @@ def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operat
     step = page[page.index('<li id="s-2"') :]
     order = [
         step.index(mark)
-        for mark in ("attempt 4", 'id="s-2-a3"', "waited 39 s", 'id="s-2-a2"', "waited 19 s", 'id="s-2-a1"')
+        for mark in (
+            "next attempt",
+            'id="s-2-a3"',
+            "waited 39 s",
+            'id="s-2-a2"',
+            "waited 19 s",
+            'id="s-2-a1"',
+        )
     ]
     assert order == sorted(order)
     assert 'data-kind="until"' in step
-    assert '<span title="attempt 3 of at most 5">3/5</span>' in step
+    assert '<span title="3 of at most 5 attempts">3/5</span>' in step
     assert "same error as 2" in step
 
 
@@ -143,8 +150,22 @@ def test_attempts_that_died_with_a_worker_are_extra(operator: Client) -> None:
     factories.attempt(step, "lost")
     factories.attempt(step, "running")
     page = page_of(operator, instance)
-    assert "2/6" in page
+    assert ">1/5 · 1 lost</span>" in page
+    assert "runs on worker-2 for <time" in page
+    assert "attempt 1 of 5, not counting 1 lost." in page
     assert "1 attempt with a worker that died" in page
+
+
+def test_an_attempt_that_was_drained_does_not_count(operator: Client) -> None:
+    instance = factories.instance("waiting", waiting_for="retry", wake_at=factories.ago(hours=-1))
+    step = factories.step(instance, "reserve", "waiting", wake_at=instance.wake_at)
+    for status in ("cancelled", "lost", "errored"):
+        factories.attempt(step, status)
+    page = page_of(operator, instance)
+    assert ">1/5 · 1 lost</span>" in page
+    assert "failed once" in page
+    assert "(attempt 2 of 5, not counting 1 lost)." in page
+    assert "attempt 2 of 5, not counting 1 lost" in operator.get("/instances/").content.decode()
 
 
 def test_a_differing_error_is_told(operator: Client) -> None:
@@ -235,7 +256,7 @@ def test_the_times_of_a_paused_instance_stand_still(operator: Client, kind: str)
     page = page_of(operator, instance)
     assert 'data-kind="until"' not in page
     assert page.count("1 h 59 m left when resumed") == 2
-    assert ("attempt 2 1 h 59 m after it is resumed" in page) == (kind == "do")
+    assert ("next attempt 1 h 59 m after it is resumed" in page) == (kind == "do")
 
 
 def test_a_date_comes_also_while_an_instance_is_paused(operator: Client) -> None:

@@ -123,17 +123,27 @@ def test_of_two_who_press_the_second_is_told_who_was_first(operator: Client, sig
     assert Audit.objects.count() == 1
 
 
-def test_what_was_rolled_back_cannot_be_kept(operator: Client) -> None:
-    instance = failed(rollback="complete")
+@pytest.mark.parametrize(
+    ("rollback", "said"),
+    [
+        ("complete", "step do &quot;reserve&quot;, which is before it, has been rolled back"),
+        ("failed", "the rollback of step do &quot;reserve&quot;, which is before it, failed"),
+    ],
+)
+def test_what_was_rolled_back_cannot_be_kept(operator: Client, rollback: str, said: str) -> None:
+    instance = failed(rollback=rollback)
     undoable = {"max_attempts": 5, "rollback": {"max_attempts": 2}}
-    instance.steps.filter(seq=1).update(options=undoable, rollback="complete")
-    factories.attempt(instance.steps.get(seq=1), phase="rollback", started_at=factories.ago(seconds=60))
+    instance.steps.filter(seq=1).update(options=undoable, rollback=rollback)
+    ended = {"complete": "complete", "failed": "errored"}[rollback]
+    factories.attempt(
+        instance.steps.get(seq=1), ended, phase="rollback", started_at=factories.ago(seconds=60)
+    )
     page = preview_of(operator, instance, "do:charge:1")
-    assert "which was rolled back" in page
+    assert said in page
     assert 'disabled title="Not possible from this step"' in page
     code, page = press(operator, instance, "do:charge:1")
     assert (code, instance.refresh().generation) == (409, 1)
-    assert "which was rolled back" in page
+    assert said in page
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,9 @@ MINUTE = timedelta(minutes=1)
         (
             RestartError("w", "i", 'do "ship"', 'do "charge"', 'do "reserve"'),
             (
-                'Instance "i" of workflow "w" cannot be restarted from step do "ship": it would keep step '
-                'do "charge", which was rolled back. Restart it from step do "reserve" or an earlier one, or from '
-                "the start."
+                'Instance "i" of workflow "w" cannot be restarted from step do "ship": step do "charge", which is '
+                'before it, has been rolled back. Restart it from step do "reserve" or an earlier one, or from the '
+                "start."
             ),
         ),
         (

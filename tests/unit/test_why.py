@@ -55,7 +55,9 @@ OTHER = step(
     wake_at=NOW + timedelta(hours=1),
     max_attempts=None,
 )
-BRANCHES = step(kind="parallel", name="all", is_waiting=True, branches=3, max_attempts=None)
+BRANCHES = step(kind="parallel", name="all", is_waiting=True, branches=3, left=3, max_attempts=None)
+TWO_LEFT = step(kind="parallel", name="all", is_waiting=True, branches=3, left=2, max_attempts=None)
+NONE_LEFT = step(kind="parallel", name="all", is_waiting=True, branches=3, max_attempts=None)
 
 KIN = [
     (situation("waiting", steps=[CHILD]), "Waits for child “inv-7” at step 4 “bill”."),
@@ -64,6 +66,8 @@ KIN = [
         "Waits for instance “inv-7” at step 4 “bill” until 2026-11-21 15:03:00 UTC (in 1 h 00 m).",
     ),
     (situation("waiting", steps=[BRANCHES]), "Waits for 3 children at step 4 “all”."),
+    (situation("waiting", steps=[TWO_LEFT]), "Waits for 2 of 3 children at step 4 “all”."),
+    (situation("waiting", steps=[NONE_LEFT]), "Waits for its children at step 4 “all”."),
 ]
 
 
@@ -210,7 +214,7 @@ SENTENCES = [
         "Paused by the engine: NonDeterminismError: It does not fit.",
     ),
     (
-        situation("complete", finished_at=NOW, started_at=NOW - timedelta(seconds=184), steps_complete=9),
+        situation("complete", finished_at=NOW, began_at=NOW - timedelta(seconds=184), steps_complete=9),
         "Completed in 3 m 04 s with 9 steps.",
     ),
     (
@@ -249,8 +253,14 @@ def test_names_and_times_are_parts_of_their_own_so_that_the_page_escapes_and_tic
 
 
 def test_attempts_lost_with_a_worker_do_not_count_against_the_number_of_attempts() -> None:
-    lost_two = step(attempts=3, lost=2)
-    assert as_text(explain(situation("running", steps=[lost_two])), NOW).endswith("attempt 3 of 8.")
+    lost_two = step(attempts=3, lost=2, uncounted=2)
+    said = as_text(explain(situation("running", steps=[lost_two])), NOW)
+    assert said.endswith("runs for 3 s, attempt 1 of 6, not counting 2 lost.")
+    again = step(attempts=4, lost=2, uncounted=3, is_waiting=True, wake_at=NOW + timedelta(seconds=12))
+    said = as_text(explain(situation("waiting", waiting_for="retry", steps=[again])), NOW)
+    assert said == (
+        "Step 4 “charge_card” failed once. Next attempt in 12 s (attempt 2 of 6, not counting 2 lost)."
+    )
 
 
 def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
