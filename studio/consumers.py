@@ -20,7 +20,7 @@ from django.db import Error, close_old_connections
 from django.utils.module_loading import import_string
 
 from studio import live, topics
-from studio.permissions import Role, role_of
+from studio.access import RefusedError, Verb, allowed, rights
 
 log = logging.getLogger("studio.live")
 
@@ -47,7 +47,7 @@ _open_sockets: Counter[object] = Counter()
 
 
 class DrawingCache:
-    """What was drawn at a version, for everybody of one role who watches the same, or for one person."""
+    """What was drawn at a version, for everybody of equal rights who watches the same, or for one person."""
 
     SIZE: ClassVar[int] = 200
 
@@ -128,6 +128,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def _push_until_broken(self) -> None:
         try:
             await self._push()
+        except RefusedError:
+            await self.close(NOT_ALLOWED)
         except (
             Exception
         ) as error:  # a page must learn that it is cut off, whatever broke: it comes again by itself
@@ -170,8 +172,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
 
     async def _draw(self, *, is_news: bool) -> topics.Drawing:
         version = live.hub().version(self.topic.key)
-        role = await _in_thread(role_of, self.user)
-        shared, own = (self.topic, role), (self.topic, "person", self.user.pk)
+        held = await _in_thread(rights, self.user)
+        shared, own = (self.topic, held), (self.topic, "person", self.user.pk)
         found = (cache.get(own, version) or cache.get(shared, version)) if is_news else None
         if found is None:
             found = await _in_thread(topics.draw, self.topic, self.user)
@@ -223,13 +225,13 @@ class StudioConsumer(AsyncWebsocketConsumer):
 
 
 def person_of_session(key: str) -> Any:
-    """Give who is signed in by this session now, with a role; None after a sign-out, a new password, a lost role."""
+    """Return who is signed in by this session and may see anything; None after a sign-out or the loss of a right."""
     store = import_string(f"{settings.SESSION_ENGINE}.SessionStore")
     session = store(session_key=key)
     if "_auth_user_id" not in session:
         return None
     user = get_user(SimpleNamespace(session=session))  # type: ignore[arg-type]
-    return user if role_of(user) >= Role.VIEWER else None
+    return user if allowed(user, Verb.VIEW, None) else None
 
 
 async def _in_thread(function: Any, *args: Any) -> Any:

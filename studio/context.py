@@ -8,16 +8,14 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from studio import inbox
-from studio.permissions import Role, role_of
 from studio.views.session import THEMES
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Give the colours from their cookie, the server's time, and the person's role. Asks no database by itself."""
+    """Return the colours from their cookie and the server's time. Asks no database by itself."""
     theme = request.COOKIES.get("studio-theme", "system")
     return {
         "theme": theme if theme in THEMES else "system",
         "server_time": timezone.now(),
         "approvals_mine": lambda: inbox.count_mine(request.user),
-        "is_operator": lambda: role_of(getattr(request, "user", None)) >= Role.OPERATOR,
     }

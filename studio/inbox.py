@@ -17,8 +17,8 @@ from engine.models import Audit, Event, Instance, OpenRequest, Step
 from engine.requests import Asked
 from engine.standing.gathering import asking
 from studio import payloads
+from studio.access import Verb, allowed, may_answer
 from studio.controls import Control, control_of
-from studio.permissions import Role, may_answer, role_of
 
 BOXES = ("mine", "open", "done")
 SHOWN = 100
@@ -104,8 +104,8 @@ class Box:
 
 
 def mine(user: Any) -> Any:
-    """Find the open requests that this person was asked, or that anybody who operates may answer."""
-    return requests.put_to(requests.names_of(user), nobody=role_of(user) >= Role.OPERATOR)
+    """Find the open requests that this person was asked, or that any approver may answer."""
+    return requests.put_to(requests.names_of(user), nobody=allowed(user, Verb.APPROVE, None))
 
 
 def count_mine(user: Any) -> int:
@@ -139,10 +139,11 @@ def _done(user: Any) -> Box:
 
 
 def entry_of(ref: str, user: Any) -> Entry | None:
-    """Read one request by its reference; None where there is none."""
+    """Read one request by its reference; None where there is none that this person may see."""
     found = _REF.fullmatch(ref)
     steps = _steps([(int(found[1]), int(found[2]), int(found[3]))]) if found else []
-    return next(iter(entries(steps, user)), None)
+    seen = [step for step in steps if allowed(user, Verb.VIEW, step.instance.workflow)]
+    return next(iter(entries(seen, user)), None)
 
 
 def of_instance(instance: Instance, user: Any) -> list[Entry]:
@@ -163,7 +164,7 @@ def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
             Entry(
                 instance=step.instance,
                 step=step,
-                may_answer=may_answer(asked, user),
+                may_answer=may_answer(asked, user, step.instance.workflow),
                 given=given.get(step.pk),
                 is_expired=step.status == "waiting" and step.pk not in open_ones,
                 control=control_of(asked.schema),

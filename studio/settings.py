@@ -69,7 +69,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     # Last, so that what it renders has a user, messages and htmx's headers.
-    "studio.middleware.AccessMiddleware",
+    "studio.middleware.PathLengthMiddleware",
 ]
 
 ROOT_URLCONF = "studio.urls"

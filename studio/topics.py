@@ -18,12 +18,12 @@ from engine.models import Instance
 from engine.standing.places import places_of
 from engine.standing.servers import all_servers
 from studio import dossier, inbox, queries, rows, timetable, tombstones, trail
+from studio.access import Verb, allowed, require, visible
 from studio.attention import attention
 from studio.converters import WorkflowName
 from studio.drawn_steps import step_html
 from studio.filters import Filter, cursor, keys
 from studio.health import health
-from studio.permissions import Role, role_of
 from studio.shown import GROUPS, LOOKS
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
@@ -108,6 +108,11 @@ class Topic:
         raise UnknownTopicError(text)
 
     @property
+    def workflow(self) -> str | None:
+        """The workflow that all of it is about, where the topic itself names one."""
+        return self.name or self.wanted.workflow or self.trail.workflow or None
+
+    @property
     def seconds_between(self) -> float:
         """How long changes gather before they are drawn."""
         return 0.25 if self.kind == "instance" else 1.0
@@ -117,7 +122,11 @@ class Topic:
 
 
 def draw(topic: Topic, user: Any) -> Drawing:
-    """Draw every piece of a topic for a person. A topic whose subject is gone has no pieces."""
+    """Draw every piece of a topic for a person. A topic whose subject is gone has no pieces.
+
+    Raises RefusedError for who may not see it.
+    """
+    require(user, Verb.VIEW, topic.workflow)
     return {
         "home": _home,
         "workflows": _workflows,
@@ -146,14 +155,14 @@ def partial(target: str, piece: Piece) -> str:
 
 
 def _home(topic: Topic, user: Any) -> Drawing:
-    overviews = queries.overviews()
+    overviews = queries.overviews(visible(user, search.workflow_names()))
     found = attention([one.name for one in overviews])
     context = {
         "overviews": overviews,
         "attention": found,
         "rows": rows.rows_of(found.instances),
         "heading": "Workflows",
-        "may_start": role_of(user) >= Role.OPERATOR,
+        "may_start": allowed(user, Verb.OPERATE, None),
         "health": health(found, all_servers()),
     }
     return Drawing(
@@ -166,7 +175,8 @@ def _home(topic: Topic, user: Any) -> Drawing:
 
 
 def _workflows(topic: Topic, user: Any) -> Drawing:
-    context = {"overviews": queries.overviews(), "may_start": role_of(user) >= Role.OPERATOR}
+    overviews = queries.overviews(visible(user, search.workflow_names()))
+    context = {"overviews": overviews, "may_start": allowed(user, Verb.OPERATE, None)}
     return Drawing({"workflow-table": Piece(render_to_string("partials/workflow-table.html", context))})
 
 
@@ -188,7 +198,7 @@ def _schedules(topic: Topic, user: Any) -> Drawing:
 
 
 def _timetable(user: Any, workflow: str = "") -> Piece:
-    may_act = role_of(user) >= Role.OPERATOR
+    may_act = allowed(user, Verb.OPERATE, workflow or None)
     context = {"schedules": timetable.entries(workflow), "workflow": workflow, "may_act": may_act}
     return Piece(render_to_string("partials/schedules.html", context))
 
@@ -276,15 +286,16 @@ def _instance(topic: Topic, user: Any) -> Drawing:
     try:
         found = dossier.of_key(topic.key or 0, topic.upto)
     except Instance.DoesNotExist:
-        return _gone(topic.key or 0)
+        return _gone(topic.key or 0, user)
     return draw_instance(found, user)
 
 
-def _gone(key: int) -> Drawing:
+def _gone(key: int, user: Any) -> Drawing:
     """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
     tombstone = tombstones.of_key(key)
     if tombstone is None:
         return Drawing({}, is_done=True)
+    require(user, Verb.VIEW, tombstone.workflow)
     said = render_to_string("partials/gone.html", {"tombstone": tombstone})
     actions = '<div id="actions" class="steer" hidden></div>'
     pieces = {"flash": Piece(said, "innerHTML"), "actions": Piece(actions)}
@@ -293,11 +304,12 @@ def _gone(key: int) -> Drawing:
 
 def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | None = None) -> Drawing:
     """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
+    require(user, Verb.VIEW, found.instance.workflow)
     is_asking = found.has_requests and not found.is_past
     asked = inbox.of_instance(found.instance, user) if is_asking else []
     if typed is not None:
         asked = [typed if one.ref == typed.ref else one for one in asked]
-    may_act = role_of(user) >= Role.OPERATOR
+    may_act = allowed(user, Verb.OPERATE, found.instance.workflow)
     context = {
         "d": found,
         "instance": found.instance,

@@ -1,6 +1,9 @@
-"""Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked."""
+"""Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked.
 
-from django.urls import URLPattern, URLResolver, path, register_converter
+Each view has said who may use it (`studio.views.guard`), or it cannot stand here.
+"""
+
+from django.urls import URLPattern, URLResolver, register_converter
 
 from studio import converters
 from studio.views import (
@@ -19,6 +22,7 @@ from studio.views import (
     start,
     workflows,
 )
+from studio.views.guard import guarded_path
 
 register_converter(converters.WorkflowName, "workflow")
 register_converter(converters.InstanceId, "id")
@@ -27,36 +31,36 @@ register_converter(converters.StepNumber, "step")
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", home.home, name="home"),
-    path("workflows/", workflows.workflows, name="workflows"),
-    path("workflows/<workflow:name>/", workflows.workflow, name="workflow"),
-    path("workflows/<workflow:name>/start/", start.start, name="start"),
-    path("approvals/", requests.approvals, name="approvals"),
-    path("instances/", instances.instances, name="instances"),
-    path("schedules/", schedules.timetable, name="schedules"),
-    path("schedules/<step:key>/pause/", schedules.pause, name="schedule-pause"),
-    path("schedules/<step:key>/resume/", schedules.resume, name="schedule-resume"),
-    path("schedules/<step:key>/run/", schedules.run, name="schedule-run"),
-    path("audit/", audit.audit, name="audit"),
-    path("audit/export.csv", audit.export, {"form": "csv"}, name="audit-csv"),
-    path("audit/export.json", audit.export, {"form": "json"}, name="audit-json"),
-    path(_INSTANCE, instance.instance, name="instance"),
-    path(f"{_INSTANCE}pause/", actions.pause, name="pause"),
-    path(f"{_INSTANCE}resume/", actions.resume, name="resume"),
-    path(f"{_INSTANCE}terminate/", actions.terminate, name="terminate"),
-    path(f"{_INSTANCE}restart/", restart.restart_page, name="restart"),
-    path(f"{_INSTANCE}delete/", actions.delete, name="delete"),
-    path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, name="retry-rollback"),
-    path(f"{_INSTANCE}accept-code/", actions.accept_code, name="accept-code"),
-    path(f"{_INSTANCE}events/", actions.send_event, name="send-event"),
-    path(f"{_INSTANCE}requests/<int:seq>/answer/", requests.answer, name="answer"),
-    path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, name="payload"),
-    path(f"_f/{_INSTANCE}steps/<step:seq>/", inner.within, name="within"),
-    path("_f/workflows/<workflow:name>/check/", start.check, name="start-check"),
-    path("_f/live/", fragments.live_frame, name="live-frame"),
-    path("sign-in/", session.SignIn.as_view(), name="sign-in"),
-    path("sign-out/", session.sign_out, name="sign-out"),
-    path("theme/", session.theme, name="theme"),
+    guarded_path("", home.home, "home"),
+    guarded_path("workflows/", workflows.workflows, "workflows"),
+    guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
+    guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
+    guarded_path("approvals/", requests.approvals, "approvals"),
+    guarded_path("instances/", instances.instances, "instances"),
+    guarded_path("schedules/", schedules.timetable, "schedules"),
+    guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
+    guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
+    guarded_path("schedules/<step:key>/run/", schedules.run, "schedule-run"),
+    guarded_path("audit/", audit.audit, "audit"),
+    guarded_path("audit/export.csv", audit.export, "audit-csv", form="csv"),
+    guarded_path("audit/export.json", audit.export, "audit-json", form="json"),
+    guarded_path(_INSTANCE, instance.instance, "instance"),
+    guarded_path(f"{_INSTANCE}pause/", actions.pause, "pause"),
+    guarded_path(f"{_INSTANCE}resume/", actions.resume, "resume"),
+    guarded_path(f"{_INSTANCE}terminate/", actions.terminate, "terminate"),
+    guarded_path(f"{_INSTANCE}restart/", restart.restart_page, "restart"),
+    guarded_path(f"{_INSTANCE}delete/", actions.delete, "delete"),
+    guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
+    guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
+    guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),
+    guarded_path(f"{_INSTANCE}requests/<int:seq>/answer/", requests.answer, "answer"),
+    guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
+    guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", inner.within, "within"),
+    guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
+    guarded_path("_f/live/", fragments.live_frame, "live-frame"),
+    guarded_path("sign-in/", session.sign_in, "sign-in"),
+    guarded_path("sign-out/", session.sign_out, "sign-out"),
+    guarded_path("theme/", session.theme, "theme"),
 ]
 
 handler400 = "studio.views.errors.bad_request"

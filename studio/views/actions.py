@@ -26,9 +26,10 @@ from engine.models import Audit, Instance
 from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
 from studio import forms, topics, typed_secrets
+from studio.access import Verb
 from studio.views.fragments import frame_of
+from studio.views.guard import guard
 from studio.views.instance import instance_page
-from studio.views.methods import takes
 
 LONGEST_REASON = 2_000
 _DONE = {
@@ -44,17 +45,17 @@ _DONE = {
 }
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="pause")
 def pause(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.PAUSE, lifecycle.pause)
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="resume")
 def resume(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.RESUME, lifecycle.resume)
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="terminate")
 def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """End it; a reason is required, since nobody can ask the record later."""
     if not reason_of(request):
@@ -65,7 +66,7 @@ def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.TERMINATE, act)
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="delete")
 def delete(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Remove it for good; a reason is required, since only that and the name of who did it are left."""
     instance = _instance(name, id)
@@ -83,7 +84,7 @@ def delete(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('instances')}?workflow={name}")
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="retry_rollback")
 def retry_rollback(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Go on with the rollback that failed."""
     instance = _instance(name, id)
@@ -94,7 +95,7 @@ def retry_rollback(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return _done(request, instance, f"The rollback of {instance.id} goes on.")
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="accept_code")
 def accept_code(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Let it go on under the code that the page named; what was deployed since is to be looked at first."""
     instance = _instance(name, id)
@@ -109,7 +110,7 @@ def accept_code(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return _done(request, instance, f"The new code is accepted; {instance.id} is {_words(instance.status)}.")
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="send_event", takes_payload=True)
 def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Buffer an event. The form's token is its dedup key: a double click sends one."""
     instance = _instance(name, id)

@@ -13,16 +13,17 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from studio import queries, topics, trail, trail_files
+from studio.access import Verb
 from studio.filters import cursor, ignored
 from studio.templatetags.studio_tags import DEEDS
 from studio.views.errors import bad_request
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 PATIENCE_S = 3
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def audit(request: HttpRequest) -> HttpResponse:
     wanted, before = trail.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
     frame: dict[str, Any] = {
@@ -52,7 +53,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     )
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """Send all that matches as a file, while it is read: it is never in memory as a whole.
 

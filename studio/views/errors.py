@@ -6,14 +6,17 @@ import logging
 import sys
 import uuid
 from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from psycopg_pool import PoolTimeout
 
-from studio.permissions import Role
+from studio.access import ROLES, Verb, allowed
 
 log = logging.getLogger("studio")
 
@@ -37,10 +40,43 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
     return forbidden(request, None)
 
 
-def forbidden(request: HttpRequest, role: Role | None, *, needs: str = "") -> HttpResponse:
+def forbidden(request: HttpRequest, verb: Verb | None, *, needs: str = "") -> HttpResponse:
     """Answer 403 and name the missing role, or who alone may do this."""
-    context = {"role": role.word if role else "", "needs": needs}
+    context = {
+        "role": ROLES[verb] if verb else "",
+        "needs": needs,
+        "sees_nothing": not allowed(getattr(request, "user", None), Verb.VIEW, None),
+    }
     return render(request, "errors/403.html", context, status=403)
+
+
+def sign_in_first(request: HttpRequest) -> HttpResponse:
+    """Send somebody to sign in, and back to this page after that."""
+    where = reverse("sign-in")
+    back = _page_of(request)
+    target = f"{where}?next={quote(back)}" if back else where
+    if request.headers.get("HX-Request") == "true":
+        # A fragment must not be replaced by a sign-in page: htmx goes there with the whole window.
+        return HttpResponse(status=401, headers={"HX-Redirect": target})
+    return HttpResponseRedirect(target)
+
+
+def _page_of(request: HttpRequest) -> str:
+    """Return the address of the page that somebody is on; empty where the browser does not say."""
+    if request.headers.get("HX-Request") == "true":
+        return _own_path(request, request.headers.get("HX-Current-URL", ""))
+    if request.method in ("GET", "HEAD"):
+        return request.get_full_path()
+    return _own_path(request, request.headers.get("Referer", ""))
+
+
+def _own_path(request: HttpRequest, url: str) -> str:
+    """Return path and query of an address of this site; empty for any other."""
+    hosts = {request.get_host()}
+    if not url_has_allowed_host_and_scheme(url, allowed_hosts=hosts, require_https=request.is_secure()):
+        return ""
+    parts = urlsplit(url)
+    return urlunsplit(("", "", parts.path, parts.query, ""))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

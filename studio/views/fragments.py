@@ -7,11 +7,12 @@ from dataclasses import replace
 from django.http import HttpRequest, HttpResponse
 
 from studio import topics
+from studio.access import Verb
 from studio.views.errors import bad_request
-from studio.views.methods import takes
+from studio.views.guard import guard
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def live_frame(request: HttpRequest) -> HttpResponse:
     """Answer with all pieces of a topic, or 304 when the page has them already (htmx's ptag)."""
     try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
+from studio.access import Verb
 from studio.topics import Topic, draw
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def home(request: HttpRequest) -> HttpResponse:
     return page(request, "pages/home.html", draw(Topic("home"), request.user), topic="topic=home")

@@ -7,11 +7,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from engine.models import Instance
 from engine.standing.generations import generations_of
 from studio import generations, inner
+from studio.access import Verb
 from studio.filters import cursor
-from studio.views.methods import takes
+from studio.views.guard import guard
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     """Answer with a page of the steps within one."""
     instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()

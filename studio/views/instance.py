@@ -9,15 +9,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
 from studio import dossier, generations, inbox, inner, tombstones
+from studio.access import Verb, allowed
 from studio.drawn_steps import step_html
 from studio.filters import cursor, opened
 from studio.forms import new_token
 from studio.topics import Piece, draw_instance
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def instance(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return instance_page(request, name, id)
 
@@ -55,6 +56,7 @@ def instance_page(
             "d": found,
             "instance": found.instance,
             "token": new_token(),
+            "may_act": allowed(request.user, Verb.OPERATE, name),
             **context,
         },
     )

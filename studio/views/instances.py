@@ -10,15 +10,16 @@ from django.utils.safestring import mark_safe
 
 from engine import search
 from studio import queries, rows
+from studio.access import Verb
 from studio.filters import Filter, cursor, ignored
 from studio.topics import above_list
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 PATIENCE_S = 3
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def instances(request: HttpRequest) -> HttpResponse:
     wanted = Filter.of(request.GET)
     before, after = cursor(request.GET.get("before", "")), cursor(request.GET.get("after", ""))

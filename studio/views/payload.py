@@ -11,14 +11,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Event, Generation, Instance, Step
 from engine.serialization.envelope import masked_text
-from studio.views.methods import takes
+from studio.access import Verb
+from studio.views.guard import guard
 
 _EVENT = re.compile(r"event-([0-9]{1,18})")
 _STEP = re.compile(r"step-([0-9]{1,9})(?:-g([0-9]{1,9}))?")
 _KEPT = re.compile(r"(output|error)-g([0-9]{1,9})")
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse:
     """Send params, output, error, `step-<seq>` (its output) or `event-<key>` (its payload); of secrets the mask.
 

@@ -21,26 +21,26 @@ from engine.errors import (
 )
 from engine.models import Instance
 from studio import controls, inbox, topics
+from studio.access import Verb, allowed
 from studio.controls import Problem
 from studio.inbox import Entry
-from studio.permissions import Role, role_of
 from studio.views.errors import forbidden
 from studio.views.fragments import frame_of
+from studio.views.guard import guard
 from studio.views.instance import instance_page
-from studio.views.methods import takes
 from studio.views.pages import page
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def approvals(request: HttpRequest) -> HttpResponse:
     chosen = request.GET.get("r", "")
     return _inbox(request, request.GET.get("box", ""), chosen)
 
 
-@takes("POST")
+@guard(post=Verb.VIEW, takes_payload=True)
 def answer(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     entry = _entry(request, name, id, seq)
-    if entry is None and role_of(request.user) >= Role.OPERATOR:
+    if entry is None and allowed(request.user, Verb.APPROVE, name):
         raise Http404
     if entry is None or not entry.may_answer:
         return _denied(request, entry)
@@ -95,7 +95,7 @@ def _who_was_first(error: RequestAnsweredError) -> str:
 def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
     """Refuse somebody who was not asked, and leave a row in the trail."""
     if entry is None:
-        return forbidden(request, Role.OPERATOR)
+        return forbidden(request, Verb.APPROVE)
     status, data = entry.instance.status, {"request": entry.step.name, "seq": entry.step.seq}
     audit.record(
         requests.ANSWER,
@@ -107,7 +107,7 @@ def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
         data=data,
     )
     if not entry.asked.assignees:
-        return forbidden(request, Role.OPERATOR)
+        return forbidden(request, Verb.APPROVE)
     return forbidden(request, None, needs=" or ".join(who for who, _ in entry.who))
 
 

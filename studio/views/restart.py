@@ -12,9 +12,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from engine import lifecycle, restart
 from engine.errors import InstanceNotFoundError, RestartError, StepNotFoundError
 from engine.models import Instance
+from studio.access import Verb, allowed
 from studio.filters import cursor
 from studio.views.actions import reason_of, who_did
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 LISTED = 100  # steps of a kind; of more, the first ones
@@ -53,7 +54,7 @@ class StalePageError(Exception):
     """Somebody has restarted it since the page was drawn."""
 
 
-@takes("GET", "POST")
+@guard(get=Verb.VIEW, post=Verb.OPERATE, deed="restart")
 def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Show what a restart does, or do it. A reason is required: nobody can ask the record later."""
     try:
@@ -115,4 +116,5 @@ def _preview(
         first=f":{LISTED}",
         refused=refused,
         reason=reason,
+        may_act=allowed(request.user, Verb.OPERATE, instance.workflow),
     )

@@ -11,18 +11,26 @@ from django.urls import reverse
 from engine import schedules
 from engine.errors import RepriseError, ScheduleNotFoundError
 from engine.models import ScheduleRow
+from studio.access import Verb
 from studio.forms import new_token, token_of
+from studio.refusals import Subject
 from studio.topics import Topic, draw
-from studio.views.methods import takes
+from studio.views.guard import Names, guard
 from studio.views.pages import page
 
 
-@takes("GET")
+def subject_of(names: Names) -> Subject:
+    """Return what the address of a schedule is about."""
+    row = ScheduleRow.objects.filter(key=names["key"]).first()
+    return Subject(row.workflow, data={"schedule": row.name}) if row is not None else Subject(None)
+
+
+@guard(get=Verb.VIEW)
 def timetable(request: HttpRequest) -> HttpResponse:
     return _page(request)
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="schedule-pause", about=subject_of)
 def pause(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if row.paused_at is not None:
@@ -31,7 +39,7 @@ def pause(request: HttpRequest, key: int) -> HttpResponse:
     return _done(request, f"{row.name} is paused: it starts nothing until it is resumed.")
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="schedule-resume", about=subject_of)
 def resume(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if row.paused_at is None:
@@ -40,7 +48,7 @@ def resume(request: HttpRequest, key: int) -> HttpResponse:
     return _done(request, f"{row.name} goes on with its next planned time.")
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, deed="schedule-run", about=subject_of)
 def run(request: HttpRequest, key: int) -> HttpResponse:
     """Start one now. The page's token names it, so that a double click starts one."""
     row = _row(key)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from studio.views.methods import takes
+from studio.views.guard import public
 
 THEMES = ("system", "light", "dark")
 YEAR_S = 365 * 24 * 3600
@@ -39,7 +39,10 @@ class SignIn(LoginView):
     next_page = "home"
 
 
-@takes("POST")
+sign_in = public("GET", "POST")(SignIn.as_view())
+
+
+@public("POST")
 def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session here and forget in the browser what it kept of the pages."""
     logout(request)
@@ -48,7 +51,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@takes("POST")
+@public("POST")
 def theme(request: HttpRequest) -> HttpResponse:
     """Keep the wanted colours in a cookie, so that the server draws the first page in them."""
     wanted = request.POST.get("theme", "")

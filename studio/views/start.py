@@ -16,13 +16,14 @@ from engine.registry import workflows as registry
 from engine.standing.gathering import without_values
 from engine.standing.servers import servers_of
 from studio import payloads, queries, schema
+from studio.access import Verb, allowed
 from studio.forms import Checked, Problem, Typed, already_started, check_start, new_token
 from studio.typed_secrets import without_secrets
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 
-@takes("GET", "POST")
+@guard(get=Verb.VIEW, post=Verb.OPERATE, deed="start", takes_payload=True)
 def start(request: HttpRequest, name: str) -> HttpResponse:
     workflow = _workflow(name)
     if request.method != "POST":
@@ -39,7 +40,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     return _start(request, workflow, typed, checked)
 
 
-@takes("POST")
+@guard(post=Verb.OPERATE, takes_payload=True)
 def check(request: HttpRequest, name: str) -> HttpResponse:
     """Say what is wrong with the form as it stands. Starts nothing, writes nothing."""
     workflow = _workflow(name)
@@ -99,6 +100,7 @@ def _form(
         status=422 if is_refused else 200,
         is_refused=is_refused,
         is_fresh=not is_refused,
+        may_act=allowed(request.user, Verb.OPERATE, workflow.name),
         overview=overview,
         fields=schema.fields(workflow.params_schema()),
         recent=without_values().filter(workflow=workflow.name).order_by("-key")[:5],

@@ -6,23 +6,24 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.registry import workflows as registry
 from studio import lints, queries, rows, schema
+from studio.access import Verb, allowed
 from studio.filters import Filter
 from studio.forms import new_token
 from studio.topics import Topic, draw
-from studio.views.methods import takes
+from studio.views.guard import guard
 from studio.views.pages import page
 
 RECENT = 20
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def workflows(request: HttpRequest) -> HttpResponse:
     return page(
         request, "pages/workflows.html", draw(Topic("workflows"), request.user), topic="topic=workflows"
     )
 
 
-@takes("GET")
+@guard(get=Verb.VIEW)
 def workflow(request: HttpRequest, name: str) -> HttpResponse:
     (overview,) = queries.overviews([name])
     if not overview.is_known and not overview.counts:
@@ -40,6 +41,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         rows=rows.rows_of(recent),
         definition=registry.get(name),
         token=new_token(),
+        may_act=allowed(request.user, Verb.OPERATE, name),
         lints=lints.lines_of(name, has_run=bool(overview.counts)),
         fields=schema.fields(registry[name].params_schema()) if overview.is_known else [],
     )

@@ -19,7 +19,9 @@ PASSWORD = "correct-horse-battery-staple"
 
 def people() -> None:
     for name, role in PEOPLE.items():
-        User.objects.create_user(name, password=PASSWORD).groups.add(Group.objects.get(name=role))
+        User.objects.create_user(name, password=PASSWORD).groups.add(
+            Group.objects.get(name=f"reprise-{role}")
+        )
 
 
 def past() -> None:

@@ -34,12 +34,12 @@ FAILURE = {
 
 
 def person(role: str = "operator", name: str | None = None) -> User:
-    """Make somebody with a role; `nobody` has none, `root` is a superuser."""
+    """Make somebody in the default group of a role; `nobody` is in none, `root` is a superuser."""
     user = User.objects.create_user(
         name or f"{role}-{next(_numbers)}", password=PASSWORD, is_superuser=role == "root"
     )
     if role not in ("nobody", "root"):
-        user.groups.add(Group.objects.get(name=role))
+        user.groups.add(Group.objects.get(name=f"reprise-{role}"))
     return user
 
 

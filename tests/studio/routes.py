@@ -9,10 +9,17 @@ from django.urls.resolvers import URLPattern
 
 from engine.models import Instance
 from studio.urls import urlpatterns
+from studio.views.guard import Rule, rule_of
 
 
 def names() -> list[str]:
     return [str(pattern.name) for pattern in urlpatterns if isinstance(pattern, URLPattern)]
+
+
+def rules() -> dict[str, Rule]:
+    """Give the rule of each route."""
+    found = {str(p.name): rule_of(p.callback) for p in urlpatterns if isinstance(p, URLPattern)}
+    return {name: rule for name, rule in found.items() if rule is not None}
 
 
 def address(name: str, instance: Instance | None = None, workflow: str = "process-order") -> str:

@@ -2,27 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.backends import BaseBackend
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
-from django.urls import reverse
+from django.urls import get_resolver, reverse
+from django.urls.resolvers import URLResolver
 
 from engine.models import Audit, Event, Instance, ScheduleRow
-from studio.permissions import PUBLIC, ROUTES, STEERING, Role, needed, role_of
+from studio.access import RefusedError, Verb, allowed, require, rights
+from studio.views.guard import guard, guarded_path, rule_of
 from tests.studio import factories
-from tests.studio.routes import address, names
+from tests.studio.routes import address, names, rules
 
 SignIn = Callable[..., Client]
-PROTECTED = sorted(set(names()) - PUBLIC)
-READABLE = [name for name in PROTECTED if ROUTES[name][0] is not None]
-SENDABLE = [name for name in PROTECTED if ROUTES[name][1] is not None]
+PROTECTED = sorted(name for name, rule in rules().items() if not rule.is_public)
+READABLE = [name for name in PROTECTED if "GET" in rules()[name].verbs]
+SENDABLE = [name for name in PROTECTED if "POST" in rules()[name].verbs]
+STEERING = [name for name in PROTECTED if rules()[name].deed]
 
 
-def test_every_route_is_named_in_the_table_of_roles() -> None:
-    assert set(ROUTES) | PUBLIC == set(names())
-    assert not set(ROUTES) & PUBLIC
+class TestGuards:
+    def test_every_view_below_the_studios_addresses_has_one(self) -> None:
+        found = list(views_of(get_resolver("studio.urls")))
+        assert len(found) == len(names())
+        assert [view for view in found if rule_of(view) is None] == []
+
+    def test_only_these_are_open_to_everybody(self) -> None:
+        assert {name for name, rule in rules().items() if rule.is_public} == {"sign-in", "sign-out", "theme"}
+
+    def test_a_view_without_one_gets_no_address(self) -> None:
+        def careless(request: HttpRequest) -> HttpResponse:
+            return HttpResponse("everything")
+
+        with pytest.raises(ImproperlyConfigured, match='The view of "careless/" has not said who may use it'):
+            guarded_path("careless/", careless, "careless")
+
+    def test_a_view_around_a_guarded_one_is_not_guarded(self) -> None:
+        @guard(get=Verb.VIEW)
+        def careful(request: HttpRequest) -> HttpResponse:
+            return HttpResponse("something")
+
+        @wraps(careful)
+        def around(request: HttpRequest) -> HttpResponse:
+            return HttpResponse("everything")
+
+        assert rule_of(careful) is not None
+        with pytest.raises(ImproperlyConfigured):
+            guarded_path("around/", around, "around")
+
+
+def views_of(resolver: Any) -> Iterator[Any]:
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLResolver):
+            yield from views_of(pattern)
+        else:
+            yield pattern.callback
 
 
 @pytest.mark.django_db
@@ -67,7 +111,8 @@ class TestViewer:
         instance = factories.instance("waiting", workflow="process-order")
         answer = viewer.post(address(name, instance), {"reason": "x", "type": "x", "params": "{}"})
         assert answer.status_code == 403
-        assert b"operator" in answer.content
+        needed = "approver" if name == "answer" else "operator"
+        assert f"This needs the role <strong>{needed}</strong>" in answer.content.decode()
         instance.refresh()
         assert (instance.status, Event.objects.count(), Instance.objects.count()) == ("waiting", 0, 1)
         assert not Audit.objects.filter(outcome="done").exists()
@@ -78,7 +123,7 @@ class TestViewer:
         (entry,) = Audit.objects.all()
         assert (entry.verb, entry.actor, entry.outcome) == ("terminate", "vic", "denied")
 
-    @pytest.mark.parametrize("name", sorted(STEERING))
+    @pytest.mark.parametrize("name", STEERING)
     def test_leaves_one_row_wherever_something_is_steered(self, viewer: Client, name: str) -> None:
         """E60"""
         instance = factories.instance("waiting", workflow="process-order")
@@ -110,37 +155,158 @@ def test_somebody_without_a_role_sees_nothing(signed_in: SignIn) -> None:
 
 
 @pytest.mark.django_db
+class TestWithoutARole:
+    def test_the_page_says_who_can_help_and_has_no_button_that_leads_back_to_it(
+        self, signed_in: SignIn
+    ) -> None:
+        page = signed_in("nobody", "ned").get("/").content.decode()
+        assert "signed in as <strong>ned</strong>" in page
+        assert "Ask whoever administers it to add you to the group <strong>reprise-viewer</strong>" in page
+        assert "Sign out ned" in page
+        assert ">Home<" not in page
+
+    def test_somebody_with_a_role_is_led_home(self, viewer: Client) -> None:
+        page = viewer.post(factories.instance("waiting").get_absolute_url() + "pause/").content.decode()
+        assert '<a class="button" href="/">Home</a>' in page
+        assert "the group <strong>reprise-operator</strong>" in page
+
+
+@pytest.mark.django_db
 def test_a_role_taken_away_is_gone_at_the_next_request(signed_in: SignIn) -> None:
     client = signed_in("operator", "oli")
     assert client.get("/instances/").status_code == 200
-    Group.objects.get(name="operator").user_set.clear()
+    Group.objects.get(name="reprise-operator").user_set.clear()
     assert client.get("/instances/").status_code == 403
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("role", "expected"),
-    [
-        ("viewer", Role.VIEWER),
-        ("operator", Role.OPERATOR),
-        ("admin", Role.ADMIN),
-        ("root", Role.ADMIN),
-        ("nobody", 0),
-    ],
-)
-def test_a_role_is_a_group(role: str, expected: Role) -> None:
-    assert role_of(factories.person(role)) == expected
+class TestAllowed:
+    @pytest.mark.parametrize(
+        ("role", "verbs"),
+        [
+            ("viewer", {Verb.VIEW}),
+            ("approver", {Verb.VIEW, Verb.APPROVE}),
+            ("operator", {Verb.VIEW, Verb.OPERATE, Verb.APPROVE}),
+            ("admin", set(Verb)),
+            ("root", set(Verb)),
+            ("nobody", set()),
+        ],
+    )
+    @pytest.mark.parametrize("workflow", [None, "orders"])
+    def test_the_default_groups_bundle_permissions(
+        self, role: str, verbs: set[Verb], workflow: str | None
+    ) -> None:
+        user = factories.person(role)
+        assert {verb for verb in Verb if allowed(user, verb, workflow)} == rights(user) == verbs
+
+    def test_a_permission_of_one_person_is_enough(self) -> None:
+        user = factories.person("nobody")
+        user.user_permissions.add(Permission.objects.get(codename="view", content_type__app_label="studio"))
+        assert allowed(User.objects.get(pk=user.pk), Verb.VIEW, "orders")
+
+    def test_without_the_permission_to_view_the_others_give_nothing(self) -> None:
+        user = factories.person("nobody")
+        user.user_permissions.set(
+            Permission.objects.filter(content_type__app_label="studio").exclude(codename="view")
+        )
+        assert rights(User.objects.get(pk=user.pk)) == frozenset()
+
+    def test_any_authentication_backend_can_grant(self, settings: Any) -> None:
+        settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Directory"]
+        assert rights(User(username="from-the-directory")) == {Verb.VIEW, Verb.OPERATE}
+        assert rights(User(username="from-elsewhere")) == frozenset()
+
+    @pytest.mark.parametrize("role", ["admin", "root"])
+    def test_a_disabled_person_may_do_nothing(self, role: str, settings: Any) -> None:
+        # This one lets disabled people in.
+        settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
+        user = factories.person(role)
+        user.is_active = False
+        assert rights(user) == frozenset()
+
+    @pytest.mark.parametrize(
+        "user",
+        [None, AnonymousUser(), object(), SimpleNamespace(is_authenticated=True, is_active=True)],
+        ids=["none", "anonymous", "object", "without permissions"],
+    )
+    def test_who_is_not_known_may_do_nothing(self, user: Any) -> None:
+        assert rights(user) == frozenset()
+        with pytest.raises(RefusedError, match=r"needs the permission studio\.view"):
+            require(user, Verb.VIEW, None)
+
+
+class Directory(BaseBackend):
+    """Grants what a company's directory says."""
+
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        return user_obj.get_username() == "from-the-directory" and perm in ("studio.view", "studio.operate")
 
 
 @pytest.mark.django_db
-def test_a_disabled_person_has_no_role() -> None:
-    user = factories.person("admin")
-    user.is_active = False
-    assert role_of(user) == Role.NOBODY
+class TestWithoutOurMiddleware:
+    """Nobody's rights rest on a line of the settings."""
+
+    DJANGOS = (
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+    )
+
+    @pytest.fixture(autouse=True)
+    def bare(self, settings: Any) -> None:
+        settings.MIDDLEWARE = list(self.DJANGOS)
+
+    @pytest.mark.parametrize("name", PROTECTED)
+    def test_a_stranger_is_sent_to_sign_in(self, client: Client, name: str) -> None:
+        instance = factories.instance("waiting", workflow="process-order")
+        for answer in (client.get(address(name, instance)), client.post(address(name, instance))):
+            assert (answer.status_code, answer.content) == (302, b"")
+        assert instance.refresh().status == "waiting"
+
+    @pytest.mark.parametrize("name", SENDABLE)
+    def test_a_viewer_may_send_nothing(self, viewer: Client, name: str) -> None:
+        instance = factories.instance("waiting", workflow="process-order")
+        assert viewer.post(address(name, instance), {"reason": "x"}).status_code == 403
+        assert instance.refresh().status == "waiting"
+
+    def test_a_form_of_another_site_is_refused_even_without_djangos_own_guard(
+        self, signed_in: SignIn, settings: Any
+    ) -> None:
+        settings.MIDDLEWARE = [one for one in self.DJANGOS if "Csrf" not in one]
+        client = signed_in("operator", enforce_csrf_checks=True)
+        instance = factories.instance("waiting")
+        assert client.post(address("pause", instance)).status_code == 403
+        assert instance.refresh().status == "waiting"
+
+    def test_a_site_without_accounts_is_closed(self, client: Client, settings: Any) -> None:
+        settings.MIDDLEWARE = []
+        assert {client.get(address(name)).status_code for name in PROTECTED} == {302}
 
 
-def test_an_unnamed_route_needs_what_nobody_has() -> None:
-    assert needed("surprise", "GET") is None
+@pytest.mark.django_db
+class TestUpgrade:
+    """Groups that are there when the permissions are made belong to somebody else."""
+
+    OLD = ("viewer", "operator", "admin")
+
+    def test_groups_that_were_there_get_nothing(self) -> None:
+        ours = ["reprise-viewer", "reprise-operator", "reprise-approver"]
+        _migrate("0001_roles")
+        Group.objects.all().delete()
+        for name in (*self.OLD, "reprise-admin"):
+            Group.objects.create(name=name)
+        _migrate("0002_permissions")
+        having = Group.objects.filter(permissions__content_type__app_label="studio")
+        assert sorted(having.values_list("name", flat=True).distinct()) == sorted(ours)
+
+    def test_a_new_database_has_no_groups_of_plain_names(self) -> None:
+        assert not Group.objects.filter(name__in=self.OLD).exists()
+
+
+def _migrate(name: str) -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate([("studio", name)])
 
 
 @pytest.mark.django_db

@@ -193,7 +193,12 @@ class TestPermission:
             assert "can answer this" in page
 
     def test_a_viewer_may_not_answer(self, viewer: Client) -> None:
-        self.denied(viewer, asked(), "operator")
+        self.denied(viewer, asked(), "approver")
+
+    def test_an_approver_may_answer_and_steers_nothing(self, signed_in: SignIn) -> None:
+        client, step = signed_in("approver", "ada"), asked()
+        assert client.post(f"{step.instance.get_absolute_url()}pause/").status_code == 403
+        assert send(client, step)[0] == 302
 
     def test_an_operator_may_not_answer_what_others_were_asked(self, operator: Client) -> None:
         self.denied(operator, asked(assignees=["group:finance", "ada"]), "finance or ada")

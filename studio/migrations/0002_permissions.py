@@ -1,0 +1,55 @@
+"""The Studio's permissions, and a group for each role that holds some of them."""
+
+from typing import Any
+
+from django.db import migrations, models
+
+PERMISSIONS = [
+    ("view", "Can see workflows, instances and the audit trail"),
+    ("operate", "Can start and steer instances"),
+    ("approve", "Can answer requests that name nobody"),
+    ("administer", "Can administer the Studio"),
+]
+GROUPS = {
+    "reprise-viewer": ["view"],
+    "reprise-operator": ["view", "operate", "approve"],
+    "reprise-approver": ["view", "approve"],
+    "reprise-admin": ["view", "operate", "approve", "administer"],
+}
+
+
+def make_groups(apps: Any, schema_editor: Any) -> None:
+    """Make the groups that are not there. One that is belongs to somebody else, and gets nothing."""
+    groups = apps.get_model("auth", "Group").objects.using(schema_editor.connection.alias)
+    held = make_permissions(apps, schema_editor.connection.alias)
+    for name, codenames in GROUPS.items():
+        group, is_new = groups.get_or_create(name=name)
+        if is_new:
+            group.permissions.set([held[codename] for codename in codenames])
+
+
+def make_permissions(apps: Any, database: str) -> dict[str, Any]:
+    """Make the permissions now: Django does it after the last migration, too late for the groups."""
+    types = apps.get_model("contenttypes", "ContentType").objects.using(database)
+    permissions = apps.get_model("auth", "Permission").objects.using(database)
+    of, _ = types.get_or_create(app_label="studio", model="access")
+    return {
+        codename: permissions.get_or_create(content_type=of, codename=codename, defaults={"name": name})[0]
+        for codename, name in PERMISSIONS
+    }
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("contenttypes", "0002_remove_content_type_name"),
+        ("studio", "0001_roles"),
+    ]
+    operations = [
+        migrations.CreateModel(
+            name="Access",
+            fields=[("id", models.BigAutoField(primary_key=True))],
+            options={"managed": False, "default_permissions": (), "permissions": PERMISSIONS},
+        ),
+        migrations.RunPython(make_groups, migrations.RunPython.noop),
+    ]

@@ -1,0 +1,22 @@
+"""What the Studio itself keeps: the names of its permissions."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Access(models.Model):
+    """Holds the Studio's permissions and has no table. `studio.access` asks for them."""
+
+    class Meta:
+        managed = False
+        default_permissions = ()
+        permissions = [
+            ("view", "Can see workflows, instances and the audit trail"),
+            ("operate", "Can start and steer instances"),
+            ("approve", "Can answer requests that name nobody"),
+            ("administer", "Can administer the Studio"),
+        ]
+
+    def __str__(self) -> str:
+        return "access"
