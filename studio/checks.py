@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_network
 from typing import Any
 
 from django.conf import settings
@@ -33,7 +34,7 @@ CONTEXT_PROCESSORS = {
 @register("studio")
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """Check that everything is there that the Studio's pages need."""
-    return [*_middleware(), *_context_processors(), *_origins()]
+    return [*_middleware(), *_context_processors(), *_origins(), *_proxies()]
 
 
 @register("studio", Tags.database)
@@ -75,6 +76,15 @@ def _origins() -> Iterator[CheckMessage]:
     if not getattr(settings, "REPRISE_ORIGINS", None):
         hint = 'Set REPRISE_ORIGINS = ["https://studio.example"] to the addresses that people type.'
         yield Error("The Studio does not know which pages may open its sockets.", hint=hint, id="studio.E003")
+
+
+def _proxies() -> Iterator[CheckMessage]:
+    for one in getattr(settings, "REPRISE_TRUSTED_PROXIES", ()):
+        try:
+            ip_network(one, strict=False)
+        except ValueError:
+            hint = "It takes addresses and networks, as 10.0.0.5 or 10.0.0.0/8."
+            yield Error(f"REPRISE_TRUSTED_PROXIES holds {one!r}.", hint=hint, id="studio.E004")
 
 
 def _is_kind_of(name: str, wanted: str) -> bool:

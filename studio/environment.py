@@ -53,6 +53,7 @@ class Environment:
     is_supervised: bool
     secret_keys: tuple[str, ...] = ()
     secret_key_fallbacks: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
 
     @property
     def is_secure(self) -> bool:
@@ -87,6 +88,7 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         is_supervised=_flag(variables, "REPRISE_SUPERVISED"),
         secret_keys=_keys(variables, "REPRISE_SECRET_KEYS"),
         secret_key_fallbacks=_keys(variables, "SECRET_KEY_FALLBACKS"),
+        trusted_proxies=tuple(_network(item) for item in _list(variables, "REPRISE_TRUSTED_PROXIES")),
     )
     if environment.is_production and environment.is_debug:
         raise SettingError(
@@ -240,6 +242,15 @@ def _origin(text: str) -> str:
             f'REPRISE_ORIGIN holds "{text}": it takes a scheme, a host and maybe a port, as https://studio.example.'
         )
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise SettingError(
+            f'REPRISE_TRUSTED_PROXIES holds "{text}": it takes addresses and networks, as 10.0.0.5 or 10.0.0.0/8.'
+        ) from None
 
 
 def _role(variables: Mapping[str, str]) -> Role:

@@ -200,6 +200,9 @@ CONTENT_SECURITY_POLICY = {
 # Where the Studio's pages come from: only they may open its sockets.
 REPRISE_ORIGINS = list(ENVIRONMENT.origins)
 
+# Only what these write into X-Forwarded-For is believed. Limits of sign-in count addresses.
+REPRISE_TRUSTED_PROXIES = list(ENVIRONMENT.trusted_proxies)
+
 # The largest thing anyone may send: params of 1 MiB, in a form that escapes each character of them as three.
 REPRISE_MAX_BODY_BYTES = 4 * 1024 * 1024
 REPRISE_BODY_TIMEOUT_SECONDS = 30

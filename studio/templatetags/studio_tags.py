@@ -189,6 +189,7 @@ DEEDS = {
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
     "retention": "deleted what was kept long enough",
+    "sign_in": "signed in",
 }
 
 

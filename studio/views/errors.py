@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import uuid
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -77,6 +79,15 @@ def _own_path(request: HttpRequest, url: str) -> str:
         return ""
     parts = urlsplit(url)
     return urlunsplit(("", "", parts.path, parts.query, ""))
+
+
+def too_many(request: HttpRequest, wait: timedelta) -> HttpResponse:
+    """Answer 429 and say when the next try may come."""
+    seconds = max(1, math.ceil(wait.total_seconds()))
+    said = f"{math.ceil(seconds / 60)} minutes" if seconds > 90 else f"{seconds} seconds"
+    response = render(request, "errors/429.html", {"wait": said}, status=429)
+    response.headers["Retry-After"] = str(seconds)
+    return response
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from engine import audit, requests
+from engine import requests
 from engine.errors import (
     InstanceFinishedError,
     InvalidParamsError,
@@ -20,7 +20,7 @@ from engine.errors import (
     RequestClosedError,
 )
 from engine.models import Instance
-from studio import controls, inbox, topics
+from studio import controls, inbox, refusals, topics
 from studio.access import Verb, allowed
 from studio.controls import Problem
 from studio.inbox import Entry
@@ -96,16 +96,8 @@ def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
     """Refuse somebody who was not asked, and leave a row in the trail."""
     if entry is None:
         return forbidden(request, Verb.APPROVE)
-    status, data = entry.instance.status, {"request": entry.step.name, "seq": entry.step.seq}
-    audit.record(
-        requests.ANSWER,
-        entry.instance,
-        by=request.user,
-        before=status,
-        after=status,
-        outcome="denied",
-        data=data,
-    )
+    data = {"request": entry.step.name, "seq": entry.step.seq}
+    refusals.note_instance(requests.ANSWER, entry.instance, request.user, data=data)
     if not entry.asked.assignees:
         return forbidden(request, Verb.APPROVE)
     return forbidden(request, None, needs=" or ".join(who for who, _ in entry.who))

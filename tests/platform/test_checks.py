@@ -56,6 +56,12 @@ def test_missing_origins_are_named(settings: Settings) -> None:
     assert ids(checks.check_settings()) == ["studio.E003"]
 
 
+@pytest.mark.parametrize("proxies", [["proxy.example"], ["10.0.0.0/33"]])
+def test_a_proxy_without_an_address_is_named(settings: Settings, proxies: list[str]) -> None:
+    settings.REPRISE_TRUSTED_PROXIES = proxies
+    assert ids(checks.check_settings()) == ["studio.E004"]
+
+
 @pytest.mark.django_db
 class TestGroups:
     def test_our_own_are_well(self) -> None:

@@ -46,6 +46,7 @@ def test_an_origin_over_tls_names_the_only_host_and_makes_cookies_secure() -> No
 
 def test_lists_are_read_without_blanks_and_empty_items() -> None:
     assert _read(REPRISE_APPS=" shop, billing ,,").apps == ("shop", "billing")
+    assert _read(REPRISE_TRUSTED_PROXIES="10.0.0.5,fd00::1/8").trusted_proxies == ("10.0.0.5/32", "fd00::/8")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,8 @@ def test_a_database_or_a_public_address_means_production(
         ({"REPRISE_SLOTS": "-1"}, 'REPRISE_SLOTS is "-1"'),
         ({"REPRISE_ROLE": "boss"}, 'REPRISE_ROLE is "boss"'),
         ({"REPRISE_ORIGIN": "studio.example"}, "REPRISE_ORIGIN"),
+        ({"REPRISE_TRUSTED_PROXIES": "10.0.0.5, proxy"}, "REPRISE_TRUSTED_PROXIES"),
+        ({"REPRISE_TRUSTED_PROXIES": "*"}, "REPRISE_TRUSTED_PROXIES"),
         ({"REPRISE_ORIGIN": "https://studio.example/path"}, "REPRISE_ORIGIN"),
         ({"REPRISE_ORIGIN": "javascript://studio.example"}, "REPRISE_ORIGIN"),
         ({"REPRISE_ORIGIN": "https://*.example"}, "REPRISE_ORIGIN"),

@@ -19,6 +19,7 @@ from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLResolver
 
 from engine.models import Audit, Event, Instance, ScheduleRow
+from studio import refusals
 from studio.access import RefusedError, Verb, allowed, require, rights
 from studio.views.guard import guard, guarded_path, rule_of
 from tests.studio import factories
@@ -133,6 +134,23 @@ class TestViewer:
         (entry,) = Audit.objects.all()
         assert (entry.actor, entry.outcome, entry.workflow) == ("vic", "denied", "process-order")
         assert entry.verb.replace("_", "-") == name
+
+    def test_a_thousand_tries_leave_a_few_rows(self, viewer: Client) -> None:
+        one, other = factories.instance("waiting"), factories.instance("waiting")
+        factories.request(other, assignees=["ada"])
+        for _ in range(15):
+            viewer.post(address("pause", one))
+            viewer.post(f"{other.get_absolute_url()}requests/1/answer/")
+        entries = Audit.objects.order_by("key")
+        assert [entry.outcome for entry in entries] == ["denied"] * refusals.OF_A_PERSON
+        assert [entry.reason for entry in entries] == [""] * (refusals.OF_A_PERSON - 1) + [refusals.LAST]
+
+    def test_the_tries_of_one_person_hide_nobody_elses(self, viewer: Client, signed_in: SignIn) -> None:
+        instance = factories.instance("waiting")
+        for _ in range(refusals.OF_A_PERSON + 1):
+            viewer.post(address("pause", instance))
+        signed_in("viewer", "vera").post(address("pause", instance))
+        assert Audit.objects.order_by("key").last().actor == "vera"  # type: ignore[union-attr]
 
     @pytest.mark.parametrize("name", READABLE)
     def test_may_read(self, viewer: Client, name: str) -> None:

@@ -100,6 +100,17 @@ def test_next_leads_back(client: Client) -> None:
     assert answer.headers["Location"] == "/instances/?status=errored"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    "target", ["/sign-in/", "/sign-in/?next=/sign-in/", "/sign-out/", "/theme/", "http://testserver/sign-in/"]
+)
+def test_next_leads_in_no_circle(operator: Client, client: Client, target: str) -> None:
+    """E24."""
+    answer = operator.get("/sign-in/", {"next": target})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    factories.person("viewer", "zoe")
+    assert sign_in(client, next=target).headers["Location"] == "/"  # type: ignore[attr-defined]
+
+
 def test_the_theme_goes_only_where_it_came_from(client: Client) -> None:
     """E24."""
     answer = client.post("/theme/", {"theme": "dark", "next": "https://evil.example/"})

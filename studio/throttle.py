@@ -1,0 +1,96 @@
+"""So many of a kind within a time, and no more until it is over. A table holds the counts: all processes share them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection
+
+from studio.models import Throttle
+
+SWEPT = 100  # rows that are over, deleted with each count
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most so many of what `name` says within a time, which begins with the first of them."""
+
+    name: str
+    most: int
+    within: timedelta
+
+    @property
+    def key(self) -> str:
+        # Names are of any length, and may be passwords that were typed into the wrong field.
+        return hashlib.sha256(self.name.encode(errors="replace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How often it has happened, and how long it still counts."""
+
+    limit: Limit
+    n: int
+    left: timedelta
+
+    @property
+    def is_over(self) -> bool:
+        return self.n > self.limit.most
+
+    @property
+    def is_first_over(self) -> bool:
+        return self.n == self.limit.most + 1
+
+
+_COUNT = """
+INSERT INTO studio_throttle AS held (key, n, ends_at)
+SELECT key, 1, clock_timestamp() + within
+  FROM unnest(%s::text[], %s::interval[]) AS given(key, within)
+ ORDER BY key
+    ON CONFLICT (key) DO UPDATE
+   SET n = CASE WHEN held.ends_at > clock_timestamp() THEN held.n + 1 ELSE 1 END,
+       ends_at = CASE WHEN held.ends_at > clock_timestamp() THEN held.ends_at ELSE excluded.ends_at END
+RETURNING key, n, ends_at - clock_timestamp()
+"""
+_READ = "SELECT key, n, ends_at - clock_timestamp() FROM studio_throttle WHERE key = ANY(%s)"
+_TAKE_BACK = "UPDATE studio_throttle SET n = n - 1 WHERE key = ANY(%s) AND n > 0"
+# Skipping what others sweep, or count anew, at this moment.
+_SWEEP = """
+DELETE FROM studio_throttle WHERE key IN (
+       SELECT key FROM studio_throttle WHERE ends_at < clock_timestamp() LIMIT %s FOR UPDATE SKIP LOCKED)
+"""
+
+
+def count(limits: Sequence[Limit]) -> list[Count]:
+    """Count one more of each, and return what there are by now."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SWEEP, [SWEPT])
+        cursor.execute(_COUNT, [[one.key for one in limits], [one.within for one in limits]])
+        return _counts(limits, cursor.fetchall())
+
+
+def counts(limits: Sequence[Limit]) -> list[Count]:
+    """Return what there are, without counting; those that count no more are left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, [[one.key for one in limits]])
+        found = _counts(limits, cursor.fetchall())
+    return [one for one in found if one.left > timedelta(0)]
+
+
+def take_back(limits: Collection[Limit]) -> None:
+    """Undo one count of each."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE_BACK, [[one.key for one in limits]])
+
+
+def forget(limit: Limit) -> None:
+    """Let it begin anew."""
+    Throttle.objects.filter(key=limit.key).delete()
+
+
+def _counts(limits: Sequence[Limit], rows: Sequence[tuple[str, int, timedelta]]) -> list[Count]:
+    by_key = {one.key: one for one in limits}
+    return [Count(by_key[key], n, left) for key, n, left in rows]
