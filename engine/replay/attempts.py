@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
 from engine.replay import cancelling, outcomes, raised
-from engine.replay.history import AttemptRecord, StepRecord
+from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.retry import StepOptions, backoff_delay, default_delay, is_retryable
 from engine.serialization import Stored
 from engine.states import AttemptStatus, StepStatus
@@ -148,6 +148,7 @@ def settle(
         finish(cycle, attempt, AttemptStatus.COMPLETE)
         cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
         operation.live = stored
+        _say_dropped(cycle, operation, attempt, stored)
         _conclude(cycle, operation, output=stored.text if stored is not None else "null")
     else:
         _fail(cycle, operation, attempt, error)
@@ -164,9 +165,18 @@ def take_in(
     forget_body(cycle, attempt)
     attempt.status, attempt.finished_us = AttemptStatus.COMPLETE, finished_us
     operation.live = stored
+    _say_dropped(cycle, operation, attempt, stored)
     cycle.take_in(operation, output=stored.text, finished_us=finished_us)
     start_deferred(cycle)
     cycle.host.poke(cycle)
+
+
+def _say_dropped(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, stored: Stored | None) -> None:
+    """Leave a line in the log where the output had keys for which its type has no place."""
+    if stored is not None and stored.dropped:
+        where = "(a sensitive value)" if operation.options.sensitive else stored.dropped
+        line = outcomes.log_line("warning", outcomes.not_kept(where), {}, cycle.host.now_us())
+        cycle.add_log(LogLine(*line, step_seq=attempt.step_seq, attempt=attempt.number))
 
 
 def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engine.errors import CodeChangedError, NonDeterminismError
 from engine.identity import TOP
 from engine.replay import attempts, cancelling, outcomes
-from engine.replay.history import AttemptRecord
+from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.host import Phase
 from engine.replay.outcomes import Ending
 from engine.replay.writes import Leave, Writes
@@ -179,6 +179,9 @@ def close_open(cycle: Cycle) -> None:
 
 
 def write_end(cycle: Cycle, ending: Ending) -> None:
+    if ending.dropped:
+        line = outcomes.log_line("warning", outcomes.not_kept(ending.dropped), {}, cycle.host.now_us())
+        cycle.add_log(LogLine(*line))
     leave(cycle, Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached(cycle)))
 
 

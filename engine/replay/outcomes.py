@@ -50,6 +50,7 @@ class Ending:
     output: str | None = None
     error: str | None = None
     rolls_back: bool = False  # somebody asked for the rollbacks, or they have begun
+    dropped: str = ""  # what of the output is not kept
 
 
 class DeadlockError(RepriseError):
@@ -205,7 +206,8 @@ def deadlock() -> Ending:
 def _complete(value: Any, workflow: Workflow[Any, Any]) -> Ending:
     try:
         check_awaited("it was returned as the workflow's output", value)
-        return Ending(InstanceStatus.COMPLETE, output=workflow.output.encode(value, what="workflow's output"))
+        stored = workflow.output.store(value, what="workflow's output")
+        return Ending(InstanceStatus.COMPLETE, output=stored.text, dropped=stored.dropped)
     except Exception as error:  # noqa: BLE001 - the user's types, whose validators may raise anything
         return of_error(error)
 
@@ -222,6 +224,11 @@ def event_json(event: EventRecord) -> str:
     """Return a received event as its wait records it; the payload goes in as it was stored."""
     head = json.dumps({"type": event.type, "sent_by": event.sent_by, "received_us": event.received_us})
     return f'{head[:-1]}, "payload": {event.payload}}}'
+
+
+def not_kept(dropped: str) -> str:
+    """Return the line that tells of keys of an output for which its type has no place."""
+    return f"Part of the output was not kept: {dropped}."
 
 
 def log_line(

@@ -10,6 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from engine.errors import InvalidParamsError, InvalidValueError, ParamError, SecretKeyError
 from engine.serialization import envelope, secret_context
 from engine.serialization.local_types import remembered
+from engine.serialization.losses import losses
 from engine.serialization.reading import InvalidJSON, decode_strict, read_json
 from engine.serialization.rules import MAX_BYTES, show_path
 from engine.serialization.schema import Pair, adapter_for, pair_for
@@ -17,12 +18,15 @@ from engine.serialization.secret_context import Source
 from engine.serialization.secret_schema import json_schema
 from engine.serialization.writing import encode
 
+MOST_SAID = 5  # of the places in which keys are left out: a list may repeat one a thousand times
+
 
 class Stored(NamedTuple):
-    """A value as it is stored, and as every replay will read it."""
+    """A value as it is stored, and as every replay will read it; `dropped` says what of it is not kept."""
 
     text: str
     value: object
+    dropped: str = ""
 
 
 class Codec:
@@ -59,10 +63,12 @@ class Codec:
     def store(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> Stored:
         """Write a value, and read it back: hand on what was read, so that live and replayed values are equal.
 
-        Raises InvalidValueError or LimitError, which name `what`, also for what could not be read back.
+        Raises InvalidValueError or LimitError, which name `what`, also for what could not be read back, as a whole or
+        in one of its own fields.
         """
         text = self._write(value, what, limit)
-        return Stored(text, self._read(text, what, Source.JUST_WRITTEN))
+        back = self._read(text, what, Source.JUST_WRITTEN)
+        return Stored(text, back, "" if self._pair is None else _dropped(value, back, what))
 
     def encode(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> str:
         """Validate a value and write it, under the promises of `store`."""
@@ -152,6 +158,17 @@ def _written(pair: Pair, valid: object) -> tuple[Any, Container[str]]:
         return pair.serializer.to_python(valid, **how), ()
     with secret_context.writing() as issued:
         return pair.serializer.to_python(valid, **how), issued
+
+
+def _dropped(value: object, back: object, what: str) -> str:
+    """Say which undeclared keys were left out. Raises InvalidValueError where an object's own fields would be."""
+    said: list[str] = []
+    for loss in losses(value, back):
+        if loss.is_refused:
+            raise InvalidValueError(show_path(loss.path), "fields_lost", loss.message, what=what)
+        if len(said) < MOST_SAID:
+            said.append(f"at {show_path(loss.path)}, {loss.message}")
+    return "; ".join(said)
 
 
 @functools.lru_cache(maxsize=1024)

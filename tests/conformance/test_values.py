@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
+from pydantic import BaseModel
 
-from engine import InvalidNameError, StepContext, StepError, WorkflowStep, workflow
+from engine import (
+    Event,
+    InvalidNameError,
+    InvalidValueError,
+    StepContext,
+    StepError,
+    WorkflowStep,
+    workflow,
+)
+from engine.models import Instance, Log
 from tests.records import outcomes, steps
 from tests.shifts import run_to_end
 
@@ -119,3 +129,94 @@ def test_a_step_name_may_have_256_characters_of_any_script() -> None:
     instance = run_to_end(story.start())
     [(_, name, _, status)] = steps(instance)
     assert (len(name), status) == (256, "complete")
+
+
+class Animal(BaseModel):
+    name: str
+
+
+class Dog(Animal):
+    tail: int
+
+
+class Row(TypedDict):
+    id: int
+
+
+def test_an_object_with_fields_that_its_annotation_does_not_declare_is_refused() -> None:
+    """Guarantee 1: what comes back is what was returned (ours)"""
+
+    @workflow
+    async def story(step: WorkflowStep, params: str) -> Animal:
+        def make() -> Animal:
+            return Dog(name="Rex", tail=3)
+
+        async def make_all() -> list[Animal]:
+            return [Animal(name="Tom"), Dog(name="Rex", tail=3)]
+
+        def make_each(item: int, index: int) -> Animal:
+            return make()
+
+        if params == "map":
+            await step.map("make", [1], make_each)
+        elif params == "workflow":
+            return Dog(name="Rex", tail=3)
+        await step.do("make", make_all if params == "list" else make)
+        return Animal(name="Tom")
+
+    for kind, path in {"one": "$", "list": "$[1]", "map": "$", "workflow": "$"}.items():
+        instance = run_to_end(story.start(kind))
+        assert (instance.status, instance.error["type"]) == ("errored", "InvalidValueError"), kind
+        assert f'At {path}: A Dog has the field "tail"' in instance.error["message"], kind
+
+
+def test_keys_of_a_dict_that_its_annotation_does_not_declare_are_named_in_the_log() -> None:
+    """They go, as pydantic has it; but not without a word (ours)"""
+
+    @workflow
+    async def story(step: WorkflowStep) -> Row:
+        def fetch() -> Animal:
+            return {"name": "Tom", "lives": 9}  # type: ignore[return-value]
+
+        def secret() -> Animal:
+            return {"name": "Tom", "s3cr3t": 9}  # type: ignore[return-value]
+
+        async def parent() -> list[Row]:
+            return await step.do("nested", rows)
+
+        def rows() -> list[Row]:
+            return [{"id": 1, "note": "x"}]  # type: ignore[typeddict-unknown-key]
+
+        animal = await step.do("fetch", fetch)
+        await step.do("atomic", fetch, atomic=True)
+        await step.do("secret", secret, sensitive=True)
+        await step.do("parent", parent)
+        await step.sleep("park", 0.01)
+        return {"id": 1, "of": animal.name}  # type: ignore[typeddict-unknown-key]
+
+    instance = run_to_end(story.start())
+    assert (instance.error, instance.output) == (None, {"id": 1})
+    lines = Log.objects.filter(instance=instance).order_by("key").values_list("level", "message", "step_seq")
+    not_kept = "Part of the output was not kept: "
+    assert list(lines) == [
+        ("warning", f'{not_kept}at $, Animal does not declare the field "lives".', 1),
+        ("warning", f'{not_kept}at $, Animal does not declare the field "lives".', 2),
+        ("warning", f"{not_kept}(a sensitive value).", 3),
+        ("warning", f'{not_kept}at $[0], the annotated type does not declare the field "note".', 5),
+        ("warning", f'{not_kept}at $, the annotated type does not declare the field "of".', None),
+    ]
+
+
+def test_params_and_payloads_lose_no_field_of_a_subclass_either() -> None:
+    @workflow
+    async def story(step: WorkflowStep, params: Animal) -> None:
+        """Nothing is started."""
+
+    arrival = Event("arrival", Animal)
+    for call in (
+        lambda: story.start(Dog(name="Rex", tail=3)),
+        lambda: arrival.encode(Dog(name="Rex", tail=3)),
+    ):
+        with pytest.raises(InvalidValueError, match='A Dog has the field "tail"'):
+            call()
+    assert Instance.objects.count() == 0
