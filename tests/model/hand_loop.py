@@ -102,6 +102,9 @@ class HandLoop(asyncio.AbstractEventLoop):
         self._tasks.append(task)
         return task
 
+    def set_default_executor(self, executor: Any) -> None:
+        """No body of a test asks for it."""
+
     def set_task_factory(self, factory: Any) -> None:
         """Tasks are plain ones here: bodies are the test's, and call no steps."""
 
