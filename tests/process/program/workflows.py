@@ -33,6 +33,7 @@ class Op:
         "kill",
         "order",
         "refund",
+        "ask",
         "fail",
         "sleep",
         "event",
@@ -88,6 +89,11 @@ def order(name: str, *seconds: float) -> Op:
 def refund(name: str) -> Op:
     """A body that takes no time, and its atomic rollback, which writes a row to the database."""
     return Op("refund", name)
+
+
+def ask(name: str, *seconds: float) -> Op:
+    """A body that fails once, and a delay function that takes its time over saying: at once."""
+    return Op("ask", name, list(seconds))
 
 
 def fail() -> Op:
@@ -181,6 +187,8 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await step.fail("as the program says")
         case "order":
             return await step.do(op.name, run_sync, [0.0], rollback=functools.partial(undo, op.seconds))
+        case "ask":
+            return await step.do(op.name, run_into_an_error, delay=functools.partial(say_when, op.seconds))
         case "refund":
             return await step.do(op.name, run_sync, [0.0], rollback=undo_sale, rollback_options=ATOMIC)
         case "sell":
@@ -257,6 +265,19 @@ async def undo(seconds: list[float], ctx: RollbackContext) -> None:
     note("undo", ctx)
     await asyncio.sleep(_of_attempt(seconds, ctx))
     note("undone", ctx)
+
+
+def run_into_an_error(ctx: StepContext) -> int:
+    note("start", ctx)
+    if ctx.attempt == 1:
+        raise ConnectionError("the service is away")
+    return ctx.attempt
+
+
+def say_when(seconds: list[float], ctx: StepContext, error: BaseException) -> float:
+    note(f"asked about {type(error).__name__}", ctx)
+    time.sleep(seconds[0])
+    return 0
 
 
 def undo_sale(ctx: RollbackContext) -> None:
