@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
@@ -81,7 +82,8 @@ class OrmCalls:
         if lane is not None:
             lane.bodies -= 1
             if not lane.bodies:
-                lane.threads.submit(sessions.tidy, "renewing the connections of a thread")
+                with suppress(RuntimeError):  # it has stopped, and its thread closes them all
+                    lane.threads.submit(sessions.tidy, "renewing the connections of a thread")
 
     def clear(self, lane: Lane) -> None:
         """Its thread is stuck: let the calls that wait for it run elsewhere."""

@@ -101,9 +101,14 @@ class Threads:
             return [job.what for job in self._running]
 
     def submit(self, run: Callable[[], object], what: object = "") -> Job:
-        """Run the job on a thread, after those that wait. What it raises is logged."""
+        """Run the job on a thread, after those that wait. What it raises is logged.
+
+        Raises RuntimeError after `stop`: it would never run.
+        """
         job = Job(self, run, what)
         with self._lock:
+            if self._is_stopped:
+                raise RuntimeError("The worker has stopped, and runs nothing on a thread any more.")
             self._free -= 1
             self._jobs.put(job)
             self._start_if_needed()

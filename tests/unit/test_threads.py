@@ -200,6 +200,8 @@ def test_a_stop_begins_nothing_more_and_waits_for_nothing(two: Threads, gates: G
         two.submit(gates.job(), "held")
     wait_until(lambda: len(gates.begun) == 2)
     two.stop()
+    with pytest.raises(RuntimeError, match="has stopped"):
+        two.submit(gates.job())
     assert two.left == ["held", "held"]
     gates.let_all_go()
     wait_until(lambda: two.left == [])
