@@ -7,9 +7,9 @@ from pydantic_core import CoreConfig, CoreSchema, PydanticCustomError, SchemaSer
 
 from engine.errors import InvalidValueError, LimitError
 from engine.serialization import envelope
-from engine.serialization.holders import OPAQUE
 from engine.serialization.secret_context import Source, opened, source
-from engine.serialization.secret_types import Keeper, T
+from engine.serialization.secret_holders import OPAQUE
+from engine.serialization.secret_types import SecretNodes, T
 from engine.serialization.typed_dicts import IS_NEEDED, modernize
 from engine.serialization.writing import encode
 
@@ -37,13 +37,13 @@ def adapter_for(annotation: Any, config: ConfigDict | None = None) -> TypeAdapte
 
 def pair_for(adapter: TypeAdapter[Any]) -> Pair:
     """Build validator and serializer from the type's schema, with our configuration in every part of it."""
-    keeper = Keeper(_build)
-    schema = keeper.finish(_adapt(adapter.core_schema, keeper))
-    hides_input = keeper.has_found
+    secrets = SecretNodes(_build)
+    schema = secrets.finish(_adapt(adapter.core_schema, secrets))
+    hides_input = secrets.has_found
     return Pair(
         _build(SchemaValidator, schema, hides_input=hides_input),
         _build(SchemaSerializer, schema, hides_input=hides_input),
-        keeper.has_found,
+        secrets.has_found,
     )
 
 
@@ -58,36 +58,36 @@ def _build(cls: type[T], schema: dict[str, Any], *, hides_input: bool) -> T:
         return cls(cast(CoreSchema, schema), config)
 
 
-def _adapt(node: Any, keeper: Keeper) -> Any:
+def _adapt(node: Any, secrets: SecretNodes) -> Any:
     if isinstance(node, list):
-        return [_adapt(item, keeper) for item in node]
+        return [_adapt(item, secrets) for item in node]
     if isinstance(node, tuple):
-        return tuple(_adapt(item, keeper) for item in node)
+        return tuple(_adapt(item, secrets) for item in node)
     if not isinstance(node, dict):
         return node
     kind = node.get("type")
     if not isinstance(kind, str):  # fields by their names, one of which may be "type"
-        return {name: _adapt(field, keeper) for name, field in node.items()}
-    wrapped = keeper.wrapped(node, lambda inner: _adapt(inner, keeper))
-    return _adapted(node, kind, keeper) if wrapped is None else wrapped
+        return {name: _adapt(field, secrets) for name, field in node.items()}
+    wrapped = secrets.wrapped(node, lambda inner: _adapt(inner, secrets))
+    return _adapted(node, kind, secrets) if wrapped is None else wrapped
 
 
-def _adapted(node: dict[str, Any], kind: str, keeper: Keeper) -> dict[str, Any]:
+def _adapted(node: dict[str, Any], kind: str, secrets: SecretNodes) -> dict[str, Any]:
     if kind == "generator":
         raise ValueError("the items of a generator are gone once they are read; return a list")
     if kind == "model" and node["cls"] is BaseModel:
         raise ValueError("BaseModel itself has no fields; name the model")
     if kind == "any" and "serialization" not in node:
         return {**node, **_ONLY_JSON}
-    adapted = {key: value if key in OPAQUE else _adapt(value, keeper) for key, value in node.items()}
+    adapted = {key: value if key in OPAQUE else _adapt(value, secrets) for key, value in node.items()}
     if isinstance(how := node.get("serialization"), dict):  # no type to be adapted, but it may refer to one
-        adapted["serialization"] = {key: _adapt(value, keeper) for key, value in how.items()}
+        adapted["serialization"] = {key: _adapt(value, secrets) for key, value in how.items()}
     if kind in _WITH_CONFIG:
         adapted["config"] = {**_CONFIG, **(node.get("config") or {})}
     if kind == "dict" and node.get("keys_schema", {"type": "any"})["type"] == "any":
         adapted["keys_schema"] = {"type": "str", "strict": True}
     for part in _OPEN.get(kind, ()):
-        adapted.setdefault(part, _adapt({"type": "any"}, keeper))
+        adapted.setdefault(part, _adapt({"type": "any"}, secrets))
     return adapted
 
 

@@ -66,8 +66,9 @@ def in_clear(value: Any) -> Any:
     if _source.get() is Source.OUTSIDE:
         return value
     clear = envelope.replaced(value, _in_clear)
-    if clear != value:
-        _source.set(Source.STORE)  # what comes to the place of a secret is no envelope any more
+    if clear is value or clear == value:
+        return value
+    _source.set(Source.STORE)  # what comes to the place of a secret is no envelope any more
     return clear
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from engine.serialization.holders import Holders
+from engine.serialization.secret_holders import Holders
 from engine.serialization.secret_types import inner_of
 
 MARK = "x-secret"  # `writeOnly` alone may be said of any field, by whoever declares it

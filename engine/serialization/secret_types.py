@@ -16,11 +16,13 @@ from pydantic import Secret, SecretBytes, SecretStr, ValidationInfo
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
 
 from engine.serialization import envelope
-from engine.serialization.holders import Holders, Schema, is_ours, settle
+from engine.serialization.rules import MAX_BYTES
 from engine.serialization.secret_context import Source, issued, source
+from engine.serialization.secret_holders import Holders, Schema, is_ours, replace_user_functions
 from engine.serialization.writing import encode
 
 SECRETS = (SecretStr, SecretBytes, Secret)
+FAR_OVER = 8 * MAX_BYTES  # what is stored is limited as a whole
 T = TypeVar("T", SchemaSerializer, SchemaValidator)
 
 
@@ -28,17 +30,17 @@ class Build(Protocol):
     def __call__(self, cls: type[T], schema: Schema, *, hides_input: bool) -> T: ...
 
 
-class Keeper:
+class SecretNodes:
     """Wraps the secrets in the schema of one type."""
 
     def __init__(self, build: Build) -> None:
         self._build = build
         self._definitions: list[Schema] = []
-        self._kept: list[_Kept] = []
+        self._found: list[_SecretNode] = []
 
     @property
     def has_found(self) -> bool:
-        return bool(self._kept)
+        return bool(self._found)
 
     def wrapped(self, node: Schema, adapt: Callable[[Any], Any]) -> Schema | None:
         """Return what stands in the place of a secret; None for any other node. Raises ValueError for an odd form."""
@@ -47,21 +49,21 @@ class Keeper:
             _refuse_unknown(node)
             return None
         cls, inner = found
-        kept = _Kept(self, cls, node, adapt(inner))
-        self._kept.append(kept)
+        made = _SecretNode(self, cls, node, adapt(inner))
+        self._found.append(made)
         return {
             "type": "function-wrap",
-            "function": {"type": "with-info", "function": kept.read},
-            "schema": kept.node,
-            "serialization": {"type": "function-plain", "function": kept.write},
+            "function": {"type": "with-info", "function": made.read},
+            "schema": made.node,
+            "serialization": {"type": "function-plain", "function": made.write},
         }
 
     def finish(self, root: Schema) -> Schema:
         """Return the adapted schema, in which what holds a secret is written by us alone. Raises ValueError."""
-        if self._kept:
+        if self._found:
             self._definitions = root["definitions"] if root["type"] == "definitions" else []
             holders = Holders(root, _is_wrapped)
-            settle([root, *(one.inner for one in self._kept)], holders)
+            replace_user_functions([root, *(one.inner for one in self._found)], holders)
         return root
 
     def build(self, cls: type[T], schema: Schema) -> T:
@@ -81,13 +83,13 @@ def _function(node: Schema) -> object:
     return function["function"] if isinstance(function, dict) else function
 
 
-class _Kept:
+class _SecretNode:
     """One place of a secret: how it is read and written. `inner` is the schema of what it holds."""
 
-    def __init__(self, keeper: Keeper, cls: Any, node: Schema, inner: Schema) -> None:
+    def __init__(self, nodes: SecretNodes, cls: Any, node: Schema, inner: Schema) -> None:
         self.inner = inner
         self.node = node if cls is not Secret else _of(node, inner)
-        self._keeper = keeper
+        self._nodes = nodes
         self._cls = cls
 
     def read(self, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
@@ -118,7 +120,7 @@ class _Kept:
         if envelope.is_mask(held):  # in an object of the program's, which is not validated once more
             raise ValueError(envelope.MASK_REFUSED)
         plain = self._value.to_python(held, mode="json", by_alias=False, round_trip=True, warnings=False)
-        enclosed = envelope.enclose(encode(plain, what="secret", envelopes=issued()))
+        enclosed = envelope.enclose(encode(plain, what="secret", limit=FAR_OVER, envelopes=issued()))
         issued().add(enclosed[envelope.KEY])
         return enclosed
 
@@ -134,15 +136,15 @@ class _Kept:
 
     @cached_property
     def _secret(self) -> SchemaValidator:
-        return self._keeper.build(SchemaValidator, self.node)
+        return self._nodes.build(SchemaValidator, self.node)
 
     @cached_property
     def _is_held(self) -> SchemaValidator:
-        return self._keeper.build(SchemaValidator, self.inner)
+        return self._nodes.build(SchemaValidator, self.inner)
 
     @cached_property
     def _value(self) -> SchemaSerializer:
-        return self._keeper.build(SchemaSerializer, self.inner)
+        return self._nodes.build(SchemaSerializer, self.inner)
 
 
 def _of(node: Schema, inner: Schema) -> Schema:
@@ -161,7 +163,8 @@ def inner_of(node: Schema) -> tuple[Any, Schema] | None:
     function = made["function"]["function"]
     if isinstance(function, type) and issubclass(function, SECRETS):
         return function, made["schema"]
-    if function.__module__ == Secret.__module__ and function.__qualname__.startswith("Secret.__get_"):
+    name = getattr(function, "__qualname__", "")
+    if getattr(function, "__module__", "") == Secret.__module__ and name.startswith("Secret.__get_"):
         return Secret, made["schema"]
     return None
 
@@ -171,6 +174,6 @@ def _refuse_unknown(node: Schema) -> None:
     cls = node.get("cls")
     writer = node.get("serialization", {}).get("function")
     if (node["type"] == "is-instance" and isinstance(cls, type) and issubclass(cls, SECRETS)) or (
-        getattr(writer, "__module__", "") == Secret.__module__ and "secret" in writer.__name__
+        getattr(writer, "__module__", "") == Secret.__module__ and "secret" in getattr(writer, "__name__", "")
     ):
         raise ValueError("a secret type is used in a way that cannot be stored; use it without InstanceOf")

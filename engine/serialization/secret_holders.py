@@ -1,4 +1,4 @@
-"""Which parts of a type's schema hold secrets: what is stored of them is written by us alone."""
+"""Which parts of a type's schema hold secrets: functions of the user's must not see an envelope, nor write a secret."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parts(node: Schema) -> Iterator[Any]:
     return (part for key, part in node.items() if not (is_schema and key in OPAQUE))
 
 
-def settle(node: Any, holders: Holders) -> None:
+def replace_user_functions(node: Any, holders: Holders) -> None:
     """Part the functions of the user's from what is stored, wherever a secret is held.
 
     Serializers go: they might write it, and in clear. Validators that come before its own get what an envelope holds.
@@ -48,15 +48,15 @@ def settle(node: Any, holders: Holders) -> None:
     """
     if isinstance(node, list | tuple):
         for item in node:
-            settle(item, holders)
+            replace_user_functions(item, holders)
     elif isinstance(node, dict) and holders.holds(node):
         if isinstance(node.get("type"), str):
-            _settle(node, holders)
+            _replace_in(node, holders)
         for part in list(parts(node)):
-            settle(part, holders)
+            replace_user_functions(part, holders)
 
 
-def _settle(node: Schema, holders: Holders) -> None:
+def _replace_in(node: Schema, holders: Holders) -> None:
     kind = node["type"]
     if kind == "json":
         raise ValueError("a secret inside Json[…] cannot be stored; use the secret type itself")
