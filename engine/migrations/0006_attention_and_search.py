@@ -38,7 +38,7 @@ class AddIndexAgain(AddIndexConcurrently):
 class Migration(migrations.Migration):
     atomic = False  # so that the table can be written meanwhile
 
-    dependencies = [("engine", "0004_steering")]
+    dependencies = [("engine", "0005_safe_times")]
 
     operations = [
         AddIndexAgain(

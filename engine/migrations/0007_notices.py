@@ -5,7 +5,7 @@ from engine.migrations._notices import STATEMENTS
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("engine", "0004_steering"),
+        ("engine", "0006_attention_and_search"),
     ]
 
     operations = [

@@ -97,7 +97,9 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
 
         @wraps(view)
         def asking(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            if request.method == "POST":  # what was typed may be secret: Django leaves it out of error reports
+            if (
+                request.method == "POST"
+            ):  # what was typed may be secret: Django leaves it out of error reports
                 request.sensitive_post_parameters = "__ALL__"  # type: ignore[attr-defined]
             refused = _refusal(rule, request, kwargs)
             if refused is not None:

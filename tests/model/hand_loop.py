@@ -108,9 +108,6 @@ class HandLoop(asyncio.AbstractEventLoop):
     def set_task_factory(self, factory: Any) -> None:
         """Tasks are plain ones here: bodies are the test's, and call no steps."""
 
-    def set_default_executor(self, executor: Any) -> None:
-        """No thread runs here."""
-
     def time(self) -> float:
         return self._clock.us / 1_000_000
 

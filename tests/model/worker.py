@@ -85,9 +85,6 @@ class HandBodies(Bodies):
         self._shift = shift
         self.running: list[Body] = []
 
-    def _take_executor(self) -> None:
-        """No call goes to a thread."""
-
     def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
         body = Body(cycle, operation, attempt)
         self.running.append(body)
