@@ -1,6 +1,7 @@
 from django.db import migrations, models
 
 from engine.migrations._notices import STATEMENTS
+from engine.models.fields import times
 
 
 class Migration(migrations.Migration):
@@ -47,7 +48,8 @@ class Migration(migrations.Migration):
                             )
                         ),
                         name="engine_notice_kind",
-                    )
+                    ),
+                    times("engine_notice", "at", "taken_until"),
                 ],
             },
         ),

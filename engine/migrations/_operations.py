@@ -17,8 +17,8 @@ _STATE_OF_INDEX = """
 """
 
 
-class AddIndexUnlessThere(AddIndexConcurrently):
-    """Add an index that databases of earlier releases may have already. It stays where this is taken back."""
+class AddIndexAgain(AddIndexConcurrently):
+    """Add an index, unless an attempt that was interrupted has done it."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         self._ensure_not_in_transaction(schema_editor)
@@ -30,6 +30,10 @@ class AddIndexUnlessThere(AddIndexConcurrently):
         if found is not None:  # the build was interrupted
             schema_editor.execute(f"DROP INDEX CONCURRENTLY {schema_editor.quote_name(self.index.name)}")
         super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+class AddIndexUnlessThere(AddIndexAgain):
+    """Add an index that databases of earlier releases may have already. It stays where this is taken back."""
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """Leave it: the release before may have made it."""

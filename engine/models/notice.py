@@ -7,6 +7,8 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
+from engine.models.fields import times
+
 
 class NoticeKind(StrEnum):
     """What a notice tells; each is the name of a signal."""
@@ -48,7 +50,8 @@ class Notice(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(kind__in=[str(k) for k in NoticeKind]), name="engine_notice_kind"
-            )
+            ),
+            times("engine_notice", "at", "taken_until"),
         ]
 
     def __str__(self) -> str:
