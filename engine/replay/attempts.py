@@ -93,6 +93,7 @@ def start(cycle: Cycle, operation: DoOperation) -> None:
     if not is_alone:
         run_beside(cycle)
     attempt = AttemptRecord(record.seq, record.attempts, cycle.host.name, now, alone=is_alone)
+    attempt.records_itself = operation.options.atomic
     cycle.has_lone_body = is_alone
     cycle.bodies[record.seq] = attempt
     if record.is_nested:
@@ -379,7 +380,8 @@ def run_beside(cycle: Cycle) -> None:
     cycle.has_lone_body = False
     for attempt in cycle.bodies.values():
         attempt.alone = False
-        cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+        if not attempt.records_itself:
+            cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
     cycle.host.flush(cycle)
 
 

@@ -185,13 +185,19 @@ class Claims(Stage):
         found = await self._take_due(1, isolated=True)
         self._wants_isolated = bool(found)
         if found:
-            for cycle in self._cycles.values():
-                attempts.run_beside(cycle)
+            await self._run_beside()
             self._take(found)
             self._isolating = self._cycles.get(found[0][0].key)
             if self._isolating is not None:
                 self._loop.call_later(ALONE_SECONDS, self._acquit, self._isolating)
         return bool(found)
+
+    async def _run_beside(self) -> None:
+        """Whichever kills this worker from now on, what runs here was not alone."""
+        if any(cycle.has_lone_body for cycle in self._cycles.values()):
+            for cycle in self._cycles.values():
+                attempts.run_beside(cycle)
+            await self._reader.run_beside()
 
     def _acquit(self, cycle: Cycle) -> None:
         """It has run alone for long enough: others may run beside it."""

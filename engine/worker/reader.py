@@ -235,6 +235,11 @@ class Reader:
         except psycopg.Error as error:  # it runs alone once more, if its worker dies
             log.warning("instance %s could not be marked as harmless: %s", claimed.key, error)
 
+    async def run_beside(self) -> None:
+        """Say of the bodies that run here that they are not alone any more."""
+        async with self._lock:
+            await self._fetch(sql.NOT_ALONE, {"seat": self._seat})
+
     async def beat(self, *, name: str, workflows: list[str], slots: int, held: int) -> None:
         """Say for people that this shift is there, and what it holds."""
         values: dict[str, object] = {"role": "shift", "seat": self._seat, "name": name}

@@ -297,6 +297,19 @@ ACQUIT = """
     RETURNING key
 """
 
+# Say of the bodies that run here that they are not alone any more. Not by the journal: an atomic body may record its end
+# at any moment, and must not be written over.
+NOT_ALONE = """
+    WITH mine AS MATERIALIZED (
+        SELECT key, generation FROM engine_instance WHERE owner = %(seat)s
+        ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE engine_attempt a SET alone = false
+    FROM mine
+    WHERE a.instance_id = mine.key AND a.generation = mine.generation AND a.alone AND a.status = 'running'
+    RETURNING a.instance_id
+"""
+
 # What a shift looks for each second: what a dead worker has left, and ends that others do not know of.
 LOOK = f"""
     SELECT EXISTS (

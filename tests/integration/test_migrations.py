@@ -95,7 +95,7 @@ def test_a_database_of_an_earlier_release_gets_what_it_lacks_also_if_that_is_int
     upgraded.ask(PAUSED)
     upgraded.ask(INDEXES)
     for _ in range(2):
-        upgraded.migrate()
+        upgraded.migrate("0005")
         assert {name for (name,) in upgraded.ask(VALID, [*MADE_LATER])} == MADE_LATER
         assert upgraded.ask(LOST) == [("lost", "waiting", 1, True)]
         assert upgraded.ask(UNCHECKED) == []
