@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import ErrorRecord, StepTimeoutError, WorkerLostError
 from engine.replay import cancelling, outcomes, raised
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
+from engine.replay.sensitive import MASK
 from engine.retry import StepOptions, backoff_delay, default_delay, is_retryable
 from engine.serialization import Stored
 from engine.states import AttemptStatus, StepStatus
@@ -175,7 +176,7 @@ def take_in(
 def _say_dropped(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, stored: Stored | None) -> None:
     """Leave a line in the log where the output had keys for which its type has no place."""
     if stored is not None and stored.dropped:
-        where = "(a sensitive value)" if operation.options.sensitive else stored.dropped
+        where = MASK if operation.options.sensitive else stored.dropped
         line = outcomes.log_line("warning", outcomes.not_kept(where), {}, cycle.host.now_us())
         cycle.add_log(LogLine(*line, step_seq=attempt.step_seq, attempt=attempt.number))
 

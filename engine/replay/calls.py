@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from engine import signatures
-from engine.errors import StepArgumentsError, StepConfigError
+from engine.defined_step import DefinedStep
+from engine.errors import InvalidParamsError, StepArgumentsError, StepConfigError
 from engine.replay.history import StepRecord
+from engine.replay.sensitive import arguments_masked
 from engine.retry import StepOptions, is_option
 from engine.serialization import Codec, is_local, return_annotation
 
@@ -59,6 +61,23 @@ def check_is_function(fn: object, operation: str, call: str) -> None:
         kind = "It is a coroutine"
     rule = f"{kind}. Did you call it? Pass the function itself, and its arguments after it: {call}."
     raise StepConfigError("fn", fn, rule, what=f"argument of {operation}")
+
+
+def arguments_of(
+    defined: DefinedStep[Any, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    what: str,
+    is_sensitive: bool,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a reusable step as their types. Raises InvalidParamsError."""
+    try:
+        return defined.arguments.validate(args, kwargs, what=what)
+    except InvalidParamsError as problem:
+        if not is_sensitive:
+            raise
+        raise arguments_masked(problem) from None
 
 
 def check_is_sync(name: str, fn: Callable[..., Any]) -> None:

@@ -162,7 +162,7 @@ class Collections:
         args = _arguments(operation, items, batch_size, most=cycle.workflow.max_steps)
         cycle.step_count.add(len(args))
         if isinstance(fn, DefinedStep):
-            args = _validated(name, fn, args)
+            args = _validated(name, fn, args, is_sensitive=made.sensitive)
         work = Work(operation, args, body, made, codec, concurrency, batch_size)
         return cycle.enter(MapOperation(cycle, cycle.record_of(StepKind.MAP, name, once=made.once), work))
 
@@ -193,16 +193,15 @@ def _arguments(operation: str, items: Any, batch_size: int | None, *, most: int)
 
 
 def _validated(
-    name: str, defined: DefinedStep[Any, Any], args: list[tuple[Any, int]]
+    name: str, defined: DefinedStep[Any, Any], args: list[tuple[Any, int]], *, is_sensitive: bool
 ) -> list[tuple[Any, int]]:
     """Check the arguments of a reusable step for each item, as `step.run` does, before any begins."""
-    return [
-        cast(
-            "tuple[Any, int]",
-            defined.arguments.validate(one, {}, what=f'arguments of step "{name}[{at}]"')[0],
-        )
-        for at, one in enumerate(args)
-    ]
+    checked = []
+    for at, one in enumerate(args):
+        what = f'arguments of step "{name}[{at}]"'
+        valid, _ = calls.arguments_of(defined, one, {}, what=what, is_sensitive=is_sensitive)
+        checked.append(cast("tuple[Any, int]", valid))
+    return checked
 
 
 def _check_function(operation: str, name: str, fn: Any) -> None:

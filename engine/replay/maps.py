@@ -189,8 +189,9 @@ class MapOperation(Operation):
             return lived.value
         try:
             return self.work.codec.decode(record.output or "null")
-        except Exception as error:
-            raise outcomes.output_refused(record, error, self.item(record).label) from error
+        except Exception as error:  # noqa: BLE001 - the types are the user's
+            cause = None if record.sensitive else error
+            raise outcomes.output_refused(record, error, self.item(record).label) from cause
 
     def _has_other_items(self, recorded: int) -> NonDeterminismError:
         current = len(self.work.items)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from engine.errors import EventTimeoutError
+from engine.errors import EventTimeoutError, InvalidValueError
 from engine.identity import StepIdentity
 from engine.replay import attempts, cancelling, outcomes, waits
 from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.host import Phase
+from engine.replay.sensitive import output_masked
 from engine.replay.unawaited import Unawaited
 from engine.serialization import Codec, Stored
 from engine.states import StepStatus, WaitingFor
@@ -193,7 +194,13 @@ class DoOperation(Operation):
 
     def store(self, value: Any) -> Stored:
         """Give what is recorded of a body's value."""
-        return self.codec.store(value, what=f'output of step "{self.label}"')
+        what = f'output of step "{self.label}"'
+        try:
+            return self.codec.store(value, what=what)
+        except InvalidValueError as problem:
+            if not self.options.sensitive:
+                raise
+            raise output_masked(problem) from None
 
     def settle(
         self, attempt: AttemptRecord, *, stored: Stored | None = None, error: BaseException | None = None

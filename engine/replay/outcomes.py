@@ -26,6 +26,7 @@ from engine.errors import (
     StepError,
 )
 from engine.replay.history import EventRecord, StepRecord
+from engine.replay.sensitive import MASK, output_masked
 from engine.replay.unawaited import check_awaited
 from engine.serialization import JSON, encode
 from engine.serialization.envelope import masked_text
@@ -137,11 +138,11 @@ def params_refused(params: str, error: Exception) -> NonDeterminismError:
 def output_refused(record: StepRecord, error: Exception, label: str = "") -> NonDeterminismError:
     if isinstance(error, NonDeterminismError):
         return error  # it says already which inner step's, or which key is missing
+    if record.sensitive and isinstance(error, InvalidValueError):
+        error = output_masked(error)
     return NonDeterminismError(
         f'The recorded output of step "{label or record.name}" does not match the type that the code now declares.',
-        recorded="(a sensitive value)"
-        if record.sensitive
-        else cut(masked_text(record.output or "null"), 200),
+        recorded=MASK if record.sensitive else cut(masked_text(record.output or "null"), 200),
         current=_mismatch(error),
     )
 

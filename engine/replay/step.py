@@ -194,10 +194,10 @@ class WorkflowStep(ChildCalls, Collections):
             rule = "It must be made by @define_step. For a plain function: await step.do(name, fn, *args)."
             raise StepConfigError("defined", defined, rule, what="argument of step.run")
         check_awaited("it was passed to another step", *args, *kwargs.values())
-        args, kwargs = defined.arguments.validate(args, kwargs, what=f'arguments of step "{defined.name}"')
-        return self._do(
-            defined.name, defined.fn, args, kwargs, defined.options_over(self._defaults), defined.codec
-        )
+        made = defined.options_over(self._defaults)
+        what = f'arguments of step "{defined.name}"'
+        args, kwargs = calls.arguments_of(defined, args, kwargs, what=what, is_sensitive=made.sensitive)
+        return self._do(defined.name, defined.fn, args, kwargs, made, defined.codec)
 
     def _decorator(self, name: str, options: dict[str, Any]) -> Any:
         check_step_name(name)

@@ -164,6 +164,8 @@ class Journal:
             await self._write(batch[middle:])
             return
         cycle, writes = batch[0]
+        if any(record.sensitive for record in writes.steps.values()):
+            error = _without_values(error)
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
         problem = _taken_id(writes, error) or error
         _put_back(cycle, writes)
@@ -173,6 +175,13 @@ class Journal:
         """Write it later: a sender holds the row in an open transaction, say."""
         _put_back(cycle, writes)
         asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _without_values(error: Exception) -> Exception:
+    """Say what the server refused, without its detail and context, which quote the records."""
+    if not isinstance(error, psycopg.Error):
+        return error
+    return type(error)(error.diag.message_primary or error.sqlstate or "refused")
 
 
 def _has_writes(cycle: Cycle) -> bool:
