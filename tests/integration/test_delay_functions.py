@@ -255,16 +255,20 @@ async def asks(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.stop()
 
 
-async def test_what_it_waits_for_a_thread_does_not_count(asks: Delays) -> None:
+async def test_what_it_waits_for_a_thread_does_not_count(
+    asks: Delays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 1.0)
+
     async def after(seconds: float) -> float:
         return (await asks.answer(lambda: time.sleep(seconds) or seconds)).total_seconds()
 
-    answers = await asyncio.gather(*(after(0.03) for _ in range(3 * delays.THREADS)))
-    assert answers == [0.03] * 3 * delays.THREADS
+    answers = await asyncio.gather(*(after(0.4) for _ in range(3 * delays.THREADS)))
+    assert answers == [0.4] * 3 * delays.THREADS
 
 
 async def test_its_threads_count_as_stuck_while_it_hangs_and_then_nobody_waits_for_one(
-    asks: Delays, gate: Gate
+    asks: Delays, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hang() -> int:
         assert gate.opened.wait(30)
@@ -280,10 +284,10 @@ async def test_its_threads_count_as_stuck_while_it_hangs_and_then_nobody_waits_f
     with pytest.raises(NoAnswerError):
         await behind
     assert asks.threads.stuck == delays.THREADS
-    began = time.monotonic()
-    with pytest.raises(NoAnswerError):
-        await asks.answer(never)
-    assert time.monotonic() - began < 0.05
+    monkeypatch.setattr(delays, "LIMIT_SECONDS", 60)
+    async with asyncio.timeout(20):
+        with pytest.raises(NoAnswerError):
+            await asks.answer(never)
     gate.opened.set()
     async with asyncio.timeout(10):
         while asks.threads.stuck:

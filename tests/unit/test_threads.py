@@ -172,12 +172,15 @@ def test_all_are_stuck_only_after_a_moment(
 def test_a_thread_and_its_count_outlive_what_a_job_raises(
     two: Threads, gates: Gates, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
+    begun: list[int] = []
+
     def fail() -> None:
+        begun.append(1)
         raise error
 
     for _ in range(4):
         two.submit(fail, "the failing one")
-    wait_until(lambda: counts(two) == (0, 0, 0))
+    wait_until(lambda: len(begun) == 4 and counts(two) == (0, 0, 0))
     two.submit(gates.job())
     wait_until(lambda: gates.begun == [0])
     assert counts(two) == (1, 0, 0)
@@ -220,7 +223,6 @@ def test_an_idle_thread_holds_nothing_of_its_last_job(two: Threads) -> None:
     large = Large()
     kept = weakref.ref(large)
     two.submit(large.run)
-    wait_until(lambda: counts(two) == (0, 0, 0))
     del large
     gc.collect()
     wait_until(lambda: kept() is None)
