@@ -91,8 +91,8 @@ def test_a_job_that_is_given_up_before_it_begins_never_begins_and_waits_no_more(
     jobs[2].give_up()
     assert (jobs[2].has_begun, counts(two)) == (False, (2, 1, 0))
     gates.let_all_go()
+    wait_until(lambda: sorted(gates.begun) == [0, 1, 3])
     wait_until(lambda: counts(two) == (0, 0, 0))
-    assert sorted(gates.begun) == [0, 1, 3]
     two.submit(gates.job())  # and there is a thread for it
     wait_until(lambda: 4 in gates.begun)
 
