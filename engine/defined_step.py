@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from engine.context_types import TakesContext, TakesContextFourth, TakesContextSecond, TakesContextThird
 from engine.errors import DeclarationError, InvalidNameError, StepConfigError
 from engine.handler import annotation_of
 from engine.identity import check_step_name
@@ -103,23 +104,29 @@ class DefinedStep(Generic[P, R_co]):
         return found
 
 
-class TakesContext(Protocol[P, R_co]):
-    """A function whose first parameter is `ctx`: callers leave it out."""
-
-    def __call__(self, ctx: StepContext, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
 class DeclareStep(Protocol):
     """What `@define_step(...)` with options is: a decorator of functions."""
 
     @overload
     def __call__(self, fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
     @overload
+    def __call__(self, fn: TakesContextSecond[R], /) -> DefinedStep[..., R]: ...
+    @overload
+    def __call__(self, fn: TakesContextThird[R], /) -> DefinedStep[..., R]: ...
+    @overload
+    def __call__(self, fn: TakesContextFourth[R], /) -> DefinedStep[..., R]: ...
+    @overload
     def __call__(self, fn: Callable[P, R], /) -> DefinedStep[P, R]: ...
 
 
 @overload
 def define_step(fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
+@overload
+def define_step(fn: TakesContextSecond[R], /) -> DefinedStep[..., R]: ...
+@overload
+def define_step(fn: TakesContextThird[R], /) -> DefinedStep[..., R]: ...
+@overload
+def define_step(fn: TakesContextFourth[R], /) -> DefinedStep[..., R]: ...
 @overload
 def define_step(fn: Callable[P, R], /) -> DefinedStep[P, R]: ...
 @overload

@@ -38,7 +38,7 @@ P = TypeVar("P")
 class StartItem(TypedDict, Generic[P], total=False):
     """One instance for `start_many`; a missing id is made up."""
 
-    params: P
+    params: P | Mapping[str, Any]
     id: str | None
     tags: Iterable[str] | None
     retention: Mapping[str, Any] | None

@@ -29,6 +29,7 @@ __all__ = ["Event", "ReceivedEvent", "Registry", "Workflow", "declared_events", 
 
 P = TypeVar("P")
 R = TypeVar("R")
+Fields = Mapping[str, Any]  # params as JSON has them
 
 
 class Origin(TypedDict, total=False):
@@ -86,7 +87,7 @@ class Workflow(Generic[P, R]):
     @overload
     def start(self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]) -> Instance: ...
     @overload
-    def start(self, params: P, **options: Unpack[StartOptions]) -> Instance: ...
+    def start(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
     def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
         """Start an instance: see `engine.launch.start`."""
         from engine import launch
@@ -110,7 +111,9 @@ class Workflow(Generic[P, R]):
         self: Workflow[None, R], id: str, params: None = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance, bool]: ...
     @overload
-    def get_or_start(self, id: str, params: P, **options: Unpack[TagOptions]) -> tuple[Instance, bool]: ...
+    def get_or_start(
+        self, id: str, params: P | Fields, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
     def get_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance, bool]:
@@ -130,7 +133,7 @@ class Workflow(Generic[P, R]):
         self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]
     ) -> Instance: ...
     @overload
-    async def astart(self, params: P, **options: Unpack[StartOptions]) -> Instance: ...
+    async def astart(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
     async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
         return await in_thread(self.start)(params, **options)
 
@@ -149,7 +152,7 @@ class Workflow(Generic[P, R]):
     ) -> tuple[Instance, bool]: ...
     @overload
     async def aget_or_start(
-        self, id: str, params: P, **options: Unpack[TagOptions]
+        self, id: str, params: P | Fields, **options: Unpack[TagOptions]
     ) -> tuple[Instance, bool]: ...
     async def aget_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from engine.children import Branch, Handle, InstanceResult, known
 from engine.durations import parse_duration
 from engine.identity import check_step_name
-from engine.registry import Workflow
+from engine.registry import Fields, Workflow
 from engine.replay import children, instances, parallel
 from engine.replay.operation import INERT
 from engine.replay.unawaited import check_awaited
@@ -37,7 +37,9 @@ class ChildCalls:
         self, name: str, workflow: Workflow[None, R], params: None = None
     ) -> Coroutine[Any, Any, R]: ...
     @overload
-    def run_workflow(self, name: str, workflow: Workflow[P, R], params: P) -> Coroutine[Any, Any, R]: ...
+    def run_workflow(
+        self, name: str, workflow: Workflow[P, R], params: P | Fields
+    ) -> Coroutine[Any, Any, R]: ...
     @overload
     def run_workflow(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Any]: ...
     def run_workflow(self, name: str, workflow: Any, params: Any = None) -> Any:
@@ -59,7 +61,9 @@ class ChildCalls:
         self, name: str, workflow: Workflow[None, R], params: None = None
     ) -> Coroutine[Any, Any, Handle]: ...
     @overload
-    def spawn(self, name: str, workflow: Workflow[P, R], params: P) -> Coroutine[Any, Any, Handle]: ...
+    def spawn(
+        self, name: str, workflow: Workflow[P, R], params: P | Fields
+    ) -> Coroutine[Any, Any, Handle]: ...
     @overload
     def spawn(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Handle]: ...
     def spawn(self, name: str, workflow: Any, params: Any = None) -> Any:

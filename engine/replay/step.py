@@ -7,10 +7,11 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 from engine import identity
+from engine.context_types import TakesContext, TakesContextFourth, TakesContextSecond, TakesContextThird
 from engine.defined_step import DefinedStep
 from engine.durations import MAX_DURATION, parse_duration
 from engine.error_record import cut
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 P = ParamSpec("P")
 Awaited = Coroutine[Any, Any, Any]
 Duration = timedelta | int | float | str
@@ -56,13 +58,34 @@ FORM = "await step.do(name, fn, *args)"
 NO_FUNCTION: Any = object()  # None is what the caller may have got from a function
 
 
+class StepCall(Protocol[P, T_co]):
+    """What `@step.do("name")` makes of the function below it: a call of it is a call of the step."""
+
+    @overload
+    def __call__(
+        self: StepCall[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def __call__(self: StepCall[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]: ...
+
+
 class StepDecorator:
     """What `@step.do("name")` is: it takes the function below it. Awaited, the function was forgotten."""
 
     def __init__(self, decorate: Callable[[Callable[..., Any]], Callable[..., Awaited]]) -> None:
         self._decorate = decorate
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Awaited]:
+    @overload
+    def __call__(self, fn: TakesContext[P, T], /) -> StepCall[P, T]: ...
+    @overload
+    def __call__(self, fn: TakesContextSecond[T], /) -> StepCall[..., T]: ...
+    @overload
+    def __call__(self, fn: TakesContextThird[T], /) -> StepCall[..., T]: ...
+    @overload
+    def __call__(self, fn: TakesContextFourth[T], /) -> StepCall[..., T]: ...
+    @overload
+    def __call__(self, fn: Callable[P, T], /) -> StepCall[P, T]: ...
+    def __call__(self, fn: Callable[..., Any], /) -> Any:
         return self._decorate(fn)
 
     def __await__(self) -> NoReturn:
@@ -146,9 +169,7 @@ class WorkflowStep(ChildCalls, Collections):
         self, name: str, fn: Callable[..., T], /, *args: Any, **options: Any
     ) -> Coroutine[Any, Any, T]: ...
     @overload
-    def do(
-        self, name: str, /, **options: Any
-    ) -> Callable[[Callable[P, Any]], Callable[P, Coroutine[Any, Any, Any]]]: ...
+    def do(self, name: str, /, **options: Any) -> StepDecorator: ...
     def do(self, name: str, fn: Any = NO_FUNCTION, /, *args: Any, **options: Any) -> Any:
         """Run `fn(*args)` once it has succeeded, ever; return its recorded result.
 

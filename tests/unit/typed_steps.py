@@ -5,6 +5,7 @@ A line with `type: ignore` has to be an error: mypy complains of those that are 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, assert_type
 
 from engine import Handle, InstanceResult, StepContext, WorkflowStep, branch, define_step, workflow
@@ -20,6 +21,16 @@ async def fetch(ctx: StepContext, url: str) -> bytes:
     return url.encode()
 
 
+@define_step(max_attempts=3)
+def look_up(email: str, ctx: StepContext) -> dict[str, str]:
+    return {"email": email, "as": ctx.name}
+
+
+@define_step
+async def put(key: str, value: bytes, *, ctx: StepContext) -> int:
+    return len(value)
+
+
 @define_step
 def show(value: object, note: Any) -> str:
     return f"{value} {note}"
@@ -31,6 +42,10 @@ async def handler(step: WorkflowStep) -> None:
     assert_type(await step.run(fetch.using(max_attempts=1), url="x"), bytes)
     assert_type(await step.run(show, 1, 2), str)
     assert_type(double(1), int)
+    # What follows a `ctx` that is not the first is not checked.
+    assert_type(await step.run(look_up, "a"), dict[str, str])
+    assert_type(await step.run(look_up.using(name="again"), email="a"), dict[str, str])
+    assert_type(await step.run(put, "a", value=b"b"), Any)
 
     await step.run(double, "1")  # type: ignore[call-overload]
     await step.run(double)  # type: ignore[call-overload]
@@ -39,6 +54,33 @@ async def handler(step: WorkflowStep) -> None:
     await step.run(fetch, "x", 2)  # type: ignore[call-overload]
     await step.run(show, 1)  # type: ignore[call-overload]
     double("1")  # type: ignore[call-overload]
+
+
+async def decorated(step: WorkflowStep, numbers: list[int]) -> None:
+    @step.do("add", max_attempts=2)
+    def add(ctx: StepContext) -> int:
+        return sum(numbers)
+
+    @step.do("fetch")
+    async def fetch_one(ctx: StepContext, url: str) -> bytes:
+        return url.encode()
+
+    @step.do("plain")
+    async def plain(url: str) -> bytes:
+        return url.encode()
+
+    @step.do("late")
+    def late(url: str, ctx: StepContext) -> bytes:
+        return url.encode()
+
+    assert_type(await add(), int)
+    assert_type(await fetch_one("x"), bytes)
+    assert_type(await plain("x"), bytes)
+    assert_type(await late("x"), bytes)
+
+    await add(1)  # type: ignore[call-arg]
+    await fetch_one(1)  # type: ignore[call-overload]
+    await plain(1)  # type: ignore[call-overload]
 
 
 async def length(item: str, index: int) -> int:
@@ -73,6 +115,30 @@ async def bill(step: WorkflowStep, params: int) -> str:
 async def tidy(step: WorkflowStep) -> None: ...
 
 
+@dataclass
+class Order:
+    number: str
+
+
+@workflow
+async def ship(step: WorkflowStep, params: Order) -> str:
+    return params.number
+
+
+def starts() -> None:
+    ship.start(Order("A-1"))
+    ship.start({"number": "A-1"}, id="a", by="shop")
+    ship.get_or_start("a", {"number": "A-1"})
+    ship.start_many([{"params": {"number": "A-1"}}, {"id": "b", "params": Order("A-2")}])
+    tidy.start()
+    bill.start(1)
+
+    ship.start("A-1")  # type: ignore[arg-type]
+    ship.start({"number": "A-1"}, idd="a")  # type: ignore[call-arg]
+    bill.start("1")  # type: ignore[arg-type]
+    tidy.start(1)  # type: ignore[call-overload]
+
+
 async def children(step: WorkflowStep) -> None:
     assert_type(await step.run_workflow("a", bill, 1), str)
     assert_type(await step.run_workflow("a", "bill", 1), Any)
@@ -80,6 +146,8 @@ async def children(step: WorkflowStep) -> None:
     assert_type(await step.wait_for_instance("a", workflow=bill, id="one"), InstanceResult)
     assert_type(await step.parallel("a", branch(bill, 1), branch(tidy), on_failure="terminate"), list[Any])
     await step.run_workflow("a", tidy)
+    assert_type(await step.run_workflow("a", ship, {"number": "A-1"}), str)
+    assert_type(await step.spawn("a", ship, {"number": "A-1"}), Handle)
 
     await step.run_workflow("a", bill, "1")  # type: ignore[misc]
     await step.run_workflow("a", bill)  # type: ignore[arg-type]
