@@ -297,8 +297,8 @@ ACQUIT = """
     RETURNING key
 """
 
-# Say of the bodies that run here that they are not alone any more. Not by the journal: an atomic body may record its end
-# at any moment, and must not be written over.
+# Say of the bodies that run here that they are not alone any more. Not by the journal: an atomic body may record its
+# end at any moment, and must not be written over.
 NOT_ALONE = """
     WITH mine AS MATERIALIZED (
         SELECT key, generation FROM engine_instance WHERE owner = %(seat)s
