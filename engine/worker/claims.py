@@ -30,9 +30,10 @@ QUIET_SECONDS = 0.01  # without a wake-up, before asking when the next is due
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 LEAVE_SECONDS = 1.0  # that a shift goes on claiming when another one is to take its place
 ALONE_SECONDS = 10.0  # after so long alone, an instance counts as harmless
-# With no thread free, a shift leaves what is due to others for so long: it may need a thread. Longer than they hang
-# back, and so short that nothing is late where no shift has one.
+# With no thread free, a shift leaves what is due to others for so long: it may need a thread. What wakes up, for longer
+# than they hang back, but not so long that it is late where no shift has one; what is new, as long as a busy one takes.
 SATURATED_SECONDS = 0.02
+SATURATED_NEW_SECONDS = 0.3
 PASS_ON_SECONDS = 0.05  # between two calls to other shifts
 
 
@@ -109,11 +110,13 @@ class Claims(Stage):
 
     async def _next_due_at(self) -> float:
         """Return when the next instance is due for this shift, on the monotonic clock."""
-        self._reader.late_seconds = self._late_seconds()
+        self._leave_to_others()
         due_us = await self._reader.next_due(self._unlimited, self._limits)
         if due_us is None:
             return float("inf")
         due_in = self._clock.seconds_until(due_us)
+        if self._is_saturated():  # what is overdue is new
+            return time.monotonic() + (due_in or SATURATED_NEW_SECONDS / 4)
         return time.monotonic() + (
             due_in or HELD_UP_SECONDS if self._is_front else due_in + HANG_BACK_SECONDS
         )
@@ -207,7 +210,7 @@ class Claims(Stage):
 
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
         """Claim of both kinds of workflows; which is asked first changes, so that none takes all slots for ever."""
-        self._reader.late_seconds = self._late_seconds()
+        self._leave_to_others()
         if not self._limits:
             return await self._reader.claim(self._unlimited, limit, isolated=isolated)
         self._limited_first = not self._limited_first
@@ -239,9 +242,11 @@ class Claims(Stage):
         busy = sum(not self._bodies.only_awaits(cycle, LIGHT_SECONDS) for cycle in self._cycles.values())
         return min(self._slots - busy, self._slots * LIGHT_FACTOR - held)
 
-    def _late_seconds(self) -> float:
-        """Return how long what is due is left to others, which have a thread for it."""
-        return SATURATED_SECONDS if self._is_saturated() else 0.0
+    def _leave_to_others(self) -> None:
+        """Decide how long what is due is left to others, which have a thread for it."""
+        is_saturated = self._is_saturated()
+        self._reader.late_seconds = SATURATED_SECONDS if is_saturated else 0.0
+        self._reader.late_new_seconds = SATURATED_NEW_SECONDS if is_saturated else 0.0
 
     def _is_saturated(self) -> bool:
         return self._bodies.is_saturated

@@ -73,12 +73,12 @@ LOCK = f"""
 # new ones, each oldest first, and of several workflows in turns. Nothing is taken before it is due, because it would
 # keep a place for nothing.
 def _claim(which: str, free: str) -> str:
-    def due(began: str, most: str) -> str:
+    def due(began: str, most: str, late: str) -> str:
         return f"""
         SELECT d.key, d.wake_at, places.name FROM places CROSS JOIN LATERAL (
             SELECT key, wake_at FROM engine_instance i
             WHERE i.workflow = places.name
-              AND i.wake_at <= (SELECT clock_timestamp() - %(late)s * interval '1 second') AND i.owner IS NULL
+              AND i.wake_at <= (SELECT clock_timestamp() - %({late})s * interval '1 second') AND i.owner IS NULL
               AND {which} AND i.started_at IS {began}
             ORDER BY i.wake_at LIMIT greatest({most}, 0)
             FOR NO KEY UPDATE SKIP LOCKED
@@ -88,9 +88,9 @@ def _claim(which: str, free: str) -> str:
     rest = f"places.{free} - (SELECT count(*) FROM woken w WHERE w.name = places.name)"
     return f"""
     WITH places AS MATERIALIZED ({PLACES}), woken AS MATERIALIZED (
-        {due("NOT NULL", f"places.{free}")}
+        {due("NOT NULL", f"places.{free}", "late")}
     ), fresh AS MATERIALIZED (
-        {due("NULL", rest)}
+        {due("NULL", rest, "late_new")}
     ), due AS (
         SELECT key, wake_at FROM (
             SELECT key, wake_at, row_number() OVER (PARTITION BY name ORDER BY is_fresh, wake_at) AS turn

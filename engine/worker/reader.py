@@ -57,6 +57,7 @@ class Reader:
         self.memory = Memory()
         self.ahead_seconds = AHEAD_SECONDS
         self.late_seconds = 0.0  # that what is due is left to other shifts
+        self.late_new_seconds = 0.0  # the same of what is queued
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
@@ -119,13 +120,17 @@ class Reader:
 
     async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances, with what is recorded of them."""
-        values = self._claim_values(limit) | {"workflows": workflows, "ahead": self.ahead_us / 1_000_000}
+        values = self._claim_values(limit) | {
+            "workflows": workflows,
+            "ahead": self.ahead_us / 1_000_000,
+            "late_new": self.late_new_seconds or -self.ahead_seconds,
+        }
         statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
         return await self._with_histories(lambda: self._fetch(statement, values))
 
     async def claim_limited(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances of workflows that have a limit."""
-        values = self._claim_values(limit) | {"late": self.late_seconds}
+        values = self._claim_values(limit) | {"late": self.late_seconds, "late_new": self.late_new_seconds}
 
         async def ask() -> list[rows.Row]:
             return await limits.claim(self._line, isolated=isolated, **values)

@@ -142,6 +142,7 @@ TAKE = f"""
 # index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
 # end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
 # What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
+# What is queued is left to others for `late_new` seconds.
 # (Workflows with a limit are claimed by limits_sql.)
 def _claim(which: str) -> str:
     return f"""
@@ -150,7 +151,10 @@ def _claim(which: str) -> str:
         CROSS JOIN LATERAL (
             SELECT key, wake_at FROM engine_instance i
             WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp() + %(ahead)s * interval '1 second')
-              AND i.owner IS NULL AND {which}
+              AND i.owner IS NULL AND {which} AND (
+                i.status <> 'queued'
+                OR i.wake_at <= (SELECT clock_timestamp() - %(late_new)s * interval '1 second')
+              )
             ORDER BY i.wake_at LIMIT %(limit)s
             FOR NO KEY UPDATE SKIP LOCKED
         ) d

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("engine_db")
 ROWS = 20_000
 WORKFLOWS = [f"plan-{number}" for number in range(5)]
 
-PARAMETERS = {"workflows": WORKFLOWS, "seat": 1, "lease": 30, "ahead": 0.2}
+PARAMETERS = {"workflows": WORKFLOWS, "seat": 1, "lease": 30, "ahead": 0.2, "late_new": -0.2}
 
 FILL = """
     INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at, owner, fence, finished_at)

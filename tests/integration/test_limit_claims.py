@@ -43,7 +43,7 @@ def due(
 
 async def claim(limits: Limits, line: Line, limit: int = 64, *, isolated: bool = False) -> list[str]:
     """Claim, and return the ids."""
-    rows = await limits.claim(line, isolated=isolated, limit=limit, seat=1, lease=30, late=0)
+    rows = await limits.claim(line, isolated=isolated, limit=limit, seat=1, lease=30, late=0, late_new=0)
     return sorted(row[2] for row in rows)
 
 
@@ -116,7 +116,7 @@ def test_who_claims_while_another_one_does_takes_nothing_and_does_not_wait() -> 
         async with first.transaction():
             await first.execute(limits_sql.LOCK, {"limited": ["one"]})
             assert await claim(limits, second) == []
-            values = {"limit": 1, "seat": 2, "lease": 30, "late": 0}
+            values = {"limit": 1, "seat": 2, "lease": 30, "late": 0, "late_new": 0}
             await first.execute(limits_sql.CLAIM, limits.parameters() | values)
             assert await claim(limits, second) == []
         assert len(await claim(limits, second)) == 1
@@ -166,6 +166,6 @@ def test_ten_thousand_that_wait_for_a_place_cost_no_more_than_none() -> None:
         plan = explain(statement, names)
         assert {kind for kind, _ in scans(plan)} <= {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"}
         assert buffers(plan) < 60, json.dumps(plan, indent=1)
-    values = names | {"limit": 8, "seat": 1, "lease": 30, "late": 0, "limits": [8, 5]}
+    values = names | {"limit": 8, "seat": 1, "lease": 30, "late": 0, "late_new": 0, "limits": [8, 5]}
     plan = explain(limits_sql.CLAIM, values)
     assert (plan["Actual Rows"], buffers(plan) < 300) == (3, True), json.dumps(plan, indent=1)

@@ -299,7 +299,7 @@ def _asked(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _claimed(key: int) -> list[tuple[Any, ...]]:
-    values = {"workflows": ["raced"], "limit": 1, "seat": NOBODY, "lease": 30, "ahead": 0}
+    values = {"workflows": ["raced"], "limit": 1, "seat": NOBODY, "lease": 30, "ahead": 0, "late_new": 0}
     return [row for row in _asked(sql.CLAIM, values) if row[0] == key]
 
 

@@ -140,6 +140,16 @@ class Cluster:
             [workflow, id, params],
         )
 
+    def begin_many(self, workflow: str, id: str, count: int, *, seconds: float = 0.0) -> None:
+        """Start so many at once, named by a number after `id`."""
+        self.query(
+            "WITH started AS (INSERT INTO engine_instance (workflow, id, status, params, wake_at) "
+            "SELECT %s, %s || '-' || n, 'queued', json_build_object('notes', %s::text, 'name', %s || '-' || n, "
+            "'seconds', %s::float8), clock_timestamp() FROM generate_series(1, %s) AS n) "
+            "SELECT pg_notify('engine_wake', '')",
+            [workflow, id, str(self.notes), id, seconds, count],
+        )
+
     def workers_at(self, name: str) -> set[int]:
         """Return the processes that worked at the instances whose names begin so."""
         lines = [line.split() for line in self.noted() if line.startswith(name)]

@@ -26,9 +26,9 @@ def constants(**values: float) -> dict[str, str]:
     return {CONSTANTS: json.dumps(named)}
 
 
-def seconds_until_begun(cluster: Cluster, id: str) -> float:
+def seconds_until_begun(cluster: Cluster, id: str, *, workflow: str = "errand") -> float:
     """Start an instance, and return how long its first attempt took to begin, by the database's clock."""
-    cluster.begin("errand", id)
+    cluster.begin(workflow, id)
     cluster.wait_for_status(id, "complete")
     ((seconds,),) = cluster.query(
         "SELECT extract(epoch FROM a.started_at - i.created_at)::float8 FROM engine_instance i "
@@ -220,16 +220,22 @@ def test_sleeps_are_on_time_whatever_else_is_held(cluster: Cluster) -> None:
 
 
 def test_a_worker_without_a_free_thread_leaves_work_to_the_other(cluster: Cluster) -> None:
-    first, second = cluster.shifts()
-    for number in range(16):
-        cluster.begin("blocking-errand", f"long-{number}", seconds=NEVER)
-    wait_until(lambda: len([line for line in cluster.noted() if line.startswith("long")]) == 16)
-    busy = [line.split()[1] for line in cluster.noted() if line.startswith("long")]
-    full = max({first, second}, key=lambda pid: busy.count(str(pid)))
-    for number in range(16 - busy.count(str(full))):
-        cluster.query("SELECT 1")
-        cluster.begin("blocking-errand", f"more-{number}", seconds=NEVER)
-    time.sleep(1)
+    cluster.begin_many("blocking-errand", "long", 16, seconds=NEVER)  # one claim takes them all
+    wait_until(lambda: sum(line.startswith("long") for line in cluster.noted()) == 16)
+    (full,) = cluster.workers_at("long")
+    time.sleep(0.2)
+    for number in range(20):
+        assert seconds_until_begun(cluster, f"instant-{number}", workflow="blocking-errand") < 1
+    assert cluster.workers_at("instant") == cluster.shifts() - {full}
+
+
+def test_work_begins_in_time_although_no_worker_has_a_free_thread(cluster: Cluster) -> None:
+    """What only awaits needs none."""
+    for number in range(2):
+        cluster.begin_many("blocking-errand", f"long-{number}", 16, seconds=NEVER)
+        wait_until(lambda: sum(line.startswith("long") for line in cluster.noted()) == 16 * (number + 1))
+        time.sleep(0.2)
+    assert len(cluster.workers_at("long")) == 2
     for number in range(10):
         assert seconds_until_begun(cluster, f"instant-{number}") < 1
 
