@@ -231,9 +231,9 @@ def test_a_worker_without_a_free_thread_leaves_work_to_the_other(cluster: Cluste
 
 def test_work_begins_in_time_although_no_worker_has_a_free_thread(cluster: Cluster) -> None:
     """What only awaits needs none."""
-    for number in range(2):
-        cluster.begin_many("blocking-errand", f"long-{number}", 16, seconds=NEVER)
-        wait_until(lambda: sum(line.startswith("long") for line in cluster.noted()) == 16 * (number + 1))
+    for name in ("long-a", "long-b"):
+        cluster.begin_many("blocking-errand", name, 16, seconds=NEVER)
+        wait_until(lambda name=name: sum(line.startswith(name) for line in cluster.noted()) == 16)
         time.sleep(0.2)
     assert len(cluster.workers_at("long")) == 2
     for number in range(10):
