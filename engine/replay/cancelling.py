@@ -38,7 +38,7 @@ def cancel_step(cycle: Cycle, record: StepRecord) -> None:
     # Recorded by an earlier worker, it may not have been begun by this one.
     attempts.close_lost(cycle, record)
     _let_go(cycle, record)
-    cycle.waits.pop(record.seq, None)
+    cycle.waits.remove(record.seq)
     cycle.kin.open.pop(record.seq, None)
     if attempts.drop(cycle, record):
         cancel_record(cycle, record)

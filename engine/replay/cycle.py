@@ -24,7 +24,8 @@ from engine.replay.host import Claimed, Host, Phase
 from engine.replay.inbox import Inbox
 from engine.replay.kin import Kin
 from engine.replay.loop import HandlerLoop
-from engine.replay.operation import DoOperation, Operation, WaitOperation
+from engine.replay.open_waits import OpenWaits
+from engine.replay.operation import DoOperation, Operation
 from engine.replay.outcomes import Ending
 from engine.replay.rollback import Undoing
 from engine.replay.step import WorkflowStep
@@ -70,7 +71,7 @@ class Cycle:
         self.has_lone_body = False  # one that is recorded as alone in its worker
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
         self.delaying: set[int] = set()  # steps whose delay function runs
-        self.waits: dict[int, WaitOperation] = {}  # by seq, oldest first
+        self.waits = OpenWaits()
         self.inbox = Inbox(history.events)
         self.reading_events = False
         self.kin = Kin()
@@ -443,7 +444,7 @@ class Cycle:
         """Read the next events that the open waits could take."""
         if not self.reading_events:
             self.reading_events = True
-            self.inbox.ask(waits.types(self))
+            self.inbox.ask(frozenset(self.waits.types))
             self.host.read_events(self)
 
     def on_events(self, page: Page, signals: int) -> None:
@@ -453,6 +454,7 @@ class Cycle:
         self.reading_events = False
         # One that came since was maybe too late for this answer; nothing else tells of it.
         self.inbox.take(page, is_stale=signals < self.signals)
+        self.waits.know(self.inbox.types)
         if self.phase is Phase.DRIVING:
             waits.match(self)
             waits.expire_overdue(self)

@@ -28,6 +28,7 @@ class Inbox:
         self.until = first.events[-1].key if first.events else 0
         self.is_cut = first.is_cut
         self.is_stale = False  # more came since
+        self.is_offered = True  # to all that wait: none of them takes what is left
         self.as_of_us = first.as_of_us
         self.consumed: set[int] = set()  # keys: a read may still find them buffered
         self.question = Question(0, None)
@@ -35,9 +36,6 @@ class Inbox:
     def covers(self, wanted: frozenset[str]) -> bool:
         """Tell whether the oldest events of these types are here, if there are any up to `until`."""
         return self.types is None or wanted <= self.types
-
-    def may_have_more(self, wanted: frozenset[str]) -> bool:
-        return self.is_cut or self.is_stale or not self.covers(wanted)
 
     def ask(self, wanted: frozenset[str]) -> None:
         """Decide what to read next, for waits that found nothing here."""
@@ -50,6 +48,7 @@ class Inbox:
         after, types = self.question.after, self.question.types
         kept = [event for event in self.events if after and (types is None or event.type in types)]
         self.events = kept + [event for event in page.events if event.key not in self.consumed]
+        self.is_offered = False
         self.types = types
         self.until = page.events[-1].key if page.events else after
         self.is_cut, self.is_stale, self.as_of_us = page.is_cut, is_stale, page.as_of_us

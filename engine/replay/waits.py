@@ -22,23 +22,36 @@ def begin(cycle: Cycle, operation: WaitOperation) -> None:
         record.event_types = operation.types
         if operation.timeout_us is not None:
             record.wake_us = record.started_us + operation.timeout_us
-    cycle.waits[record.seq] = operation
-    match(cycle)
+    cycle.waits.add(operation)
+    if cycle.inbox.is_offered and cycle.waits.are_known:
+        _take_buffered(cycle, operation)
+    else:
+        match(cycle)
     if record.seq in cycle.waits:
         cycle.wait_until(operation, record.wake_us, is_new=not record.is_recorded)
 
 
-def types(cycle: Cycle) -> frozenset[str]:
-    """Return the types that are waited for."""
-    return frozenset(one for operation in cycle.waits.values() for one in operation.record.event_types)
+def _take_buffered(cycle: Cycle, operation: WaitOperation) -> None:
+    """Give a new wait the oldest event that it takes: of those that are left, older waits take none."""
+    for at, event in enumerate(cycle.inbox.events):
+        if _takes(operation, event):
+            del cycle.inbox.events[at]
+            _consume(cycle, operation, event)
+            break
+    _read_on(cycle)
 
 
 def match(cycle: Cycle) -> None:
     """Give each buffered event to the oldest wait that takes it; read on while a wait may find one."""
     # All or none: an older event of the types that are not here may belong to a wait that would take a younger one.
-    if cycle.inbox.events and cycle.inbox.covers(types(cycle)):
+    if cycle.waits.are_known:
         _give(cycle)
-    if cycle.waits and cycle.inbox.may_have_more(types(cycle)):
+        cycle.inbox.is_offered = True
+    _read_on(cycle)
+
+
+def _read_on(cycle: Cycle) -> None:
+    if cycle.waits and (cycle.inbox.is_cut or cycle.inbox.is_stale or not cycle.waits.are_known):
         cycle.read_events()
 
 
@@ -48,7 +61,7 @@ def _give(cycle: Cycle) -> None:
         if not cycle.waits:
             left += events[at:]
             break
-        taker = _taker(cycle, event)
+        taker = cycle.waits.oldest(event.type, event.received_us)
         if taker is None:
             left.append(event)
         else:
@@ -56,17 +69,15 @@ def _give(cycle: Cycle) -> None:
     events[:] = left
 
 
-def _taker(cycle: Cycle, event: EventRecord) -> WaitOperation | None:
-    for seq in sorted(cycle.waits):
-        operation = cycle.waits[seq]
-        deadline = operation.record.wake_us
-        if event.type in operation.record.event_types and (deadline is None or event.received_us <= deadline):
-            return operation
-    return None
+def _takes(operation: WaitOperation, event: EventRecord) -> bool:
+    record = operation.record
+    return event.type in record.event_types and (
+        record.wake_us is None or event.received_us <= record.wake_us
+    )
 
 
 def _consume(cycle: Cycle, operation: WaitOperation, event: EventRecord) -> None:
-    del cycle.waits[operation.record.seq]
+    cycle.waits.remove(operation.record.seq)
     cycle.inbox.consumed.add(event.key)
     cycle.writes.consumed[event.key] = operation.record.seq
     cycle.conclude(operation, output=outcomes.event_json(event))
@@ -81,7 +92,7 @@ def expire(cycle: Cycle, operation: WaitOperation) -> None:
     if cycle.inbox.as_of_us < deadline or not cycle.inbox.covers(frozenset(record.event_types)):
         cycle.read_events()
         return
-    del cycle.waits[record.seq]
+    cycle.waits.remove(record.seq)
     # The call's own, where it still has one: a pause has moved the deadline.
     length_us = deadline - record.started_us if operation.timeout_us is None else operation.timeout_us
     timeout = timedelta(microseconds=length_us)
@@ -96,7 +107,7 @@ def expire_overdue(cycle: Cycle) -> None:
     Also one that passed while they were read: its timer has fired then, and asked for what was being read already.
     """
     now_us = cycle.host.due_us()
-    for operation in [cycle.waits[seq] for seq in sorted(cycle.waits)]:
+    for operation in cycle.waits:
         deadline = operation.record.wake_us
         if deadline is not None and deadline <= now_us:
             expire(cycle, operation)

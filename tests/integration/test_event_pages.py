@@ -20,7 +20,7 @@ from engine.worker.line import Line
 from engine.worker.reader import PAGE_BYTES, PAGE_EVENTS, Reader
 from tests.integration.rows import row_of
 from tests.integration.test_claim_plan import buffers, explain, nodes
-from tests.integration.test_replay_races import Desk, answer, cycle_of, end_body, event, take
+from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
 from tests.shifts import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
@@ -295,3 +295,32 @@ def test_a_deadline_that_passes_while_events_are_read_is_not_forgotten() -> None
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '"timed out"'
+
+
+def test_a_new_wait_takes_nothing_that_an_older_one_has_still_to_be_given() -> None:
+    """An event was read while another wait, for what was not read, kept all from being given."""
+
+    @workflow
+    async def race(step: WorkflowStep) -> list[Any]:
+        old = asyncio.ensure_future(step.wait_for_event("old", "red"))
+        await step.do("one", str)
+        other = asyncio.ensure_future(step.wait_for_event("other", "blue"))
+        await step.do("two", str)
+        other.cancel()
+        new = asyncio.ensure_future(step.wait_for_event("new", "red"))
+        await step.do("three", str)
+        return [wait.done() and wait.result().payload for wait in (old, new)]
+
+    desk = Desk()
+    cycle = cycle_of(race, desk, is_cut=True)
+    assert (desk.asked_events, cycle.inbox.question.types) == (1, {"red"})
+    answer(cycle, take(cycle))
+    end_body(cycle, desk, "one")
+    answer(cycle, take(cycle))
+    cycle.on_events(Page([event(1, "red")], NOW_US + 1), 0)
+    assert (desk.asked_events, cycle.inbox.question.types) == (2, {"red", "blue"})
+    end_body(cycle, desk, "two")
+    answer(cycle, take(cycle))
+    end_body(cycle, desk, "three")
+    assert cycle.ending is not None
+    assert cycle.ending.output == '["1",false]'

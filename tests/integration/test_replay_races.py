@@ -90,9 +90,10 @@ class Desk:
         """Nothing is handed to others."""
 
 
-def cycle_of(declared: Workflow[Any, Any], desk: Desk) -> Cycle:
+def cycle_of(declared: Workflow[Any, Any], desk: Desk, *, is_cut: bool = False) -> Cycle:
+    """Begin a cycle; `is_cut`: there are more events than were read with its history."""
     claimed = Claimed(1, declared.name, "one", 1, 1, 0, "null", NOW_US, None, False)
-    cycle = Cycle(desk, declared, claimed, History(events=Page([], NOW_US)))
+    cycle = Cycle(desk, declared, claimed, History(events=Page([], NOW_US, is_cut)))
     cycle.begin()
     cycle.advance()
     return cycle

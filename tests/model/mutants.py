@@ -221,7 +221,7 @@ def timeout_keeps_waiter(patch: Patch) -> None:
     def keeping(cycle: Cycle, operation: Any) -> None:
         expire(cycle, operation)
         if operation.record.is_final:
-            cycle.waits[operation.record.seq] = operation
+            cycle.waits.add(operation)
 
     patch.setattr(waits, "expire", keeping)
 
