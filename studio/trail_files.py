@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from engine.models import Audit
@@ -23,8 +24,11 @@ COLUMNS = (
     "reason",
     "data",
 )
-# What a table takes for a formula. Some of them drop blanks, or a line end, before they look.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Characters that start a formula; they have full-width forms, too.
+_SIGNS = frozenset("=+-@\N{MINUS SIGN}")
+# What a spreadsheet may ignore before a formula: blanks, controls, marks and invisible letters.
+_UNSEEN = frozenset({"Cc", "Cf", "Mn", "Zl", "Zp", "Zs"})
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 
 
 def as_csv(batches: Iterable[list[Audit]]) -> Iterator[str]:
@@ -54,7 +58,13 @@ FORMS: Mapping[str, tuple[str, Callable[[Iterable[list[Audit]]], Iterator[str]]]
 
 def harmless(text: str) -> str:
     """Put a quotation mark before what a table would compute: `=HYPERLINK(…)` stays a text (RELIABILITY E55)."""
-    return f"'{text}" if text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA) else text
+    first = next((one for one in text if not _is_unseen(one)), "")
+    is_formula = not _SIGNS.isdisjoint(unicodedata.normalize("NFKC", first))
+    return f"'{text}" if is_formula or text.startswith(("\t", "\r", "\n")) else text
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) in _UNSEEN or character in _FILLERS
 
 
 def _fields(entry: Audit) -> dict[str, object]:
