@@ -1,0 +1,72 @@
+"""A word without an end makes no page wider than the window (RELIABILITY E53)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Complaints
+from tests.live import LiveStack
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow]
+
+WORD = "x" * 300
+NAME, ID = "w" * 64, "i" * 100
+STORY = f"""
+from tests.studio import factories
+from engine.models import Audit
+one = factories.instance("errored", workflow={NAME!r}, id={ID!r}, started_by="s" * 100,
+    error={{"type": "E" * 100, "message": {WORD!r}, "details": {{}}, "traceback": {WORD!r}}})
+factories.step(one, {WORD[:100]!r}, "errored", error={{"type": "E", "message": {WORD!r}, "details": {{}}}})
+asking = factories.instance("waiting", workflow={NAME!r}, id="asking")
+factories.request(asking, message={WORD!r}, assignees=["group:" + "g" * 100])
+for verb in ("pause", "send_event"):
+    Audit.objects.create(verb=verb, actor="a" * 150, workflow=one.workflow, instance_id=one.id, instance_key=one.key,
+        reason={WORD!r}, data={{"type": "t" * 100}})
+"""
+INSTANCE = f"/workflows/{NAME}/instances/{ID}/"
+PAGES = [
+    "/",
+    "/instances/",
+    f"/instances/?q={WORD[:100]}",
+    f"/instances/?workflow={NAME}&q={ID}&status=errored",
+    "/workflows/",
+    f"/workflows/{NAME}/",
+    INSTANCE,
+    f"{INSTANCE}restart/",
+    f"{INSTANCE}restart/?step=do:{WORD[:100]}",
+    f"/workflows/{NAME}/instances/asking/",
+    "/approvals/?box=open",
+    "/audit/",
+    f"/audit/?person={'p' * 150}&workflow={NAME}&id={ID}&verb=pause",
+    f"/audit/?person={'p' * 150}",
+    f"/{WORD}/",
+    f"/workflows/{NAME}/instances/{'n' * 100}/",
+    "/password/",
+]
+
+
+@pytest.fixture(scope="module")
+def story(live_stack: LiveStack) -> Iterator[None]:
+    live_stack.django(STORY)
+    yield
+    live_stack.django(
+        f"from engine.models import Instance\nInstance.objects.filter(workflow={NAME!r}).delete()"
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_is_wider_than_its_window(
+    story: None, signed_in: Page, complaints: Complaints, width: int
+) -> None:
+    complaints.allow("404")
+    signed_in.set_viewport_size({"width": width, "height": 900})
+    wide = {}
+    for number, where in enumerate(PAGES):
+        signed_in.goto(where)
+        more = signed_in.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if more > 0:
+            wide[number, where.replace(NAME, "…").replace(ID, "…")[:60]] = more
+    assert wide == {}
