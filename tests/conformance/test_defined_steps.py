@@ -196,7 +196,9 @@ def test_a_return_value_that_does_not_fit_fails_the_step_at_once(is_async: bool)
         [1],
         ["errored"],
     )
-    assert message.startswith('The output of step "make" cannot be stored. At $.quantity: Field required.')
+    assert message.startswith(
+        'The output of step "make" does not match its type Line. At $.quantity: Field required.'
+    )
 
 
 def test_using_overrides_for_one_call_and_leaves_the_step_alone() -> None:

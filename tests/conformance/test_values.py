@@ -45,7 +45,8 @@ def test_an_output_that_cannot_be_stored_fails_the_step_at_once() -> None:
         ran.clear()
         instance = run_to_end(story.start(kind))
         assert ran == [1]
-        assert instance.output.startswith('The output of step "make" cannot be stored. At $: ')
+        said = "does not match its type int" if kind == "typed" else "cannot be stored"
+        assert instance.output.startswith(f'The output of step "make" {said}. At $: ')
         assert outcomes(instance, "make") == ["errored"]
 
 
