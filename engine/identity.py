@@ -20,6 +20,10 @@ MAX_INSTANCE_ID, MAX_WORKFLOW_NAME, MAX_STEP_NAME, MAX_EVENT_TYPE = 100, 64, 256
 MAX_TAG, MAX_DEDUP_KEY, MAX_SCHEDULE_NAME = 100, 255, 100
 RESERVED_PREFIX = "reprise:"
 REQUEST_TYPE = f"{RESERVED_PREFIX}request:"
+OLD_MILESTONE = (
+    "progress"  # the name of every milestone that was recorded before they were named by their message
+)
+LONGEST_MILESTONE = 200
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 # Control characters, and lone surrogates, which no text column can hold.
@@ -65,6 +69,15 @@ def check_step_name(value: object) -> str:
 
 def check_event_type(value: object) -> str:
     return _unreserved(_text(value, "an event's type", MAX_EVENT_TYPE), "an event's type")
+
+
+def milestone_name(message: str) -> str:
+    """Return the name of the milestone that says this: the message itself, where it can be a name."""
+    name = _UNFIT.sub("\ufffd", " ".join(message.split()))
+    if name == message and 0 < len(name) <= LONGEST_MILESTONE and name != OLD_MILESTONE:
+        return name
+    # What was cut off or replaced tells it from others.
+    return f"{name[:LONGEST_MILESTONE]} ({_digest('milestone', message)[:8]})".strip()
 
 
 def request_type(generation: int, seq: int) -> str:

@@ -98,14 +98,14 @@ def preview(text: str, length: int = 80) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def milestone(shown: Payload) -> str:
-    """Give what a progress step said, with its percentage."""
+def milestone(shown: Payload) -> tuple[str, str]:
+    """Give what a progress step said, and its percentage."""
     said = decode(shown.text)
     message = said.get("message") if isinstance(said, dict) else None
     if not isinstance(said, dict) or not isinstance(message, str):
-        return preview(shown.text)
+        return preview(shown.text), ""
     percent = said.get("percent")
-    return preview(message if percent is None else f"{message} · {percent} %", 120)
+    return preview(message, 120), "" if percent is None else f"{percent} %"
 
 
 def _node(

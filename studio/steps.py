@@ -135,7 +135,9 @@ class Line:
 
     @property
     def label(self) -> str:
-        """Its name; items of a map are told apart by their index, as in errors."""
+        """Its name; items of a map are told apart by their index, as in errors, and milestones by what they say."""
+        if self.step.is_old_milestone and self.output is not None:
+            return payloads.milestone(self.output)[0]
         return f"{self.step.name}[{self.step.count - 1}]" if self.is_item else str(self.step)
 
     @property
@@ -199,11 +201,8 @@ class Line:
         if self.question is not None and not self.failure:
             return payloads.preview(self.question.message)
         if self.output is not None and not self.output.is_masked:
-            return (
-                payloads.milestone(self.output)
-                if self.step.kind == "progress"
-                else payloads.preview(self.output.text)
-            )
+            is_milestone = self.step.kind == "progress"  # whose label says the rest
+            return payloads.milestone(self.output)[1] if is_milestone else payloads.preview(self.output.text)
         return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""
 
 

@@ -69,6 +69,7 @@ def read(
     if folds:
         steps = of_it.exclude(parent__in=folded.values("seq"), status__in=UNEVENTFUL)
     shown = list((steps if full else steps.defer("output")).order_by("-seq")[:limit])[::-1]
+    _read_old_milestones(of_it, shown)
     children = children_of(instance)
     relatives = Instance.objects.only("key", "workflow", "id", "status")
     return Record(
@@ -95,6 +96,13 @@ def _past(instance: Instance, those: Generations) -> Instance:
         raise GenerationNotFoundError(instance, those.shown)
     past: Instance = as_it_was(instance, kept)
     return past
+
+
+def _read_old_milestones(steps: QuerySet[Step], shown: Sequence[Step]) -> None:
+    """Read what those say whose name does not."""
+    old = {step.seq: step for step in shown if step.is_old_milestone}
+    for seq, output in steps.filter(seq__in=old).values_list("seq", "output") if old else ():
+        old[seq].output = output
 
 
 def _items(steps: QuerySet[Step], parents: Sequence[int]) -> dict[int, dict[str, int]]:

@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from engine.identity import OLD_MILESTONE, milestone_name
 from engine.models.fields import JsonField, times
 from engine.models.instance import Instance
 from engine.states import AttemptStatus, StepKind, StepStatus
@@ -76,7 +77,15 @@ class Step(models.Model):
         ]
 
     def __str__(self) -> str:
+        said = self.output if self.is_old_milestone and "output" not in self.get_deferred_fields() else None
+        if isinstance(said, dict):
+            return milestone_name(str(said.get("message")))
         return self.name if self.count == 1 else f"{self.name} #{self.count}"
+
+    @property
+    def is_old_milestone(self) -> bool:
+        """Tell whether it is a milestone from before these were named by what they say."""
+        return (self.kind, self.name) == (StepKind.PROGRESS, OLD_MILESTONE)
 
 
 class Attempt(models.Model):

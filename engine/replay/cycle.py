@@ -12,7 +12,7 @@ carries the start of what the handler called next. A body starts only after that
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ControlFlow, WorkflowTimeoutError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from engine.registry import Workflow
 
 
+NONE: Mapping[StepIdentity, StepRecord] = {}
 STEERED = (Phase.DRIVING, Phase.FREEZING, Phase.ROLLING_BACK)
 
 
@@ -61,6 +62,7 @@ class Cycle:
 
         self.counter = Counter()
         self.step_count = StepCount(history, workflow.max_steps)
+        self.old_milestones: dict[StepIdentity, StepRecord] | None = None  # looked up when first needed
         self.log_position = 0
         self.now_us = claimed.started_us
 
@@ -284,14 +286,19 @@ class Cycle:
 
     # Called by WorkflowStep
 
-    def record_of(self, kind: StepKind, name: str, *, once: bool = False) -> StepRecord:
-        """Fix the identity of a call, and return what is recorded under it, or a new record."""
+    def record_of(
+        self, kind: StepKind, name: str, *, once: bool = False, also: Mapping[StepIdentity, StepRecord] = NONE
+    ) -> StepRecord:
+        """Fix the identity of a call, and return what is recorded under it, or a new record.
+
+        `also` holds what was recorded under another identity than it has now.
+        """
         once = once or self.workflow.step_identity == "name"
         identity = self.counter.take(kind, name, once=once)
         entered = self.turns.entered
         while once and identity in entered and entered[identity].is_given_up:
             identity = identity._replace(count=identity.count + 1)  # the handler gave that one up
-        record = self.history.steps.get(identity)
+        record = self.history.steps.get(identity) or also.get(identity)
         if record is None:
             record = StepRecord(0, *identity, is_recorded=False)
             self.history.steps[identity] = record

@@ -25,14 +25,13 @@ from engine.errors import (
 )
 from engine.identity import check_event_type, check_step_name
 from engine.messages import Answer, Event, ReceivedEvent
-from engine.replay import calls, nesting, outcomes
+from engine.replay import calls, milestones, nesting, outcomes
 from engine.replay.child_calls import ChildCalls
 from engine.replay.collections import Collections
 from engine.replay.context import StepLog
 from engine.replay.operation import (
     INERT,
     DoOperation,
-    ProgressOperation,
     SleepOperation,
     WaitOperation,
 )
@@ -367,15 +366,17 @@ class WorkflowStep(ChildCalls, Collections):
         return cycle.enter(RequestOperation(cycle, record, question, limit))
 
     def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
-        """Record a milestone: it shows in the Studio and does no work. Raises StepConfigError for a wrong percent."""
+        """Record a milestone: it shows in the Studio and does no work. Raises StepConfigError for a wrong percent.
+
+        The message is its name: what says something else is another milestone.
+        """
         _check_percent(percent)
-        name = cut(" ".join(str(message).split()), 200) or "progress"
-        output = encode({"message": str(message), "percent": percent}, what="progress")
-        cycle = self._enter("progress", name)
+        said = str(message)
+        output = encode({"message": said, "percent": percent}, what="progress")
+        cycle = self._enter("progress", cut(said, 200))
         if cycle is None:
             return INERT
-        record = cycle.record_of(StepKind.PROGRESS, "progress")
-        return cycle.enter(ProgressOperation(cycle, record, output))
+        return cycle.enter(milestones.operation(cycle, said, output))
 
     # Ending
 
