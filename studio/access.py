@@ -1,4 +1,4 @@
-"""Who may do what: one function decides, from Django's permissions, and says no unless something says yes."""
+"""Decide who may do what: one function, based on Django's permissions, that denies by default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.requests import Asked, is_put_to
 
 
 class Verb(StrEnum):
-    """What a person can be allowed to do. Each is the permission `studio.<verb>`; see `studio.models.Access`."""
+    """What a user can be allowed to do; each verb is a permission of `studio.models.Access`."""
 
     VIEW = "view"
     OPERATE = "operate"  # start, steer, send events
@@ -18,7 +18,7 @@ class Verb(StrEnum):
     ADMINISTER = "administer"
 
 
-# What people call whoever may. The default group of each is `reprise-<role>`.
+# The role that allows a verb; its default group is `reprise-<role>`.
 ROLES: Mapping[Verb, str] = {
     Verb.VIEW: "viewer",
     Verb.OPERATE: "operator",
@@ -28,7 +28,7 @@ ROLES: Mapping[Verb, str] = {
 
 
 class RefusedError(Exception):
-    """Somebody asked for what they may not do."""
+    """A user may not do this."""
 
     def __init__(self, verb: Verb, workflow: str | None) -> None:
         super().__init__(f"This needs the permission studio.{verb}.")
@@ -36,11 +36,10 @@ class RefusedError(Exception):
 
 
 def allowed(user: Any, verb: Verb, workflow: str | None) -> bool:
-    """Tell whether a user may do this to a workflow; `workflow` is None for what concerns no workflow in particular.
+    """Tell whether a user may do this to a workflow, or in general if `workflow` is None.
 
-    Nothing is allowed without the permission to view. Any authentication backend can grant permissions. Today a
-    permission holds for every workflow; callers name the one they mean all the same, so that a narrower rule needs no
-    other place than this.
+    Without the permission to view, nothing is allowed. Any authentication backend can grant permissions. A permission
+    holds for all workflows; callers pass the workflow all the same, so that a narrower rule has one place: here.
     """
     if not getattr(user, "is_authenticated", False) or not getattr(user, "is_active", False):
         return False
@@ -51,23 +50,23 @@ def allowed(user: Any, verb: Verb, workflow: str | None) -> bool:
 
 
 def require(user: Any, verb: Verb, workflow: str | None) -> None:
-    """Raise RefusedError unless it is allowed."""
+    """Raise RefusedError unless the user is allowed to."""
     if not allowed(user, verb, workflow):
         raise RefusedError(verb, workflow)
 
 
 def visible(user: Any, workflows: Iterable[str]) -> list[str]:
-    """Return those workflows that a user may see."""
+    """Return the workflows that a user may see."""
     return [name for name in workflows if allowed(user, Verb.VIEW, name)]
 
 
 def rights(user: Any) -> frozenset[Verb]:
-    """Return all that decides what a user sees: two users with equal rights are shown the same page."""
+    """Return everything that decides what a user sees: users with equal rights see the same pages."""
     return frozenset(verb for verb in Verb if allowed(user, verb, None))
 
 
 def may_answer(asked: Asked, user: Any, workflow: str) -> bool:
-    """Tell whether a user may answer a request: who was asked, or an approver where nobody in particular was."""
+    """Tell whether a user may answer a request: an assignee, or any approver if there are no assignees."""
     if not asked.assignees:
         return allowed(user, Verb.APPROVE, workflow)
     return allowed(user, Verb.VIEW, workflow) and is_put_to(asked, user)

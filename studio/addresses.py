@@ -1,36 +1,49 @@
-"""The address that a request comes from, also through proxies that the settings name."""
+"""Find the address that a request comes from, through trusted proxies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 
 Address = IPv4Address | IPv6Address
 
-UNKNOWN = "unknown"  # a Unix socket has no address
-IPV6_PREFIX = 64  # what one customer of a provider has
+UNKNOWN = "unknown"  # for a Unix socket
+IPV6_PREFIX = 64  # one customer of a provider has at least that much
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return who sent a request, as limits count it: an IPv6 address stands for its network of 64 bits.
+    """Return the address that limits count for a request; of an IPv6 address, its /64 network.
 
-    X-Forwarded-For is read from its right end, and only as far as REPRISE_TRUSTED_PROXIES says who wrote it.
+    X-Forwarded-For is read from the right, past the proxies that REPRISE_TRUSTED_PROXIES lists and no further.
     """
-    trusted = getattr(settings, "REPRISE_TRUSTED_PROXIES", ())
-    return sender(request.META.get("REMOTE_ADDR", ""), request.headers.get("X-Forwarded-For", ""), trusted)
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    return sender(request.META.get("REMOTE_ADDR", ""), forwarded, _trusted())
+
+
+def sender_of(scope: Any) -> str:
+    """Return the same for an ASGI scope."""
+    forwarded = ",".join(
+        value.decode("latin1") for name, value in scope["headers"] if name == b"x-forwarded-for"
+    )
+    return sender((scope.get("client") or [""])[0], forwarded, _trusted())
 
 
 def sender(peer: str, forwarded: str, trusted: Sequence[str]) -> str:
-    """Return the first address, from the right, that is not a trusted proxy's. `trusted` are addresses and networks."""
+    """Return the first address from the right that is not within one of the `trusted` networks."""
     found = _read(peer)
     for text in reversed(forwarded.split(",")):
         if found is None or not _is_within(found, trusted):
             break
         found = _read(text) or found
     return _counted(found) if found is not None else UNKNOWN
+
+
+def _trusted() -> Sequence[str]:
+    return getattr(settings, "REPRISE_TRUSTED_PROXIES", ())
 
 
 def _read(text: str) -> Address | None:

@@ -1,4 +1,4 @@
-"""The ASGI application: pages through Django, sockets through Channels."""
+"""The ASGI application: pages through Django, sockets through Channels; what is odd or too much stops before them."""
 
 import os
 from typing import Any
@@ -11,13 +11,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 pages = plain_refusals()(get_asgi_application)()
 
 # Django has to be set up before any of these is imported.
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from studio import route_limits  # noqa: E402
 from studio.announce import announce_web  # noqa: E402
+from studio.anonymous_queue import AnonymousQueue  # noqa: E402
 from studio.body_limit import BodyLimit  # noqa: E402
+from studio.header_limits import HeaderLimits  # noqa: E402
 from studio.intake import Limits, limit_daphne  # noqa: E402
 from studio.origins import FullOriginValidator  # noqa: E402
 from studio.routing import websocket_urlpatterns  # noqa: E402
@@ -40,12 +42,16 @@ max_body_bytes = getattr(settings, "REPRISE_MAX_BODY_BYTES", 4 * 1024 * 1024)
 body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
 
 announce_web()
-limit_daphne(Limits(max_body_bytes, body_timeout))
+limit_daphne(Limits(max_body_bytes, body_timeout, route_limits.may_be_large))
+limited = BodyLimit(pages, max_body_bytes, route_limits.may_be_large)
+sockets = FullOriginValidator(URLRouter(socket_routes()), settings.REPRISE_ORIGINS)
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(pages, max_body_bytes),
-        "websocket": FullOriginValidator(
-            AuthMiddlewareStack(URLRouter(socket_routes())), settings.REPRISE_ORIGINS
+        "http": AnonymousQueue(
+            HeaderLimits(limited, route_limits.is_studio_request), route_limits.is_studio_request
+        ),
+        "websocket": AnonymousQueue(
+            HeaderLimits(sockets, route_limits.is_studio_request), route_limits.is_studio_request
         ),
     }
 )

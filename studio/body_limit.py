@@ -1,45 +1,45 @@
-"""The largest body that the application takes, under any ASGI server; daphne's own intake is in `studio.intake`."""
+"""Limit the size of bodies under any ASGI server; under daphne, `studio.intake` does it earlier."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from __future__ import annotations
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[..., Awaitable[None]]
+from collections.abc import Awaitable, Callable
+
+from studio.plain_answers import Application, Message, Receive, Refusal, Scope, Send, refuse
+
+SMALL = 64 * 1024
+
+ENCODED = Refusal(415, "Send the body without any content encoding.")
 
 
 class _TooLarge(Exception):
-    pass
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
 
 
 class BodyLimit:
-    """Answer 413 to a body over `max_bytes`, by what it says or by what comes; 415 to an encoded one."""
+    """Answer 413 to a body that announces or has more than `max_bytes`, and 415 to an encoded one.
 
-    def __init__(self, application: Application, max_bytes: int) -> None:
+    `may_be_large` decides whether a request may have more than 64 KiB.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        max_bytes: int,
+        may_be_large: Callable[[Scope], Awaitable[bool]] | None = None,
+    ) -> None:
         self.application = application
         self.max_bytes = max_bytes
+        self.may_be_large = may_be_large
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         if b"content-encoding" in headers:
-            await _answer(send, 415, b"Send the body without any content encoding.\n")
-        elif self._says_too_much(headers.get(b"content-length", b"")):
-            await self._refuse(send)
-        else:
-            await self._count(scope, receive, send)
-
-    async def _count(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        received = 0
+            await refuse(scope, receive, send, ENCODED)
+            return
+        body = _Body(receive, self, scope)
+        said = headers.get(b"content-length", b"")
         has_answered = False
-
-        async def counting_receive() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self.max_bytes:
-                raise _TooLarge
-            return message
 
         async def noting_send(message: Message) -> None:
             nonlocal has_answered
@@ -47,27 +47,36 @@ class BodyLimit:
             await send(message)
 
         try:
-            await self.application(scope, counting_receive, noting_send)
-        except _TooLarge:
+            await body.grow(int(said[:20]) if said.isdigit() else 0)
+            await self.application(scope, body.receive, noting_send)
+        except _TooLarge as error:
             if not has_answered:
-                await self._refuse(send)
-
-    def _says_too_much(self, length: bytes) -> bool:
-        return length.isdigit() and int(length[:20]) > self.max_bytes
-
-    async def _refuse(self, send: Send) -> None:
-        await _answer(send, 413, b"The body may have %d bytes at most.\n" % self.max_bytes)
+                await refuse(scope, receive, send, _too_large(error.limit))
 
 
-async def _answer(send: Send, status: int, body: bytes) -> None:
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", b"%d" % len(body)),
-        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-        (b"x-frame-options", b"DENY"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"cache-control", b"no-store"),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+class _Body:
+    """The body of one request while it is received."""
+
+    def __init__(self, receive: Receive, limit: BodyLimit, scope: Scope) -> None:
+        self._receive, self._limit, self._scope = receive, limit, scope
+        self._received = 0
+        self._is_small = limit.may_be_large is not None
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        await self.grow(self._received)
+        return message
+
+    async def grow(self, size: int) -> None:
+        """Raise _TooLarge if this size is not allowed."""
+        if size > self._limit.max_bytes:
+            raise _TooLarge(self._limit.max_bytes)
+        if size > SMALL and self._is_small and self._limit.may_be_large is not None:
+            self._is_small = not await self._limit.may_be_large(self._scope)
+            if self._is_small:
+                raise _TooLarge(SMALL)
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"The body may have {limit} bytes at most.")

@@ -1,6 +1,6 @@
-"""System checks: what the Studio needs of a site's settings, and groups of its names that give nobody anything.
+"""System checks: settings that the Studio needs, and groups that look like ours but grant nothing.
 
-`manage.py check` reads the settings; `manage.py check --database default` looks for the groups.
+`manage.py check` reads the settings; `manage.py check --database default` looks at the groups, too.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from django.utils.module_loading import import_string
 
 from studio.access import ROLES
 
-# What is needed, and what it is for. None of it opens the Studio by being left out; it does not work without it.
+# What the Studio needs, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {
-    "django.contrib.sessions.middleware.SessionMiddleware": "people are signed in by it",
-    "django.contrib.auth.middleware.AuthenticationMiddleware": "views ask it who somebody is",
-    "django.contrib.messages.middleware.MessageMiddleware": "actions say by it what they have done",
+    "django.contrib.sessions.middleware.SessionMiddleware": "it keeps people signed in",
+    "django.contrib.auth.middleware.AuthenticationMiddleware": "views check the permissions of its user",
+    "django.contrib.messages.middleware.MessageMiddleware": "actions use it to report what they did",
 }
 CONTEXT_PROCESSORS = {
-    "django.template.context_processors.request": "pages show where somebody is",
-    "django.contrib.auth.context_processors.auth": "pages name who is signed in",
-    "django.contrib.messages.context_processors.messages": "actions say by it what they have done",
-    "studio.context.frame": "pages have a frame",
+    "django.template.context_processors.request": "pages mark the current section",
+    "django.contrib.auth.context_processors.auth": "pages show who is signed in",
+    "django.contrib.messages.context_processors.messages": "actions use it to report what they did",
+    "studio.context.frame": "it fills the frame of every page",
 }
 
 
 @register("studio")
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check that everything is there that the Studio's pages need."""
+    """Check that the settings have everything that the Studio's pages need."""
     return [*_middleware(), *_context_processors(), *_origins(), *_proxies()]
 
 
@@ -41,17 +41,17 @@ def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 def check_groups(
     app_configs: Any = None, databases: Sequence[str] | None = None, **_: Any
 ) -> list[CheckMessage]:
-    """Name the groups that are called like ours and have none of our permissions."""
+    """Warn about groups with the names of the default groups that have no permission of the Studio."""
     if not databases or DEFAULT_DB_ALIAS not in databases:
         return []
     return [
         Caution(
             f'The group "{name}" has none of the Studio\'s permissions: its members may not even see anything.',
-            hint="It was there before the Studio, which takes over no group. Give it the permissions "
-            '"studio | access" that its members should have, or delete it.',
+            hint="It existed before the Studio, which does not change existing groups. Give it the permissions "
+            '"studio | access" that its members should have, or rename it.',
             id="studio.W001",
         )
-        for name in _strangers()
+        for name in _groups_without_permissions()
     ]
 
 
@@ -74,8 +74,12 @@ def _context_processors() -> Iterator[CheckMessage]:
 
 def _origins() -> Iterator[CheckMessage]:
     if not getattr(settings, "REPRISE_ORIGINS", None):
-        hint = 'Set REPRISE_ORIGINS = ["https://studio.example"] to the addresses that people type.'
-        yield Error("The Studio does not know which pages may open its sockets.", hint=hint, id="studio.E003")
+        hint = 'Set it to the origins that people use, as REPRISE_ORIGINS = ["https://studio.example"].'
+        yield Error(
+            "REPRISE_ORIGINS is missing: the Studio does not know which pages may open its sockets.",
+            hint=hint,
+            id="studio.E003",
+        )
 
 
 def _proxies() -> Iterator[CheckMessage]:
@@ -88,7 +92,7 @@ def _proxies() -> Iterator[CheckMessage]:
 
 
 def _is_kind_of(name: str, wanted: str) -> bool:
-    """Tell whether a middleware is the wanted one, or a class of the site's own that is made from it."""
+    """Tell whether a middleware is the wanted one or a subclass of it."""
     if name == wanted:
         return True
     try:
@@ -98,8 +102,8 @@ def _is_kind_of(name: str, wanted: str) -> bool:
     return isinstance(found, type) and issubclass(found, base)
 
 
-def _strangers() -> list[str]:
-    # Not at the top: models are not there yet when checks are registered.
+def _groups_without_permissions() -> list[str]:
+    # Models are not loaded yet when checks are registered.
     from django.contrib.auth.models import Group
 
     try:

@@ -7,20 +7,16 @@ import logging
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.conf import settings
-from django.contrib.auth import get_user
-from django.db import Error, close_old_connections
-from django.utils.module_loading import import_string
+from django.db import Error
 
-from studio import live, topics
-from studio.access import RefusedError, Verb, allowed, rights
+from studio import anonymous_queue, live, topics
+from studio.access import RefusedError, rights
+from studio.cookies import session_key_of
+from studio.people import in_thread, person_now
 
 log = logging.getLogger("studio.live")
 
@@ -32,7 +28,7 @@ TOO_BIG = 4009
 BROKEN = 4011  # studio.js has htmx come again after a while
 NOT_ALLOWED = 4008
 
-CHECK_EVERY_S = 30.0  # how long somebody signed out may still be shown pages
+CHECK_EVERY_S = 3.0  # who is signed out is shown pages for a few seconds more at most
 REDRAW_EVERY_S = 5.0  # bars of what runs grow, also when nothing happens
 LINGER_S = 2.0  # what a finished instance still has to say
 SAY_EVERY_S = 10.0
@@ -40,9 +36,6 @@ SOCKETS_A_PERSON = 50
 LONGEST_FRAME = 1_024
 FRAMES_A_MINUTE = 30
 
-# Drawing asks the database; it has threads of its own, so that a slow list delays neither pages nor sockets.
-THREADS = 4
-_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="studio-draw")
 _open_sockets: Counter[object] = Counter()
 
 
@@ -86,9 +79,11 @@ class StudioConsumer(AsyncWebsocketConsumer):
         # Accept first: a close before it reaches the browser as 1006, which it answers by coming again for ever.
         await self.accept()
         self.user = await self._signed_in()
+        anonymous_queue.release_turn(self.scope)
         if self.user is None:
             await self.close(SIGNED_OUT)
             return
+        anonymous_queue.remember_session(session_key_of(self.scope))
         try:
             self.topic = topics.Topic.of(self.scope["query_string"].decode("ascii", "replace"))
         except topics.UnknownTopicError:
@@ -172,11 +167,11 @@ class StudioConsumer(AsyncWebsocketConsumer):
 
     async def _draw(self, *, is_news: bool) -> topics.Drawing:
         version = live.hub().version(self.topic.key)
-        held = await _in_thread(rights, self.user)
+        held = await in_thread(rights, self.user)
         shared, own = (self.topic, held), (self.topic, "person", self.user.pk)
         found = (cache.get(own, version) or cache.get(shared, version)) if is_news else None
         if found is None:
-            found = await _in_thread(topics.draw, self.topic, self.user)
+            found = await in_thread(topics.draw, self.topic, self.user)
             cache.keep(own if found.is_personal else shared, version, found)
         return replace(found, pieces={**found.pieces, **await self._count()})
 
@@ -185,7 +180,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         version, key = live.hub().version(None), ("count", self.user.pk)
         found = cache.get(key, version)
         if found is None:
-            found = topics.Drawing(await _in_thread(topics.count_piece, self.user))
+            found = topics.Drawing(await in_thread(topics.count_piece, self.user))
             cache.keep(key, version, found)
         return found.pieces
 
@@ -219,28 +214,5 @@ class StudioConsumer(AsyncWebsocketConsumer):
         return self.user is not None
 
     async def _signed_in(self) -> Any:
-        session = self.scope.get("session")
-        key = getattr(session, "session_key", None)
-        return await _in_thread(person_of_session, key) if key else None
-
-
-def person_of_session(key: str) -> Any:
-    """Return who is signed in by this session and may see anything; None after a sign-out or the loss of a right."""
-    store = import_string(f"{settings.SESSION_ENGINE}.SessionStore")
-    session = store(session_key=key)
-    if "_auth_user_id" not in session:
-        return None
-    user = get_user(SimpleNamespace(session=session))  # type: ignore[arg-type]
-    return user if allowed(user, Verb.VIEW, None) else None
-
-
-async def _in_thread(function: Any, *args: Any) -> Any:
-    return await sync_to_async(_with_connection, thread_sensitive=False, executor=_threads)(function, *args)
-
-
-def _with_connection(function: Any, *args: Any) -> Any:
-    close_old_connections()
-    try:
-        return function(*args)
-    finally:
-        close_old_connections()
+        key = session_key_of(self.scope)
+        return await person_now(key) if key else None

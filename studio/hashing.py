@@ -1,6 +1,6 @@
-"""Places to hash passwords in: one for each two cores of this process, so that pages are served meanwhile.
+"""Limit how many passwords are hashed at a time: one for every two cores, so that pages are still served.
 
-A hash takes a fifth of a second of a core, and anybody may ask for one.
+A hash takes a fifth of a second of a core, and anybody can cause one.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from datetime import timedelta
 
 from django.db import connection
 
-PLACES = max(1, len(os.sched_getaffinity(0)) // 2) if hasattr(os, "sched_getaffinity") else 1
+SLOTS = max(1, len(os.sched_getaffinity(0)) // 2) if hasattr(os, "sched_getaffinity") else 1
 MOST_WAITING = 8
 MOST_OF_AN_ADDRESS = 4
 LONGEST_WAIT_S = 5.0
 RETRY_AFTER = timedelta(seconds=5)
 
-_places = threading.BoundedSemaphore(PLACES)
+_slots = threading.BoundedSemaphore(SLOTS)
 _waiting: Counter[str] = Counter()
 _lock = threading.Lock()
 
 
 class BusyError(Exception):
-    """Too many wait already."""
+    """Too many are waiting for a slot."""
 
 
 @contextmanager
-def place(address: str) -> Iterator[None]:
-    """Wait for a place, hold it, and give it back. Raises BusyError where that would take too long."""
-    _give_back_connection()
+def slot(address: str) -> Iterator[None]:
+    """Wait for a slot and hold it. Raises BusyError if that takes too long, or if too many wait already."""
+    _return_connection()
     with _turn(address):
-        if not _places.acquire(timeout=LONGEST_WAIT_S):
+        if not _slots.acquire(timeout=LONGEST_WAIT_S):
             raise BusyError
     try:
         yield
     finally:
-        _places.release()
+        _slots.release()
 
 
-def _give_back_connection() -> None:
-    """Whoever waits needs no connection; there are few, and pages need them."""
+def _return_connection() -> None:
+    """Return the database connection to the pool while waiting: there are few, and pages need them."""
     if not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
 

@@ -1,7 +1,4 @@
-"""What holds for every request: addresses have a length, and the browser is told what it may do.
-
-Nobody's rights rest on it: each view asks for itself (`studio.views.guard`).
-"""
+"""Limit the length of paths, and set headers. Access does not depend on either: each view checks it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ LONGEST_PATH = 2_000
 
 
 class PathLengthMiddleware:
-    """Answer 414 to an address that nobody could have been given."""
+    """Answer 414 to a path that is longer than any of the Studio's."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response

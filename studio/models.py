@@ -1,4 +1,4 @@
-"""What the Studio itself keeps: the names of its permissions, and counts of what there may not be too many of."""
+"""The Studio's own models: its permissions, and counts of events that are limited."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Access(models.Model):
-    """Holds the Studio's permissions and has no table. `studio.access` asks for them."""
+    """The Studio's permissions; there is no table. `studio.access` checks them."""
 
     class Meta:
         managed = False
@@ -23,14 +23,14 @@ class Access(models.Model):
 
 
 class Throttle(models.Model):
-    """How often something has happened, until a moment; `studio.throttle` reads and writes it, and sweeps it."""
+    """The number of events of one kind until a moment. Only `studio.throttle` uses it; it deletes expired rows."""
 
     key = models.CharField(primary_key=True, max_length=64)
     n = models.PositiveIntegerField()
     ends_at = models.DateTimeField()
 
     class Meta:
-        # The sweep looks for what is over.
+        # For deleting expired rows.
         indexes = [models.Index(fields=["ends_at"], name="studio_throttle_over")]
 
     def __str__(self) -> str:

@@ -153,6 +153,8 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
 # The files are served as they lie in the tree: no collectstatic between a change and the page.
 WHITENOISE_USE_FINDERS = True
+# No other site has any use for them.
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # Security. People reach us over TLS when every origin says so; then a proxy in front speaks it.
 CSRF_TRUSTED_ORIGINS = list(ENVIRONMENT.origins) if IS_SECURE else []
@@ -213,7 +215,10 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 0
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "studio.request_ids.RequestIdFilter"}},
+    "filters": {
+        "request_id": {"()": "studio.request_ids.RequestIdFilter"},
+        "refusals": {"()": "studio.log_filters.RefusalFilter"},
+    },
     "formatters": {
         "plain": {
             "()": "studio.request_ids.OneLineFormatter",
@@ -222,7 +227,11 @@ LOGGING = {
         }
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["request_id"]},
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "plain",
+            "filters": ["request_id", "refusals"],
+        },
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {

@@ -1,8 +1,8 @@
-"""How often somebody may try passwords: counted before the password is looked at, so that guessing costs us nothing.
+"""Limit password attempts before the password is checked: checking is what costs time.
 
-Three counts of failed tries, each for ten minutes: those for a name from an address, which end the guessing of one
-password; those from an address, for many names; those for a name from everywhere. The last one is high, and does not
-concern an address from which the name has signed in lately: nobody can lock somebody else out of where they work.
+There are three limits on failed attempts within ten minutes: for a user name from one address, which stops guessing one
+password; from one address, for any name; for one name from anywhere. The last limit is high, and does not apply to
+addresses where that name has signed in recently, so that nobody can lock somebody else out.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ OF_A_NAME_FROM_AN_ADDRESS = 10
 FROM_AN_ADDRESS = 50
 OF_A_NAME = 200
 KNOWN_FOR = timedelta(days=30)
-# However many addresses and names take part, no more rows than these.
+# An attack from many addresses must not fill the audit trail.
 ROWS = Limit("audit of sign-in", 100, timedelta(hours=1))
 
 
-class TooManyTriesError(Exception):
-    """Somebody has to wait before the next try."""
+class TooManyAttemptsError(Exception):
+    """The next attempt has to wait."""
 
     def __init__(self, wait: timedelta) -> None:
-        super().__init__(f"Too many tries. The next one may come in {wait}.")
+        super().__init__(f"Too many attempts. The next one is allowed in {wait}.")
         self.wait = wait
 
 
 @contextmanager
-def one_try(address: str, name: str) -> Iterator[None]:
-    """Count a try at a password, unless there were too many: then raise TooManyTriesError.
+def attempt(address: str, name: str) -> Iterator[None]:
+    """Count an attempt, or raise TooManyAttemptsError.
 
-    Ends well with the right password. ValidationError says that it was a wrong one; any other error, that nobody knows.
+    The block checks the password and raises ValidationError if it is wrong. After any other error the attempt does not
+    count.
     """
     limits = _limits(address, name)
     _refuse([one for one in throttle.counts(limits) if one.is_over])
@@ -76,21 +77,21 @@ def _known(address: str, name: str) -> Limit:
 
 
 def _folded(name: str) -> str:
-    # Some backends take a name in any case.
+    # Some backends ignore the case of names.
     return name.strip().casefold()
 
 
 def _refuse(reached: list[Count]) -> None:
     if reached:
-        raise TooManyTriesError(max(one.left for one in reached))
+        raise TooManyAttemptsError(max(one.left for one in reached))
 
 
 def _note(counted: list[Count], address: str, name: str) -> None:
-    """Leave one row in the audit trail when a limit is passed, not one for each try after it."""
+    """Write one row to the audit trail when a limit is exceeded, not one for each attempt after that."""
     passed = next((one for one in counted if one.is_first_over), None)
     if passed is None or any(one.is_over for one in throttle.count([ROWS])):
         return
-    # What is no name of an account may be a password that was typed into the wrong field.
+    # A name without an account may be a password that was typed into the wrong field.
     is_account = get_user_model()._default_manager.filter(**{_name_field(): name}).exists()
     by = name[: audit.MAX_ACTOR] if is_account else AnonymousUser()
     cause = audit.Cause.of(by, _reason(passed, address))
@@ -105,4 +106,4 @@ def _reason(passed: Count, address: str) -> str:
     minutes = passed.limit.within // timedelta(minutes=1)
     whom = "this name" if passed.limit.most != FROM_AN_ADDRESS else "any name"
     where = "anywhere" if passed.limit.most == OF_A_NAME else address
-    return f"More than {passed.limit.most} failed tries within {minutes} min for {whom} from {where}."
+    return f"More than {passed.limit.most} failed attempts within {minutes} min for {whom} from {where}."

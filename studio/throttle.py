@@ -1,4 +1,4 @@
-"""So many of a kind within a time, and no more until it is over. A table holds the counts: all processes share them."""
+"""Count events against limits. The counts are in a table, so that all processes share them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.db import connection
 
 from studio.models import Throttle
 
-SWEPT = 100  # rows that are over, deleted with each count
+SWEPT = 100  # expired rows that each count deletes
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most so many of what `name` says within a time, which begins with the first of them."""
+    """At most `most` events called `name` within a time that starts with the first of them."""
 
     name: str
     most: int
@@ -24,13 +24,13 @@ class Limit:
 
     @property
     def key(self) -> str:
-        # Names are of any length, and may be passwords that were typed into the wrong field.
+        # A name has any length, and may hold a password that was typed into the wrong field.
         return hashlib.sha256(self.name.encode(errors="replace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How often it has happened, and how long it still counts."""
+    """How many events there were, and how long they still count."""
 
     limit: Limit
     n: int
@@ -57,7 +57,7 @@ RETURNING key, n, ends_at - clock_timestamp()
 """
 _READ = "SELECT key, n, ends_at - clock_timestamp() FROM studio_throttle WHERE key = ANY(%s)"
 _TAKE_BACK = "UPDATE studio_throttle SET n = n - 1 WHERE key = ANY(%s) AND n > 0"
-# Skipping what others sweep, or count anew, at this moment.
+# Skip rows that another process deletes or counts right now.
 _SWEEP = """
 DELETE FROM studio_throttle WHERE key IN (
        SELECT key FROM studio_throttle WHERE ends_at < clock_timestamp() LIMIT %s FOR UPDATE SKIP LOCKED)
@@ -65,7 +65,7 @@ DELETE FROM studio_throttle WHERE key IN (
 
 
 def count(limits: Sequence[Limit]) -> list[Count]:
-    """Count one more of each, and return what there are by now."""
+    """Count one event for each limit; return the new counts."""
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [SWEPT])
         cursor.execute(_COUNT, [[one.key for one in limits], [one.within for one in limits]])
@@ -73,7 +73,7 @@ def count(limits: Sequence[Limit]) -> list[Count]:
 
 
 def counts(limits: Sequence[Limit]) -> list[Count]:
-    """Return what there are, without counting; those that count no more are left out."""
+    """Return the counts that have not expired."""
     with connection.cursor() as cursor:
         cursor.execute(_READ, [[one.key for one in limits]])
         found = _counts(limits, cursor.fetchall())
@@ -81,13 +81,13 @@ def counts(limits: Sequence[Limit]) -> list[Count]:
 
 
 def take_back(limits: Collection[Limit]) -> None:
-    """Undo one count of each."""
+    """Undo one event for each limit."""
     with connection.cursor() as cursor:
         cursor.execute(_TAKE_BACK, [[one.key for one in limits]])
 
 
 def forget(limit: Limit) -> None:
-    """Let it begin anew."""
+    """Reset a limit."""
     Throttle.objects.filter(key=limit.key).delete()
 
 

@@ -1,6 +1,6 @@
 """Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked.
 
-Each view has said who may use it (`studio.views.guard`), or it cannot stand here.
+Every view has a guard (`studio.views.guard`); `guarded_path` refuses any other.
 """
 
 from django.urls import URLPattern, URLResolver, register_converter
@@ -14,6 +14,7 @@ from studio.views import (
     inner,
     instance,
     instances,
+    passwords,
     payload,
     requests,
     restart,
@@ -58,8 +59,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", inner.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
     guarded_path("_f/live/", fragments.live_frame, "live-frame"),
-    guarded_path("sign-in/", session.sign_in, "sign-in"),
+    guarded_path("sign-in/", passwords.sign_in, "sign-in"),
     guarded_path("sign-out/", session.sign_out, "sign-out"),
+    guarded_path("password/", passwords.change_password, "password"),
     guarded_path("theme/", session.theme, "theme"),
 ]
 

@@ -1,6 +1,6 @@
-"""Nothing any more. Until 0002 the roles were the groups viewer, operator and admin, and this made them.
+"""Does nothing any more. It created the groups viewer, operator and admin, which were the roles before 0002.
 
-A project may have groups of these names that mean something else, so databases made from now on get none of them.
+A project may use groups of these names for something else, so new databases do not get them.
 """
 
 from django.db import migrations

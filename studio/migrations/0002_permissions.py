@@ -1,4 +1,4 @@
-"""The Studio's permissions, and a group for each role that holds some of them."""
+"""The Studio's permissions, and default groups that hold them."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ GROUPS = {
 
 
 def make_groups(apps: Any, schema_editor: Any) -> None:
-    """Make the groups that are not there. One that is belongs to somebody else, and gets nothing."""
+    """Create the groups that do not exist. An existing group belongs to the project and gets no permissions."""
     groups = apps.get_model("auth", "Group").objects.using(schema_editor.connection.alias)
     held = make_permissions(apps, schema_editor.connection.alias)
     for name, codenames in GROUPS.items():
@@ -29,7 +29,7 @@ def make_groups(apps: Any, schema_editor: Any) -> None:
 
 
 def make_permissions(apps: Any, database: str) -> dict[str, Any]:
-    """Make the permissions now: Django does it after the last migration, too late for the groups."""
+    """Create the permissions now: Django creates them after the last migration, too late for the groups."""
     types = apps.get_model("contenttypes", "ContentType").objects.using(database)
     permissions = apps.get_model("auth", "Permission").objects.using(database)
     of, _ = types.get_or_create(app_label="studio", model="access")

@@ -1,4 +1,4 @@
-"""Counts of what there may not be too many of, shared by all processes."""
+"""Counts of events that are limited, shared by all processes."""
 
 from django.db import migrations, models
 

@@ -43,7 +43,7 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 
 
 def forbidden(request: HttpRequest, verb: Verb | None, *, needs: str = "") -> HttpResponse:
-    """Answer 403 and name the missing role, or who alone may do this."""
+    """Answer 403 and name the missing role, or the only people who may do this."""
     context = {
         "role": ROLES[verb] if verb else "",
         "needs": needs,
@@ -53,7 +53,7 @@ def forbidden(request: HttpRequest, verb: Verb | None, *, needs: str = "") -> Ht
 
 
 def sign_in_first(request: HttpRequest) -> HttpResponse:
-    """Send somebody to sign in, and back to this page after that."""
+    """Redirect to sign-in, and from there back to this page."""
     where = reverse("sign-in")
     back = _page_of(request)
     target = f"{where}?next={quote(back)}" if back else where
@@ -64,7 +64,7 @@ def sign_in_first(request: HttpRequest) -> HttpResponse:
 
 
 def _page_of(request: HttpRequest) -> str:
-    """Return the address of the page that somebody is on; empty where the browser does not say."""
+    """Return the address of the page that the user is on; empty if the browser does not say."""
     if request.headers.get("HX-Request") == "true":
         return _own_path(request, request.headers.get("HX-Current-URL", ""))
     if request.method in ("GET", "HEAD"):
@@ -73,7 +73,7 @@ def _page_of(request: HttpRequest) -> str:
 
 
 def _own_path(request: HttpRequest, url: str) -> str:
-    """Return path and query of an address of this site; empty for any other."""
+    """Return path and query of a URL on this site; empty for any other."""
     hosts = {request.get_host()}
     if not url_has_allowed_host_and_scheme(url, allowed_hosts=hosts, require_https=request.is_secure()):
         return ""
@@ -82,7 +82,7 @@ def _own_path(request: HttpRequest, url: str) -> str:
 
 
 def too_many(request: HttpRequest, wait: timedelta) -> HttpResponse:
-    """Answer 429 and say when the next try may come."""
+    """Answer 429 and say when to try again."""
     seconds = max(1, math.ceil(wait.total_seconds()))
     said = f"{math.ceil(seconds / 60)} minutes" if seconds > 90 else f"{seconds} seconds"
     response = render(request, "errors/429.html", {"wait": said}, status=429)

@@ -1,6 +1,6 @@
-"""The guard of every view: the methods that it takes, the verb that each needs, and the question whether it is allowed.
+"""Guard every view: a decorator names the methods it takes and the verb that each needs, and checks them.
 
-`studio.urls` takes no view without one, so that none can forget to ask.
+`studio.urls` accepts guarded views only, so that no view can forget to check.
 """
 
 from __future__ import annotations
@@ -10,24 +10,26 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_protect
 
-from studio import refusals
+from studio import denied_audit
 from studio.access import RefusedError, Verb, allowed
-from studio.refusals import Subject
+from studio.anonymous_queue import remember_session
+from studio.denied_audit import Subject
 from studio.views.errors import bad_request, forbidden, not_allowed, sign_in_first
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
-Names = Mapping[str, Any]  # what the address names
+Names = Mapping[str, Any]  # the named parts of a path
 
 
 def subject_of(names: Names) -> Subject:
-    """Return what an address is about."""
+    """Return what a path is about."""
     return Subject(names.get("name"), names.get("id", ""))
 
 
@@ -37,7 +39,7 @@ class Rule:
 
     methods: tuple[str, ...]
     verbs: Mapping[str, Verb]
-    deed: str = ""  # what the audit trail calls it, where a refused try leaves a row there
+    deed: str = ""  # its verb in the audit trail, where denied attempts are recorded
     takes_payload: bool = False
     about: Callable[[Names], Subject] = subject_of
 
@@ -57,42 +59,42 @@ def guard(
     takes_payload: bool = False,
     about: Callable[[Names], Subject] = subject_of,
 ) -> Callable[[View[P]], View[P]]:
-    """Let a view take GET or POST, or both, from whoever may do what is named; refuse the rest.
+    """Let a view take GET, POST or both from users who may do what is named.
 
-    Somebody who is not signed in is sent to do so; then a method that it does not take is 405, and a missing right 403.
-    `takes_payload` lets the body be as large as the settings allow instead of 64 KiB.
+    Anybody who is not signed in is redirected to sign in. Then any other method is answered by 405, and a missing
+    permission by 403. `takes_payload` allows a body as large as the settings say, instead of 64 KiB.
     """
     verbs = {method: verb for method, verb in (("GET", get), ("POST", post)) if verb is not None}
     return _guarded(Rule(_methods(*verbs), verbs, deed, takes_payload, about))
 
 
 def public(*methods: str) -> Callable[[View[P]], View[P]]:
-    """Open a view to everybody, signed in or not."""
+    """Open a view to everybody."""
     return _guarded(Rule(_methods(*methods), {}))
 
 
 def rule_of(view: object) -> Rule | None:
-    """Return the rule of a guarded view; None for any other, also for one that is wrapped around a guarded one."""
+    """Return the rule of a guarded view; None for any other view, including a wrapper around a guarded one."""
     return _rules.get(view)
 
 
 def guarded_path(where: str, view: View[P], name: str, **names: Any) -> URLPattern:
-    """Make an address of a guarded view. Raises ImproperlyConfigured for a view without a guard."""
+    """Return the URL pattern of a guarded view. Raises ImproperlyConfigured for any other view."""
     if rule_of(view) is None:
         raise ImproperlyConfigured(
-            f'The view of "{where}" has not said who may use it: put @guard(…) or @public(…) above it, outermost.'
+            f'The view of "{where}" has no guard. Add @guard(…) or @public(…) as its outermost decorator.'
         )
     return path(where, view, names, name=name)
 
 
 def _methods(*methods: str) -> tuple[str, ...]:
-    # Nothing in a body or a header overrides the method.
+    # Nothing in the body or the headers overrides the method.
     return (*methods, "HEAD") if "GET" in methods else methods
 
 
 def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
     def decorate(view: View[P]) -> View[P]:
-        # Also where the site has it as middleware: whoever leaves that out does not open the Studio to other sites.
+        # Even if the site leaves out Django's CSRF middleware.
         safe = csrf_protect(view)
 
         @wraps(view)
@@ -124,15 +126,17 @@ def _refusal(rule: Rule, request: HttpRequest, names: Names) -> HttpResponseBase
     verb = rule.verbs.get("GET" if request.method == "HEAD" else request.method)
     if verb is not None:
         subject = rule.about(names)
-        if not allowed(user, verb, subject.workflow):
+        if allowed(user, verb, subject.workflow):
+            remember_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+        else:
             if rule.deed and request.method == "POST":
-                refusals.note(rule.deed, subject, user)
+                denied_audit.record(rule.deed, subject, user)
             return forbidden(request, verb)
     return None if _is_text(request) else bad_request(request)
 
 
 def _is_text(request: HttpRequest) -> bool:
-    """Tell whether all that was typed can be stored and shown: some encodings make lone surrogates."""
+    """Tell whether the form is valid Unicode: some charsets decode to lone surrogates, which cannot be stored."""
     try:
         for name, values in request.POST.lists():
             "".join((name, *values)).encode()

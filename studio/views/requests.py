@@ -20,7 +20,7 @@ from engine.errors import (
     RequestClosedError,
 )
 from engine.models import Instance
-from studio import controls, inbox, refusals, topics
+from studio import controls, denied_audit, inbox, topics
 from studio.access import Verb, allowed
 from studio.controls import Problem
 from studio.inbox import Entry
@@ -97,7 +97,7 @@ def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
     if entry is None:
         return forbidden(request, Verb.APPROVE)
     data = {"request": entry.step.name, "seq": entry.step.seq}
-    refusals.note_instance(requests.ANSWER, entry.instance, request.user, data=data)
+    denied_audit.record_for_instance(requests.ANSWER, entry.instance, request.user, data=data)
     if not entry.asked.assignees:
         return forbidden(request, Verb.APPROVE)
     return forbidden(request, None, needs=" or ".join(who for who, _ in entry.who))

@@ -12,8 +12,8 @@ from engine import schedules
 from engine.errors import RepriseError, ScheduleNotFoundError
 from engine.models import ScheduleRow
 from studio.access import Verb
+from studio.denied_audit import Subject
 from studio.forms import new_token, token_of
-from studio.refusals import Subject
 from studio.topics import Topic, draw
 from studio.views.guard import Names, guard
 from studio.views.pages import page

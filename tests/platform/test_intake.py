@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from django.conf import settings
 
 from studio.supervisor.address import answers
 from tests.live import LiveStack, free_port
+from tests.platform.visitor import FORM, SignedIn, post, status_of, talk
 from tests.processes import marked
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -103,32 +105,113 @@ def hasty_port() -> Iterator[int]:
         process.wait()
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
-    ],
-    ids=["body", "chunks", "headers"],
-)
+SLOW = {
+    "first line": b"GET /",
+    "headers": b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    "body": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n",
+    "chunks": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
+}
+WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def _trickle(connection: socket.socket) -> bytes:
+    """Send a byte every tenth of a second until there is an answer."""
+    deadline = time.monotonic() + 60
+    connection.settimeout(0.1)
+    while time.monotonic() < deadline:
+        connection.sendall(b"0")
+        try:
+            return connection.recv(4096)
+        except TimeoutError:
+            continue
+    raise AssertionError("It was never answered.")
+
+
+@pytest.mark.parametrize("start", SLOW.values(), ids=SLOW)
 def test_a_slow_request_runs_out_of_time_and_hinders_nobody(hasty_port: int, start: bytes) -> None:
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as slow:
         slow.sendall(start)
         with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as quick:
-            quick.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            quick.sendall(WHOLE)
             assert _status(quick.recv(4096)) == 200
-        slow.settimeout(0.1)
-        answer = b""
-        while not answer:
-            slow.sendall(b"0")
-            try:
-                answer = slow.recv(4096)
-            except TimeoutError:
-                assert time.monotonic() - began < 60
-        assert _status(answer) == 408
+        assert _status(_trickle(slow)) == 408
     assert time.monotonic() - began >= 1
+
+
+@pytest.mark.parametrize("start", SLOW.values(), ids=SLOW)
+def test_so_does_a_slow_one_that_follows_another(hasty_port: int, start: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as slow:
+        slow.sendall(WHOLE)
+        assert _status(slow.recv(4096)) == 200
+        slow.sendall(start)
+        assert _status(_trickle(slow)) == 408
+
+
+@pytest.mark.parametrize("first", [b"", WHOLE], ids=["new", "kept"])
+def test_a_silent_connection_is_closed_without_a_word(hasty_port: int, first: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as silent:
+        silent.sendall(first)
+        if first:
+            assert _status(silent.recv(4096)) == 200
+        assert silent.recv(4096) == b""
+
+
+def test_connections_that_send_nothing_whole_make_room_for_others(hasty_port: int) -> None:
+    most = 20
+    with ExitStack() as opened:
+        silent = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", hasty_port), timeout=60))
+            for _ in range(most + 5)
+        ]
+        with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as quick:
+            quick.sendall(WHOLE)
+            assert _status(quick.recv(4096)) == 200
+        # The oldest have had to go; they were not older than a second.
+        assert silent[0].recv(1) == b""
+
+
+LARGE = 100_000
+
+
+def _large(path: str, *, is_chunked: bool) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n".encode()
+    if is_chunked:
+        return head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (LARGE, b"x" * LARGE)
+    return head + b"Content-Length: %d\r\n\r\n" % LARGE + b"x" * LARGE
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize(("path", "status"), [("/large", 200), ("/l%61rge?x", 200), ("/small", 413)])
+def test_a_large_body_is_let_in_where_somebody_says_so(
+    hasty_port: int, path: str, status: int, is_chunked: bool
+) -> None:
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as connection:
+        connection.sendall(_large(path, is_chunked=is_chunked))
+        answer = connection.recv(4096)
+        assert _status(answer) == status
+        assert status == 200 or b"65536 bytes" in answer
+
+
+def test_a_large_body_is_asked_about_before_it_is_sent(hasty_port: int) -> None:
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as connection:
+        connection.sendall(_large("/small", is_chunked=False)[:200])
+        assert _status(connection.recv(4096)) == 413
+
+
+def test_somebody_who_is_signed_in_may_send_what_a_form_takes(live_stack: LiveStack) -> None:
+    somebody = SignedIn(live_stack)
+    try:
+        params = f"params={'x' * LARGE}&csrfmiddlewaretoken={somebody.token}".encode()
+        assert somebody.ask("POST", "/workflows/tick/start/", params, FORM).status == 422
+        assert somebody.ask("POST", "/theme/", params, FORM).status == 413
+    finally:
+        somebody.close()
+    cookie = f"Cookie: {somebody.cookie}".replace("reprise-session=", "reprise-session=x").encode()
+    assert (
+        status_of(talk(live_stack, post(live_stack, "/workflows/tick/start/", params, FORM, cookie))) == 413
+    )
+    assert status_of(talk(live_stack, post(live_stack, "/workflows/tick/start/", params, FORM))) == 413
 
 
 def _open_socket(stack: LiveStack, origin: str | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 
 import pytest
 from django.test import Client
@@ -29,6 +30,7 @@ class Urls:
 
 
 ANSWERS = [
+    ("/static/css/base.css", 200),
     ("/sign-in/", 302),
     ("/", 200),
     ("/instances/", 200),
@@ -53,15 +55,15 @@ def client(operator: Client, settings) -> Client:  # type: ignore[no-untyped-def
 
 @pytest.mark.parametrize(("where", "status"), ANSWERS)
 def test_every_answer_carries_them(client: Client, where: str, status: int) -> None:
-    answer = client.get(where)
-    assert answer.status_code == status
+    with closing(client.get(where)) as answer:  # one is a file
+        assert answer.status_code == status
     headers = answer.headers
     assert headers["X-Frame-Options"] == "DENY"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-    assert "no-store" in headers["Cache-Control"]
+    assert "no-store" in headers["Cache-Control"] or where.startswith("/static/")
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
     assert "Access-Control-Allow-Origin" not in headers
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -66,7 +69,7 @@ def test_an_unknown_name_and_a_wrong_password_read_the_same(client: Client) -> N
     for name in ("zoe", "nobody-of-that-name"):
         page = client.post("/sign-in/", {"username": name, "password": "wrong"}).content.decode()
         texts.add(page[page.index('role="alert"') : page.index("</div>", page.index('role="alert"'))])
-        assert "do not go together" in page
+        assert "Wrong user name or password." in page
     assert len(texts) == 1
 
 
@@ -167,3 +170,93 @@ class TestForgery:
         token = page.split('"X-CSRFToken": "')[1].split('"')[0]
         answer = client.post("/theme/", headers={"X-CSRFToken": token, "Origin": "https://evil.example"})
         assert answer.status_code == 403
+
+
+class TestSignedOutElsewhere:
+    """What somebody does next leads to sign-in, and from there back to the page."""
+
+    @pytest.fixture
+    def page(self, operator: Client) -> str:
+        operator.logout()
+        return factories.instance("waiting", id="order-1").get_absolute_url()
+
+    def test_an_action_in_the_page(self, operator: Client, page: str) -> None:
+        headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{page}?upto=7"}
+        answer = operator.post(f"{page}pause/", headers=headers)
+        assert (answer.status_code, answer.headers["HX-Redirect"]) == (
+            401,
+            f"/sign-in/?next={page}%3Fupto%3D7",
+        )
+
+    def test_a_plain_form(self, operator: Client, page: str) -> None:
+        answer = operator.post(f"{page}pause/", headers={"Referer": f"http://testserver{page}"})
+        assert (answer.status_code, answer.headers["Location"]) == (302, f"/sign-in/?next={page}")
+
+    def test_the_slow_reconcile(self, operator: Client, page: str) -> None:
+        headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{page}"}
+        answer = operator.get("/_f/live/?topic=home", headers=headers)
+        assert (answer.status_code, answer.headers["HX-Redirect"]) == (401, f"/sign-in/?next={page}")
+
+    @pytest.mark.parametrize(
+        "where", ["", "https://evil.example/x", "//evil.example", "javascript:alert(1)", "http://["]
+    )
+    @pytest.mark.parametrize("is_htmx", [True, False])
+    def test_leads_nowhere_else(self, operator: Client, page: str, where: str, is_htmx: bool) -> None:
+        headers = {"HX-Request": "true", "HX-Current-URL": where} if is_htmx else {"Referer": where}
+        answer = operator.post(f"{page}pause/", headers=headers)
+        assert answer.headers["HX-Redirect" if is_htmx else "Location"] == "/sign-in/"
+
+
+class TestPassword:
+    NEW = "another long and plain password"
+
+    def change(self, client: Client, old: str = factories.PASSWORD, new: str = NEW, **given: Any) -> Any:
+        fields = {"old_password": old, "new_password1": new, "new_password2": new, **given}
+        return client.post("/password/", fields)
+
+    def test_is_changed_by_whoever_knows_the_old_one(self, viewer: Client, client: Client) -> None:
+        assert self.change(viewer).headers["Location"] == "/"
+        assert "Your password was changed." in viewer.get("/").content.decode()
+        fields = {"username": "vic", "password": self.NEW}
+        assert client.post("/sign-in/", fields).status_code == 302
+
+    def test_ends_all_other_sessions(self, viewer: Client) -> None:
+        elsewhere = Client()
+        elsewhere.force_login(User.objects.get(username="vic"))
+        self.change(viewer)
+        assert viewer.get("/instances/").status_code == 200
+        assert elsewhere.get("/instances/").status_code == 302
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"old": "wrong"}, "Your old password was entered incorrectly."),
+            ({"new": "short"}, "This password is too short."),
+            ({"new_password2": "something else"}, "The two password fields"),
+        ],
+    )
+    def test_is_kept_where_something_is_wrong(self, viewer: Client, given: dict[str, str], said: str) -> None:
+        answer = self.change(viewer, **given)
+        assert answer.status_code == 200
+        assert "Your password was not changed." in answer.content.decode()
+        assert said in answer.content.decode()
+        assert User.objects.get(username="vic").check_password(factories.PASSWORD)
+
+    def test_cannot_be_guessed_here_either(self, viewer: Client, client: Client) -> None:
+        found = [self.change(viewer, old="wrong").status_code for _ in range(11)]
+        assert found == [200] * 10 + [429]
+        assert client.post("/sign-in/", {"username": "vic", "password": "wrong"}).status_code == 429
+
+    def test_is_for_people_with_a_role(self, signed_in: Any, client: Client) -> None:
+        assert self.change(signed_in("nobody")).status_code == 403
+        assert self.change(client).headers["Location"] == "/sign-in/"
+
+    def test_is_linked_from_every_page(self, viewer: Client) -> None:
+        assert '<a class="nav" href="/password/">' in viewer.get("/").content.decode()
+
+    def test_of_an_account_that_signs_in_elsewhere_is_not_ours_to_change(self, viewer: Client) -> None:
+        user = User.objects.get(username="vic")
+        user.set_unusable_password()
+        user.save()
+        viewer.force_login(user)
+        assert "/password/" not in viewer.get("/").content.decode()

@@ -148,7 +148,7 @@ class TestTrail:
         statuses(client, OF_A_NAME_FROM_AN_ADDRESS + 5)
         (entry,) = Audit.objects.all()
         assert (entry.verb, entry.actor, entry.outcome, entry.workflow) == ("sign_in", "zoe", "denied", "")
-        assert entry.reason == f"More than 10 failed tries within 10 min for this name from {HERE}."
+        assert entry.reason == f"More than 10 failed attempts within 10 min for this name from {HERE}."
         assert entry.data == {"address": HERE}
 
     def test_does_not_keep_what_is_no_account(self, client: Client) -> None:
@@ -194,18 +194,18 @@ def test_many_at_once_get_no_more_tries_than_one_after_the_other() -> None:
     assert 1 <= found.count(200) <= OF_A_NAME_FROM_AN_ADDRESS
 
 
-class TestPlaces:
+class TestSlots:
     @pytest.fixture
     def taken(self) -> Iterator[threading.Event]:
         """All places are taken until the event is set."""
-        free, holding = threading.Event(), threading.Barrier(hashing.PLACES + 1)
+        free, holding = threading.Event(), threading.Barrier(hashing.SLOTS + 1)
 
         def hold() -> None:
-            with hashing.place("10.9.9.9"):
+            with hashing.slot("10.9.9.9"):
                 holding.wait(30)
                 free.wait(30)
 
-        threads = [threading.Thread(target=hold) for _ in range(hashing.PLACES)]
+        threads = [threading.Thread(target=hold) for _ in range(hashing.SLOTS)]
         for thread in threads:
             thread.start()
         holding.wait(30)
@@ -216,12 +216,12 @@ class TestPlaces:
 
     def test_who_finds_none_waits_for_one(self, taken: threading.Event) -> None:
         threading.Timer(0.1, taken.set).start()
-        with hashing.place("10.0.0.1"):
+        with hashing.slot("10.0.0.1"):
             assert taken.is_set()
 
     def test_nobody_waits_for_ever(self, taken: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(hashing, "LONGEST_WAIT_S", 0.05)
-        with pytest.raises(hashing.BusyError), hashing.place("10.0.0.1"):
+        with pytest.raises(hashing.BusyError), hashing.slot("10.0.0.1"):
             pass
 
     def test_few_of_an_address_wait_and_few_altogether(
@@ -231,7 +231,7 @@ class TestPlaces:
         come: list[str] = []
 
         def wait(address: str) -> None:
-            with hashing.place(address):
+            with hashing.slot(address):
                 come.append(address)
 
         addresses = [f"10.0.0.{n % 2}" for n in range(hashing.MOST_WAITING)]
@@ -242,9 +242,9 @@ class TestPlaces:
             while hashing._waiting.total() < n:
                 pass
             if n == hashing.MOST_WAITING - 1:
-                with pytest.raises(hashing.BusyError), hashing.place("10.0.0.0"):
+                with pytest.raises(hashing.BusyError), hashing.slot("10.0.0.0"):
                     pass
-        with pytest.raises(hashing.BusyError), hashing.place("10.0.0.9"):
+        with pytest.raises(hashing.BusyError), hashing.slot("10.0.0.9"):
             pass
         taken.set()
         for thread in threads:

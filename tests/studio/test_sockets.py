@@ -19,7 +19,7 @@ from django.test import Client
 
 from engine import lifecycle
 from engine.models import Instance
-from studio import consumers
+from studio import consumers, people
 from studio.asgi import application
 from tests.studio import factories
 
@@ -66,13 +66,13 @@ async def opened() -> AsyncIterator[Open]:
 
 def close_drawing_threads() -> None:
     """Give back the connections of the threads that draw, so that the test database can be dropped."""
-    together = threading.Barrier(consumers.THREADS)
+    together = threading.Barrier(people.THREADS)
 
     def close() -> None:
         together.wait(60)
         connections.close_all()
 
-    for future in [consumers._threads.submit(close) for _ in range(consumers.THREADS)]:
+    for future in [people._threads.submit(close) for _ in range(people.THREADS)]:
         future.result(5)
 
 

@@ -1,0 +1,35 @@
+"""Read the Studio's cookies from raw headers, as Django would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.http import parse_cookie
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def session_key_of(scope: Any) -> str:
+    """Return the session key that a request or a handshake brings; empty if there is none."""
+    return _cookies(scope["headers"]).get(settings.SESSION_COOKIE_NAME, "")
+
+
+def broken_cookie(headers: Headers) -> str:
+    """Return the name of a session or CSRF cookie that Django cannot have set; empty if there is none.
+
+    Django decodes octal escapes in cookies, so a value can hold any character, and PostgreSQL refuses NUL.
+    """
+    found = _cookies(headers)
+    names = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME)
+    return next((name for name in names if not _is_plain(found.get(name, ""))), "")
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _cookies(headers: Headers) -> dict[str, str]:
+    given = [value.decode("latin1") for name, value in headers if name == b"cookie"]
+    return parse_cookie(",".join(given))

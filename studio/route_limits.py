@@ -1,0 +1,47 @@
+"""Decide which requests the Studio's limits apply to: in a larger site, only those for the Studio's own pages."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.urls import Resolver404, resolve
+
+from studio.anonymous_queue import take_turn
+from studio.cookies import session_key_of
+from studio.people import in_thread, person_of_session
+from studio.plain_answers import Scope
+from studio.views.guard import Rule, rule_of
+
+
+def is_whole_site() -> bool:
+    """Tell whether the Studio is the whole site."""
+    return bool(settings.ROOT_URLCONF == "studio.urls")
+
+
+def is_studio_request(scope: Scope) -> bool:
+    """Tell whether a request is for a page of the Studio, or for a socket."""
+    return scope["type"] == "websocket" or is_whole_site() or rule_at(scope["path"]) is not None
+
+
+async def may_be_large(scope: Scope) -> bool:
+    """Tell whether a body may exceed 64 KiB: only if the view takes a payload and the sender is signed in."""
+    rule = rule_at(scope["path"])
+    if rule is None:
+        return not is_whole_site()
+    return rule.takes_payload and await take_turn(scope, _is_signed_in)
+
+
+def rule_at(path: str) -> Rule | None:
+    """Return the rule of the view at a path; None if that is no view of the Studio."""
+    try:
+        return rule_of(resolve(path).func)
+    except Resolver404:
+        return None
+
+
+async def _is_signed_in(scope: Scope) -> bool:
+    key = session_key_of(scope)
+    try:
+        return bool(key) and await in_thread(person_of_session, key) is not None
+    except DatabaseError:
+        return True  # Django's own answer says that the database is away
