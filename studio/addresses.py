@@ -35,10 +35,13 @@ def sender_of(scope: Any) -> str:
 def sender(peer: str, forwarded: str, trusted: Sequence[str]) -> str:
     """Return the first address from the right that is not within one of the `trusted` networks."""
     found = _read(peer)
+    # Only a proxy on this machine connects through a Unix socket, which has no address.
+    is_proxy = bool(trusted) and (found is None or _is_within(found, trusted))
     for text in reversed(forwarded.split(",")):
-        if found is None or not _is_within(found, trusted):
+        named = _read(text) if is_proxy else None
+        if named is None:
             break
-        found = _read(text) or found
+        found, is_proxy = named, _is_within(named, trusted)
     return _counted(found) if found is not None else UNKNOWN
 
 
@@ -47,8 +50,14 @@ def _trusted() -> Sequence[str]:
 
 
 def _read(text: str) -> Address | None:
+    """Read an address; some proxies add a port."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
     try:
-        found = ip_address(text.strip().partition("%")[0])
+        found = ip_address(text.partition("%")[0])
     except ValueError:
         return None
     return getattr(found, "ipv4_mapped", None) or found

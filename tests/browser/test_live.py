@@ -10,6 +10,7 @@ from playwright.sync_api import Dialog, Page, WebSocketRoute, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.test_journey import live, start_order, status, terminate, type_json
+from tests.live import LiveStack
 
 NewTab = Callable[[], Page]
 RESTARTING = 1012
@@ -73,18 +74,26 @@ def test_retry_comes_back_at_once(signed_in: Page, complaints: Complaints) -> No
     expect(page.locator("#offline")).to_be_hidden()
 
 
-def test_a_page_whose_person_signed_out_elsewhere_says_so(
-    just_signed_in: Page, new_tab: NewTab, complaints: Complaints
+def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
+    just_signed_in: Page, new_tab: NewTab, live_stack: LiveStack, complaints: Complaints
 ) -> None:
+    complaints.allow("401")
     page, other = just_signed_in, new_tab()
-    line = Line(page, complaints)
-    page.goto("/instances/")
-    live(page)
+    start_order(page)
+    status(page, "waiting")
+    where = page.url
     other.goto("/")
     other.locator("form[action='/sign-out/'] button").click()
     other.wait_for_url("**/sign-in/")
-    line.sockets[-1].close(code=RESTARTING)
-    expect(page.locator("#offline")).to_contain_text("Signed out. Sign in again to go on.")
+    expect(page.locator("#offline")).to_contain_text("Signed out. Sign in again to go on.", timeout=15_000)
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_url("**/sign-in/?next=*")
+    name, password = live_stack.account
+    page.fill("input[name=username]", name)
+    page.fill("input[name=password]", password)
+    page.press("input[name=password]", "Enter")
+    page.wait_for_url(where)
+    terminate(page, "only a test")
 
 
 EVIL = [
