@@ -60,14 +60,24 @@ class Asked:
 
 def open_requests() -> QuerySet[OpenRequest]:
     """Find the requests that an answer would reach now: not answered, not expired, not withdrawn, nor soon to be."""
+    return _waiting().filter(_is_open())
+
+
+def ending_requests() -> QuerySet[OpenRequest]:
+    """Find the others that still wait: no worker has taken in yet that they are over."""
+    return _waiting().exclude(_is_open())
+
+
+def _waiting() -> QuerySet[OpenRequest]:
+    number = Concat(Cast("generation", TextField()), Value(":", TextField()), Cast("seq", TextField()))
+    return OpenRequest.objects.alias(type=Concat(Value(REQUEST_TYPE, TextField()), number))
+
+
+def _is_open() -> Q:
     # The type of the event is its dedup key.
     given = Event.objects.filter(instance_id=OuterRef("instance_id"), dedup_key=OuterRef("type"))
-    rows = OpenRequest.objects.filter(generation=F("instance__generation"), instance__ends_as="").exclude(
-        instance__status__in=FINAL
-    )
-    number = Concat(Cast("generation", TextField()), Value(":", TextField()), Cast("seq", TextField()))
-    rows = rows.alias(type=Concat(Value(REQUEST_TYPE, TextField()), number))
-    return rows.filter(~_has_expired("expires_at"), ~Exists(given))
+    is_present = Q(generation=F("instance__generation"), instance__ends_as="")
+    return is_present & ~Q(instance__status__in=FINAL) & ~_has_expired("expires_at") & ~Q(Exists(given))
 
 
 def put_to(names: Collection[str], *, nobody: bool) -> QuerySet[OpenRequest]:

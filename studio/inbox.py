@@ -13,17 +13,30 @@ from django.db.models import Count, F
 from django.utils import timezone
 
 from engine import requests
-from engine.models import Audit, Event, Instance, OpenRequest, Step
+from engine.models import EndedRequest, Event, Instance, OpenRequest, Step
 from engine.requests import Asked
 from engine.standing.gathering import asking
 from studio import payloads
 from studio.access import Verb, allowed, may_answer
+from studio.closings import Closing, closings_of
 from studio.controls import Control, control_of
 
 BOXES = ("mine", "open", "done")
 SHOWN = 100
 COUNTED = 100
-DEEDS_READ = 20_000  # of the trail, for what was answered last
+# Names of a field by which a person says yes or no. What any other answer means, only its workflow knows.
+DECISIONS = (
+    "approve",
+    "approved",
+    "approval",
+    "accept",
+    "accepted",
+    "allow",
+    "allowed",
+    "confirm",
+    "confirmed",
+    "ok",
+)
 _REF = re.compile(r"([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -35,6 +48,11 @@ class Given:
     at: datetime
     comment: str
     value: payloads.Payload
+    is_approval: bool | None = None  # None: it is neither approved nor refused
+
+    @property
+    def word(self) -> str:
+        return {True: "Approved", False: "Refused", None: "Answered"}[self.is_approval]
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ class Entry:
     step: Step
     may_answer: bool
     given: Given | None = None
-    is_expired: bool = False
+    closing: Closing | None = None
     problems: Sequence[Any] = ()
     control: Control = field(default_factory=lambda: control_of(None))
     comment: str = ""
@@ -60,7 +78,23 @@ class Entry:
 
     @property
     def is_open(self) -> bool:
-        return self.given is None and not self.is_expired and self.step.status == "waiting"
+        return self.given is None and self.closing is None and self.step.status == "waiting"
+
+    @property
+    def look(self) -> tuple[str, str]:
+        """The status whose colour it has, and its icon."""
+        if self.is_open:
+            return "approval", "diamond"
+        if self.given is None:
+            return "terminated", "clock" if self.closing and self.closing.is_expired else "ban"
+        looks = {True: ("complete", "check"), False: ("errored", "x"), None: ("queued", "check")}
+        return looks[self.given.is_approval]
+
+    @property
+    def ended_at(self) -> datetime:
+        if self.given is not None:
+            return self.given.at
+        return self.closing.at if self.closing else self.step.started_at
 
     @property
     def title(self) -> str:
@@ -85,18 +119,10 @@ class Entry:
         given, left = self.step.wake_at - self.step.started_at, self.step.wake_at - timezone.now()
         return "s-errored" if left < given / 10 else "s-retrying" if left < given / 4 else ""
 
-    @property
-    def ended(self) -> str:
-        """Say why it takes no answer."""
-        if self.given is not None or self.is_open:
-            return ""
-        is_late = self.step.status == "errored" or (self.is_expired and not self.instance.ends_as)
-        return "It has expired." if is_late else "The workflow does not wait for it any more."
-
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box of the inbox with what is in it, the next to expire first; in `done` the latest answer first."""
+    """A box of the inbox with what is in it, the next to expire first; in `done` what ended last first."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -128,14 +154,13 @@ def box_of(name: str, user: Any) -> Box:
 
 
 def _done(user: Any) -> Box:
-    newest = Audit.objects.order_by("-key").values_list("key", flat=True).first() or 0
-    deeds = Audit.objects.filter(key__gt=newest - DEEDS_READ, verb=requests.ANSWER, outcome="done")
-    numbers = [
-        (deed.instance_key, deed.data["generation"], deed.data["seq"])
-        for deed in deeds.order_by("-key")[: SHOWN + 1]
-        if isinstance(deed.data, dict) and deed.instance_key is not None
-    ]
-    return Box("done", tuple(entries(_steps(numbers[:SHOWN]), user)), len(numbers) > SHOWN)
+    """Read what was answered, has expired, or was withdrawn; also where no worker has taken that in yet."""
+    ending = requests.ending_requests().order_by("-opened_at")[: SHOWN + 1]
+    ended = EndedRequest.objects.order_by("-ended_at")[: SHOWN + 1]
+    numbers = [(row.instance_id, row.generation, row.seq) for row in ending]
+    numbers += [(row.instance_id, row.generation, row.seq) for row in ended]
+    found = sorted(entries(_steps(numbers), user), key=lambda one: one.ended_at, reverse=True)
+    return Box("done", tuple(found[:SHOWN]), len(found) > SHOWN)
 
 
 def entry_of(ref: str, user: Any) -> Entry | None:
@@ -154,9 +179,11 @@ def of_instance(instance: Instance, user: Any) -> list[Entry]:
 
 
 def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
-    """Make entries of steps, with two queries, however many there are."""
+    """Make entries of steps, with three queries, however many there are."""
     open_ones = asking(step.instance_id for step in steps)
     given = _answers(steps)
+    late = {step.pk for step in steps if step.status == "waiting" and step.pk not in open_ones}
+    closings = closings_of(steps, late - {*given})
     made = []
     for step in steps:
         asked = Asked.of(step)
@@ -166,7 +193,7 @@ def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
                 step=step,
                 may_answer=may_answer(asked, user, step.instance.workflow),
                 given=given.get(step.pk),
-                is_expired=step.status == "waiting" and step.pk not in open_ones,
+                closing=closings.get(step.pk) if step.pk not in given else None,
                 control=control_of(asked.schema),
             )
         )
@@ -213,4 +240,14 @@ def _given(event: Event) -> Given:
     payload: Any = event.payload if isinstance(event.payload, dict) else {}
     text = payloads.stored_text(payload.get("value"))
     value = payloads.payload(f"event-{event.key}", text, full_up_to=8 * 1024)
-    return Given(event.sent_by, event.received_at, str(payload.get("comment") or ""), value)
+    comment = str(payload.get("comment") or "")
+    return Given(event.sent_by, event.received_at, comment, value, _decision(payload.get("value")))
+
+
+def _decision(value: object) -> bool | None:
+    """Tell whether an answer is a yes or a no, where that is plain."""
+    if isinstance(value, bool):
+        return value
+    fields = value if isinstance(value, dict) else {}
+    found = [fields[name] for name in DECISIONS if isinstance(fields.get(name), bool)]
+    return found[0] if len(found) == 1 else None

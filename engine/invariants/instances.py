@@ -117,6 +117,7 @@ INVARIANTS = (
             UNION ALL SELECT instance_id, 'events' FROM engine_event
             UNION ALL SELECT instance_id, 'log lines' FROM engine_log
             UNION ALL SELECT instance_id, 'open requests' FROM engine_open_request
+            UNION ALL SELECT instance_id, 'ended requests' FROM engine_ended_request
             UNION ALL SELECT instance_id, 'generations' FROM engine_generation
         ) AS part (key, found)
         WHERE NOT EXISTS (SELECT FROM engine_instance i WHERE i.key = part.key)

@@ -147,6 +147,29 @@ STEP_KEEPS_REQUEST = (
     "DROP TRIGGER engine_step_keeps_request ON engine_step",
 )
 
+# Since 0008. How it ended, its step says; a step that a restart has kept ended in an earlier generation.
+KEEP_REQUEST_ALSO_ENDED = (
+    KEEP_REQUEST[0]
+    .replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    .replace(
+        "AND seq = NEW.seq;",
+        """AND seq = NEW.seq;
+            IF NEW.finished_at IS NOT NULL AND NEW.kept_from IS NULL THEN
+                INSERT INTO engine_ended_request (instance_id, generation, seq, ended_at)
+                VALUES (NEW.instance_id, NEW.generation, NEW.seq, NEW.finished_at)
+                ON CONFLICT DO NOTHING;
+            END IF;""",
+    ),
+    KEEP_REQUEST[0].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"),
+)
+# Those that ended before; one pass over the steps.
+COPY_ENDED_REQUESTS = """
+    INSERT INTO engine_ended_request (instance_id, generation, seq, ended_at)
+    SELECT s.instance_id, s.generation, s.seq, s.finished_at FROM engine_step s
+    WHERE s.kind = 'request' AND s.finished_at IS NOT NULL AND s.kept_from IS NULL
+    ON CONFLICT DO NOTHING
+"""
+
 # Rows are updated several times in their life: room on the page keeps new versions near, and frequent small
 # vacuums keep the index of what is due free of dead entries, which every claim would otherwise step over.
 INSTANCE_STORAGE = (

@@ -11,12 +11,13 @@ from engine.models.log import Log
 from engine.models.notice import Notice, NoticeKind
 from engine.models.schedule import ScheduleRow
 from engine.models.step import Attempt, Step
-from engine.models.waiting import OpenRequest, Waiter
+from engine.models.waiting import EndedRequest, OpenRequest, Waiter
 from engine.models.worker import Worker
 
 __all__ = [
     "Attempt",
     "Audit",
+    "EndedRequest",
     "Event",
     "Generation",
     "Instance",

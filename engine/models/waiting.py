@@ -36,6 +36,31 @@ class OpenRequest(models.Model):
         return f"request {self.seq} of {self.instance_id}"
 
 
+class EndedRequest(models.Model):
+    """A request that was answered, has expired, or was withdrawn: its step says which. Kept by the same trigger.
+
+    The steps have no index by which the latest could be found: every checkpoint would pay for it.
+    """
+
+    pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
+    instance = models.ForeignKey(
+        Instance, on_delete=models.CASCADE, related_name="ended_requests", db_constraint=False, db_index=False
+    )
+    generation = models.IntegerField()
+    seq = models.IntegerField()
+    ended_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "engine_ended_request"
+        indexes = [
+            # The latest, for the inbox.
+            models.Index(fields=["-ended_at"], name="engine_ended_request_latest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"request {self.seq} of {self.instance_id}"
+
+
 class Waiter(models.Model):
     """A step that waits for the end of an instance which is not its child; written and taken away by the workers.
 

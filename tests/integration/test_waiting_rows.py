@@ -6,7 +6,8 @@ import pytest
 from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
 
-from engine.models import OpenRequest, Step
+from engine.deletion import remove
+from engine.models import EndedRequest, OpenRequest, Step
 from tests.integration.rows import row_of, step_of
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +27,22 @@ def test_request_is_open_until_its_step_ends_whoever_ends_it() -> None:
 
     Step.objects.filter(pk=step.pk).update(status="cancelled", finished_at=Now())
     assert not OpenRequest.objects.exists()
+    step.refresh_from_db()
+    assert [(one.seq, one.ended_at) for one in EndedRequest.objects.all()] == [(1, step.finished_at)]
+
+
+def test_a_request_that_a_restart_keeps_has_ended_once() -> None:
+    step = request()
+    Step.objects.filter(pk=step.pk).update(status="cancelled", finished_at=Now())
+    step_of(step.instance, kind="request", generation=2, status="cancelled", kept_from=1, finished_at=Now())
+    assert [one.generation for one in EndedRequest.objects.all()] == [1]
+
+
+def test_an_ended_request_goes_with_its_instance() -> None:
+    step = request()
+    Step.objects.filter(pk=step.pk).update(status="cancelled", finished_at=Now())
+    remove([step.instance_id])
+    assert not EndedRequest.objects.exists()
 
 
 def test_complete_step_gets_its_turn_once() -> None:

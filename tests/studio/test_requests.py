@@ -14,7 +14,9 @@ from django.utils import timezone
 from engine import restart
 from engine.models import Audit, Event, Step
 from engine.requests import answer
+from studio import inbox as inbox_module
 from tests.studio import factories
+from tests.studio.factories import REFUND
 from tests.studio.test_escaping import EVIL, assert_is_text
 
 pytestmark = pytest.mark.django_db
@@ -249,7 +251,7 @@ class TestInbox:
         page = inbox(operator, "done")
         assert titles(page) == ["two?", "one?"]
         assert "Answered by <strong>ada</strong>" in page
-        assert "“fine, two”" in page
+        assert "“<bdi>fine, two</bdi>”" in page
         assert titles(inbox(operator)) == titles(inbox(operator, "open")) == []
         assert badge(page) == 0
 
@@ -262,8 +264,8 @@ class TestInbox:
         ("box", "said"),
         [
             ("mine", "Nothing waits for you"),
-            ("open", "Nothing is asked"),
-            ("done", "Nothing was answered lately"),
+            ("open", "No open requests"),
+            ("done", "No requests have ended yet"),
         ],
     )
     def test_is_never_an_empty_page(self, operator: Client, box: str, said: str) -> None:
@@ -291,7 +293,74 @@ class TestInbox:
         answer(second.instance, "decide", {"refund": True, "amount": 1}, by="ada")
         assert "Answered by <strong>ada</strong>" in inbox(operator, r=ref(second))
         first.instance.terminate()
-        assert "The workflow does not wait for it any more." in inbox(operator, r=ref(first))
+        page = re.sub("<[^>]*>", "", inbox(operator, r=ref(first)))
+        assert re.search(r"Closed: a program terminated the instance \S+ \w+( ago)?\.", page)
+
+    def test_lists_what_expired_and_what_was_withdrawn_with_its_outcome(self, operator: Client) -> None:
+        late = asked(of=factories.instance("waiting", id="late"), message="Late?", wake_at=timezone.now())
+        gone = asked(of=factories.instance("waiting", id="gone"), message="Gone?")
+        gone.instance.terminate(by="zoe", reason="duplicate")
+        again = asked(of=factories.instance("waiting", id="again"), message="Again?")
+        restart.restart(again.instance, by="ana")
+        page = inbox(operator, "done")
+        assert sorted(titles(page)) == ["Again?", "Gone?", "Late?"]
+        assert sorted(re.findall(r">(Expired|Withdrawn)</span>", page)) == [
+            "Expired",
+            "Withdrawn",
+            "Withdrawn",
+        ]
+        said = {step: text_of(inbox(operator, "done", r=ref(step))) for step in (late, gone, again)}
+        assert re.search(r"Expired (just now|\d+ s ago)\.", said[late])
+        assert re.search(r"Closed: zoe terminated the instance [^.]* \(“duplicate”\)\.", said[gone])
+        assert "Closed: ana restarted the instance" in said[again]
+
+    def test_lists_what_a_worker_has_ended(self, operator: Client) -> None:
+        """Its step says how: it had timed out, or the workflow went on without it."""
+        ended = factories.instance("complete")
+        at = factories.ago(minutes=1)
+        for name, status in (("slow", "errored"), ("left", "cancelled")):
+            made = asked(
+                of=ended, name=name, message=f"{name}?", status="waiting", started_at=factories.ago(minutes=2)
+            )
+            error = factories.FAILURE if status == "errored" else None
+            delivery = made.seq if error else None
+            Step.objects.filter(pk=made.pk).update(
+                status=status, error=error, finished_at=at, delivery=delivery
+            )
+        page = inbox(operator, "done")
+        assert sorted(titles(page)) == ["left?", "slow?"]
+        assert sorted(re.findall(r">(Expired|Withdrawn)</span>", page)) == ["Expired", "Withdrawn"]
+
+    def test_tells_a_refusal_from_an_approval(self, operator: Client) -> None:
+        yes_or_no = {
+            "type": "object",
+            "properties": {"approve": {"type": "boolean"}, "why": {"type": "string"}},
+            "required": ["approve"],
+        }
+        for name, schema, value in (
+            ("yes", yes_or_no, {"approve": True}),
+            ("no", yes_or_no, {"approve": False, "why": "too much"}),
+            ("plain", {"type": "boolean"}, False),
+            ("else", REFUND, {"refund": False, "amount": 3}),
+        ):
+            step = asked(of=factories.instance("waiting", id=name), message=f"{name}?", schema=schema)
+            answer(step.instance, "decide", value, by="ada")
+        page = inbox(operator, "done")
+        rows = re.findall(r'<span class="s-(\w+) state">.*?"title">(\w+)\?<.*?warn">(\w+)<', page, re.DOTALL)
+        assert {name: (look, word) for look, name, word in rows} == {
+            "yes": ("complete", "Approved"),
+            "no": ("errored", "Refused"),
+            "plain": ("errored", "Refused"),
+            "else": ("queued", "Answered"),
+        }
+
+    def test_says_of_the_latest_that_there_are_more(
+        self, operator: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(inbox_module, "SHOWN", 2)
+        for _ in range(3):
+            asked(of=factories.instance("waiting")).instance.terminate(by="zoe")
+        assert "The latest 2 are shown." in inbox(operator, "done")
 
     @pytest.mark.parametrize(
         "nonsense", ["1", "x", "9-9-9", "99999999999999999999-1-1", "1-1-1' OR 1=1", "\0"]
@@ -401,6 +470,10 @@ def test_what_is_asked_and_answered_is_text(operator: Client, evil: str) -> None
         assert_is_text(operator.get(where).content.decode(), evil)
     assert_is_text(send(operator, step, **sent)[1], evil)
     assert_is_text(inbox(operator, "done"), evil)
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"<[^>]+>", "", page)
 
 
 def titles(page: str) -> list[str]:

@@ -1,0 +1,87 @@
+"""How a request ended that nobody answered: it expired, or was withdrawn, by whom and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from engine.models import Audit, Instance, Step
+from engine.standing.why import Moment, Sentence
+from engine.states import Action
+
+_DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}
+# A step ends in the transaction of what ended it, by the same clock; a worker may come to it a little later.
+AT_ONCE = timedelta(seconds=5)
+READ = 1_000  # rows of the trail
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The end of a request that nobody answered."""
+
+    said: Sentence
+    at: datetime
+    is_expired: bool = False
+
+    @property
+    def word(self) -> str:
+        return "Expired" if self.is_expired else "Withdrawn"
+
+
+def closings_of(steps: Sequence[Step], late: Iterable[Any]) -> Mapping[Any, Closing]:
+    """Say of these requests how they ended, by their primary keys; with one query, however many there are.
+
+    `late` are those whose time is over although no worker has noticed yet.
+    """
+    behind = set(late)
+    over = [step for step in steps if step.status in ("errored", "cancelled") or step.pk in behind]
+    deeds = _deeds({step.instance_id for step in over if not _has_expired(step)})
+    return {step.pk: _closing(step, deeds.get(step.instance_id, ())) for step in over}
+
+
+def _has_expired(step: Step) -> bool:
+    return step.status == "errored" or (step.status == "waiting" and not step.instance.ends_as)
+
+
+def _closing(step: Step, deeds: Sequence[Audit]) -> Closing:
+    if _has_expired(step):
+        at = step.wake_at or step.finished_at or step.started_at
+        return Closing(("Expired ", Moment("ago", at), "."), at, is_expired=True)
+    at = step.finished_at or step.started_at
+    deed = next((one for one in deeds if _ended(one, step)), None)
+    if deed is None:
+        return Closing((*_by_itself(step.instance, step), " ", Moment("ago", at), "."), at)
+    reason = f" (“{deed.reason}”)" if deed.reason else ""
+    who = f"{deed.actor or 'a program'} {_DID[Action(deed.verb)]} "
+    return Closing((f"Closed: {who}", Moment("ago", deed.at), f"{reason}."), at)
+
+
+def _by_itself(instance: Instance, step: Step) -> Sentence:
+    """Say that nobody in particular ended it: the workflow went on without it, or came to its end."""
+    if step.status == "waiting":
+        return ("Closed: the instance is being rolled back, since",)
+    end, over = instance.finished_at, step.finished_at
+    if step.generation == instance.generation and end and over and abs(end - over) < AT_ONCE:
+        return (f"Closed: the instance ended ({instance.status})",)
+    return ("Closed: the workflow stopped waiting for an answer",)
+
+
+def _ended(deed: Audit, step: Step) -> bool:
+    if deed.at < step.started_at or (step.finished_at and deed.at > step.finished_at + AT_ONCE):
+        return False
+    if deed.verb == Action.RESTART:
+        data: Any = deed.data
+        return bool(data.get("generation") == step.generation + 1)
+    return True
+
+
+def _deeds(keys: set[int]) -> Mapping[int, Sequence[Audit]]:
+    """Read who terminated or restarted these instances, the latest first."""
+    rows = Audit.objects.filter(instance_key__in=keys, verb__in=[*_DID], outcome="done").order_by("-key")
+    found: dict[int, list[Audit]] = {}
+    for deed in rows[:READ] if keys else ():
+        if deed.instance_key is not None:
+            found.setdefault(deed.instance_key, []).append(deed)
+    return found
