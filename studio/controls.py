@@ -6,11 +6,12 @@ What has no control of its own is typed as JSON, that node alone: no schema is r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.errors import ParamError
+from engine.errors import InvalidParamsError, InvalidValueError, LimitError, ParamError
+from engine.json_schema import check
 from studio import forms, payloads, schema, typed_secrets
 from studio.forms import Checked, Problem
 
@@ -43,7 +44,7 @@ class Control:
     has_default: bool = False
     is_secret: bool = False  # is never filled in
     text: str = ""
-    problem: str = ""
+    problems: tuple[str, ...] = ()
 
     @property
     def may_be_left(self) -> bool:
@@ -69,20 +70,39 @@ def control_of(root: Mapping[str, Any] | None) -> Control:
     return _control(root or {}, root or {}, ROOT, "", is_required=True, depth=0)
 
 
-def read(control: Control, given: Mapping[str, str]) -> Checked:
-    """Read the value that was typed. What is wrong with it by the schema is told later, by whoever takes it."""
+def read(
+    control: Control, given: Mapping[str, str], schema_of_it: Mapping[str, Any] | None = None
+) -> Checked:
+    """Read the value that was typed, with all that is wrong with it: what cannot be read, and what the schema refuses
+    of the rest."""
     problems: list[Problem] = []
     value = _read(control, given, problems)
+    problems += _refused(control, value, schema_of_it, {problem.path for problem in problems})
     return Checked(None if value is _NOTHING else value, tuple(problems[: forms.MOST_PROBLEMS]))
+
+
+def _refused(
+    control: Control, value: Any, schema_of_it: Mapping[str, Any] | None, unread: Container[str]
+) -> list[Problem]:
+    """Ask the schema. What could not be read is missing in the value, and is not reported twice."""
+    if value is _NOTHING:
+        return []
+    try:
+        check(value, schema_of_it)
+    except InvalidParamsError as error:
+        return [problem for problem in placed(control, error.errors) if problem.path not in unread]
+    except (InvalidValueError, LimitError) as error:
+        return [Problem(ROOT, str(error))]
+    return []
 
 
 def filled(control: Control, given: Mapping[str, str], problems: Sequence[Problem] = ()) -> Control:
     """Put back what was typed, with what is wrong at its place."""
-    wrong = next((problem.message for problem in problems if problem.path == control.path), "")
+    wrong = dict.fromkeys(problem.message for problem in problems if problem.path == control.path)
     return replace(
         control,
         text=_sent_back(control, given.get(control.name, "")),
-        problem=wrong,
+        problems=tuple(wrong),
         children=tuple(filled(child, given, problems) for child in control.children),
     )
 
@@ -247,12 +267,12 @@ def _read(control: Control, given: Mapping[str, str], problems: list[Problem]) -
     if control.kind == "number" and (
         not checked.is_good or isinstance(checked.value, bool) or not isinstance(checked.value, int | float)
     ):
-        problems.append(Problem(ROOT, "This is no number.", control.path))
+        problems.append(Problem(ROOT, "Enter a number.", control.path))
         return _NOTHING
     for problem in checked.problems:
         where = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
         problems.append(Problem(ROOT, where + problem.message, control.path))
-    return checked.value
+    return checked.value if checked.is_good else _NOTHING
 
 
 def _read_group(control: Control, given: Mapping[str, str], problems: list[Problem]) -> Any:

@@ -73,6 +73,11 @@ class Entry:
         return Asked.of(self.step)
 
     @property
+    def fields_wrong(self) -> int:
+        """How many fields have problems; one may have several."""
+        return len({problem.path for problem in self.problems})
+
+    @property
     def ref(self) -> str:
         return f"{self.instance.key}-{self.step.generation}-{self.step.seq}"
 

@@ -120,8 +120,16 @@ def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
     checked = forms.check_event(kind, text)
     shown, problems = typed_secrets.event_without_secrets(kind, text, checked)
     if not checked.is_good:
-        typed = {"event_type": kind, "event_text": shown, "problems": problems, "token": token}
-        return _refused(request, name, id, "Nothing was sent.", status=422, dialog="event", **typed)
+        wrong = {problem.field: True for problem in problems}
+        typed = {
+            "event_type": kind,
+            "event_text": shown,
+            "problems": problems,
+            "wrong": wrong,
+            "token": token,
+        }
+        text = f"Not sent: fix {len(wrong)} field{'' if len(wrong) == 1 else 's'}."
+        return _refused(request, name, id, text, status=422, dialog="event", **typed)
     try:
         events.send_event(instance, kind, checked.value, f"studio:{token}", by=request.user)
     except (InstanceFinishedError, DedupConflictError, LimitError) as error:

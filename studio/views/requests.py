@@ -44,7 +44,7 @@ def answer(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
         raise Http404
     if entry is None or not entry.may_answer:
         return _denied(request, entry)
-    checked = controls.read(entry.control, request.POST.dict())
+    checked = controls.read(entry.control, request.POST.dict(), entry.asked.schema)
     if not checked.is_good:
         return _wrong(request, entry, checked.problems)
     try:

@@ -68,7 +68,7 @@ def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_firs
     box.get_by_label("Comment").fill("photo is clear")
     box.evaluate("document.querySelector('form.answer').noValidate = true")
     send(box)
-    expect(box.get_by_role("alert")).to_contain_text("Nothing was sent.")
+    expect(box.get_by_role("alert")).to_contain_text("Not sent: fix 1 field.")
     expect(box.get_by_role("alert")).to_be_focused()
     expect(box.locator("form.answer .problem")).to_contain_text("maximum of 1240")
     expect(box.get_by_label("Comment")).to_have_value("photo is clear")

@@ -151,7 +151,7 @@ class TestEvents:
         instance = factories.instance("waiting")
         code, page = send(operator, instance, type=type, payload=payload)
         assert code == 422
-        assert "Nothing was sent." in page
+        assert "Not sent: fix 1 field." in page
         assert said in page
         assert 'aria-labelledby="event-title" data-open' in page
         assert not Event.objects.exists()

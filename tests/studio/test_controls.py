@@ -125,10 +125,10 @@ def test_what_was_typed_becomes_the_value() -> None:
         ("answer/yes", "", "yes", "Choose one."),
         ("answer/yes", "maybe", "yes", "Choose one of these."),
         ("answer/many", "", "many", "This is required."),
-        ("answer/many", "three", "many", "This is no number."),
-        ("answer/many", "true", "many", "This is no number."),
-        ("answer/many", "NaN", "many", "This is no number."),
-        ("answer/price", "a lot", "price", "This is no number."),
+        ("answer/many", "three", "many", "Enter a number."),
+        ("answer/many", "true", "many", "Enter a number."),
+        ("answer/many", "NaN", "many", "Enter a number."),
+        ("answer/price", "a lot", "price", "Enter a number."),
         ("answer/kind", '"c"', "kind", "Choose one of these."),
         ("answer/lines", "[1,", "lines", "Line 1"),
     ],
@@ -142,8 +142,43 @@ def test_what_cannot_be_read_is_told_at_its_place(name: str, typed: str, path: s
     again = {
         one.name: one for one in controls._all(controls.filled(form, GIVEN | {name: typed}, read.problems))
     }
-    assert (again[name].text, again[name].problem) == (typed, problem.message)
+    assert (again[name].text, again[name].problems) == (typed, (problem.message,))
     assert again["answer/where/city"].text == "Ulm"
+
+
+def test_all_that_is_wrong_is_told_at_once_each_at_its_field() -> None:
+    """What cannot be read hides neither what the schema refuses of the rest, nor is it reported as missing."""
+    annotation = TypeAdapter(Everything).json_schema()
+    form = control_of(annotation)
+    typed = GIVEN | {
+        "answer/many": "12",
+        "answer/price": "a lot",
+        "answer/kind": '"c"',
+        "answer/where/city": "",
+        "answer/lines": "[1,",
+        "answer/day": "yesterday",
+    }
+    read = controls.read(form, typed, annotation)
+    assert {problem.path for problem in read.problems} == {
+        "many",
+        "price",
+        "kind",
+        "where/city",
+        "lines",
+        "day",
+    }
+    assert len(read.problems) == 6
+    again = {one.path: one.problems for one in controls._all(controls.filled(form, typed, read.problems))}
+    assert again["many"] == ("12 is greater than the maximum of 9",)
+    assert again["price"] == ("Enter a number.",)
+    assert len([path for path, problems in again.items() if problems]) == 6
+
+
+def test_a_field_may_have_several_problems() -> None:
+    annotation = {"type": "string", "maxLength": 3, "pattern": "^a"}
+    form = control_of(annotation)
+    read = controls.read(form, {"answer": "bbbb"}, annotation)
+    assert len(controls.filled(form, {}, read.problems).problems) == 2
 
 
 def test_errors_of_the_schema_go_to_the_nearest_control() -> None:

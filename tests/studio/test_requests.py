@@ -80,7 +80,7 @@ class TestAnswer:
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [
-            ({"answer/amount": "many"}, "This is no number."),
+            ({"answer/amount": "many"}, "Enter a number."),
             ({"answer/amount": "1240.5"}, "1240.5 is greater than the maximum of 1240"),
             ({"answer/refund": ""}, "Choose one."),
             ({"answer/note": "x" * 81}, "not valid"),
@@ -93,12 +93,25 @@ class TestAnswer:
         step = asked()
         status, page = send(operator, step, htmx=htmx, place=place, **wrong, comment="<b>why</b>")
         assert status == 422
-        assert "Nothing was sent." in page
+        assert "Not sent: fix 1 field." in page
         assert said in page or "too long" in page
         assert 'aria-invalid="true"' in page
         assert "&lt;b&gt;why&lt;/b&gt;" in page
         assert not Event.objects.exists()
         assert ("<html" in page) is not htmx
+
+    def test_with_several_problems_has_them_all_at_their_fields(self, operator: Client) -> None:
+        step = asked()
+        wrong = {
+            "answer/refund": "",
+            "answer/amount": "2000",
+            "answer/pay_by": '"cash"',
+            "answer/note": "x" * 81,
+        }
+        status, page = send(operator, step, **wrong)
+        assert status == 422
+        assert "Not sent: fix 4 fields." in page
+        assert len(re.findall(r'<ul class="problem" id="[^"]*-problem"><li>', page)) == 4
 
     @pytest.mark.parametrize("htmx", [True, False])
     @pytest.mark.parametrize("place", ["", "mine"])
