@@ -223,9 +223,12 @@ async def _is_set_within(seconds: float, wanted: asyncio.Event) -> bool:
 
 @asynccontextmanager
 async def _patience() -> AsyncIterator[None]:
-    """Go on after an error of the database: what could not be told now is told later."""
+    """Go on after an error: what could not be told now is told later, and no instance has to do with it."""
     try:
         yield
     except psycopg.Error as error:
         log.warning("what has gone wrong could not be told, and is told later: %s", error)
+        await asyncio.sleep(PAUSE_SECONDS)
+    except Exception:
+        log.exception("what has gone wrong could not be told, and is told later")
         await asyncio.sleep(PAUSE_SECONDS)

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import NonRetryableError, RollbackContext, WorkflowStep, signals, workflow
+from engine import NonRetryableError, RollbackContext, WorkflowStep, signals, workflow, workflows
 from engine.models import Instance, Notice
 from engine.registry import Workflow
 from engine.worker import aside, notices
@@ -228,6 +228,45 @@ def test_a_pause_by_the_engine_is_told_and_one_by_people_is_not(
     [(level, line)] = lines(caplog)
     assert level == "ERROR"
     assert line.startswith(f"The engine paused instance story/{instance.id}: GivenUpError: What this")
+
+
+def test_code_that_does_not_fit_the_record_is_told_as_a_pause(told: Told) -> None:
+    @workflow
+    async def story(step: WorkflowStep, params: int) -> None:
+        await step.listen("go")
+
+    instance = story.start(1)
+    with running_shift():
+        wait_for(instance, "waiting")
+    workflows._workflows.pop("story")
+
+    @workflow(name="story")
+    async def changed(step: WorkflowStep, params: dict[str, int]) -> None:
+        await step.listen("go")
+
+    instance.send_event("go")
+    with running_shift():
+        wait_for(instance, "paused")
+        wait_until_told()
+        instance.pause(by="ana")  # it is paused already
+        instance.resume(by="ana")
+        wait_for(instance, "paused")
+        wait_until_told()
+    assert [one["error_type"] for one in told.of("instance_paused")] == ["NonDeterminismError"] * 2
+
+
+def test_an_instance_that_is_gone_is_not_there_for_receivers(
+    told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    Notice.objects.create(
+        kind="instance_errored", at=timezone.now() - timedelta(minutes=1), workflow="story", instance_key=0
+    )
+    only: list[str] = []
+    signals.instance_errored.connect(lambda workflow, **_: only.append(workflow), weak=False)
+    with running_shift():
+        wait_until_told()
+    assert (told.all, only) == ([], ["story"])  # the first one has looked at it
+    assert "DoesNotExist" in caplog.text
 
 
 def test_a_lost_attempt_is_a_warning(told: Told, caplog: pytest.LogCaptureFixture) -> None:

@@ -238,6 +238,10 @@ def test_wrong_params_are_listed_each_with_its_path():
     assert str(error).endswith("items/9/qty: Input should be an integer; and 2 more")
     whole = InvalidParamsError([{"path": "", "message": "Input should be an object", "code": "model_type"}])
     assert str(whole) == "The params do not match the declared type: as a whole: Input should be an object"
+    payload = InvalidParamsError(
+        [{"path": "box", "message": "It is missing.", "code": "missing"}], what="payload"
+    )
+    assert str(payload) == "The payload does not match the declared type: box: It is missing."
 
 
 class Rude:
