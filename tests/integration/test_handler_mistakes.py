@@ -120,6 +120,21 @@ def test_an_operation_that_is_handed_on_without_await_is_named(handler: Any, sai
     assert said in error_of(handler)["message"]
 
 
+def test_a_body_that_forgets_to_await_its_own_step_is_not_tried_again() -> None:
+    tried: list[int] = []
+
+    async def story(step: WorkflowStep) -> Any:
+        async def outer() -> int:
+            tried.append(1)
+            return step.do("inner", lambda: 1) + 1  # type: ignore[operator, no-any-return]
+
+        return await step.do("outer", outer)
+
+    error = error_of(story)
+    assert (error["type"], error["step"], tried) == ("NotAwaitedError", "outer", [1])
+    assert 'Step "inner" was called without await' in error["message"]
+
+
 def sends() -> None:
     """Is called too early below."""
 
