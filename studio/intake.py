@@ -92,7 +92,9 @@ class LimitedChannel(HTTPChannel):
 
     def connectionMade(self) -> None:  # noqa: N802
         super().connectionMade()
-        self.transport.getHandle().setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        handle = self.transport.getHandle()
+        if isinstance(handle, socket.socket):  # not under TLS
+            handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         self._wait()
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802

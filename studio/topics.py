@@ -199,7 +199,8 @@ def _schedules(topic: Topic, user: Any) -> Drawing:
 
 def _timetable(user: Any, workflow: str = "") -> Piece:
     may_act = allowed(user, Verb.OPERATE, workflow or None)
-    context = {"schedules": timetable.entries(workflow), "workflow": workflow, "may_act": may_act}
+    seen = [one for one in timetable.entries(workflow) if allowed(user, Verb.VIEW, one.row.workflow)]
+    context = {"schedules": seen, "workflow": workflow, "may_act": may_act}
     return Piece(render_to_string("partials/schedules.html", context))
 
 
