@@ -23,7 +23,7 @@ from tests.chaos.browser import Browser
 from tests.chaos.sockets import Socket, SocketClosedError
 from tests.live import LiveStack
 from tests.process import ledger
-from tests.process.vault.workflows import NOTES, noted
+from tests.process.vault.notes import NOTES, noted
 from tests.shifts import wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

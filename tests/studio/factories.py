@@ -90,10 +90,14 @@ _ATTEMPTS: set[tuple[int, int, int]] = set()  # steps whose attempt is made up
 def _wait(of: Instance) -> None:
     """Make up the step that an instance is parked on."""
     kind = {"sleep": "sleep", "retry": "do", "child": "child"}.get(of.waiting_for, "event")
-    options = {"operation": "run_workflow", "workflow": "billing", "id": "inv-1"} if kind == "child" else {}
-    given = {"options": options} if options else {}
     name = {"do": "charge_card", "event": "order-approved"}.get(kind, "wait")
-    _WAITS[of.key] = _step(of, name, "waiting", kind, wake_at=of.wake_at, **given)
+    given: dict[str, Any] = {}
+    if kind == "child":
+        found = {"workflow": "billing", "id": f"inv-{of.key}"}
+        given = {"options": {"operation": "run_workflow", **found}}
+    made = _WAITS[of.key] = _step(of, name, "waiting", kind, wake_at=of.wake_at, **given)
+    if kind == "child":
+        instance("queued", is_tied=True, depth=of.depth + 1, **_tie(of, made), **found)
 
 
 def step(of: Instance, name: str, status: str = "complete", kind: str = "do", **given: Any) -> Step:
@@ -101,6 +105,7 @@ def step(of: Instance, name: str, status: str = "complete", kind: str = "do", **
     made_up = _WAITS.pop(of.key, None)
     if made_up is not None:
         Attempt.objects.filter(instance_id=of.key, step_seq=made_up.seq).delete()
+        Instance.objects.filter(**_tie(of, made_up)).delete()
         made_up.delete()
     made = _step(of, name, status, kind, **given)
     if made_up is not None and status != "waiting":
@@ -238,8 +243,11 @@ def child(of: Instance, status: str = "running", *, name: str = "bill", **given:
         outcome = {"error": error}
     ended = {"complete": "complete", "errored": "errored", "terminated": "errored"}.get(status, "waiting")
     by = step(of, name, ended, "child", count=count, options=options, **outcome)
-    tie = {"parent_key": of.key, "parent_generation": of.generation, "parent_step": by.seq}
-    return instance(status, is_tied=True, depth=of.depth + 1, **tie, **found)
+    return instance(status, is_tied=True, depth=of.depth + 1, **_tie(of, by), **found)
+
+
+def _tie(parent: Instance, by: Step) -> dict[str, int]:
+    return {"parent_key": parent.key, "parent_generation": parent.generation, "parent_step": by.seq}
 
 
 def event(of: Instance, type: str = "order-approved", payload: Any = "thanks", **given: Any) -> Event:

@@ -52,8 +52,7 @@ def test_of_many_children_the_newest_are_listed(operator: Client) -> None:
 
 def test_what_an_instance_waits_for_is_named(operator: Client) -> None:
     parent = factories.instance("waiting", waiting_for="child")
-    options = {"operation": "run_workflow", "workflow": "invoices", "id": "inv-7"}
-    factories.step(parent, "bill", "waiting", "child", options=options)
+    child_of(parent, "running", workflow="invoices", id="inv-7")
     shown = page_of(operator, parent)
     assert "Waits for child " in shown
     assert ">inv-7<" in shown

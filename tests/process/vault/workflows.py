@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import time
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
@@ -20,8 +17,8 @@ from engine import (
     define_step,
     workflow,
 )
+from tests.process.vault.notes import note
 
-NOTES = "REPRISE_TEST_NOTES"
 LONG = 600
 
 
@@ -40,22 +37,6 @@ class Code(BaseModel):
 
 
 code_came = Event("code-came", Code)
-
-
-def note(place: str, secret: SecretStr) -> None:
-    """Note that it came here, and not what it is."""
-    digest = hashlib.sha256(secret.get_secret_value().encode()).hexdigest()
-    descriptor = os.open(os.environ[NOTES], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, f"{place} {digest} {os.getpid()}\n".encode())
-    finally:
-        os.close(descriptor)
-
-
-def noted(path: Path) -> list[tuple[str, str, int]]:
-    """Return place, digest and process of all that was noted."""
-    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-    return [(place, digest, int(pid)) for place, digest, pid in lines]
 
 
 def make(login: Login) -> Login:
