@@ -33,7 +33,7 @@ ROUNDS = 30
 SECOND = 1_000_000
 TABLES = (
     "engine_instance, engine_step, engine_attempt, engine_event, engine_log, engine_audit, engine_generation, "
-    "engine_waiter, engine_open_request, engine_ended_request"
+    "engine_waiter, engine_open_request, engine_ended_request, engine_notice"
 )
 
 do = st.builds(lambda name, delay: ["do", name, delay], st.sampled_from("ab"), st.sampled_from([0, 5]))

@@ -90,7 +90,11 @@ class TestStart:
     def test_from_another_one_fills_in_no_secret(self, operator: Client) -> None:
         login = Login(user="zoe", password=X, pin=Secret(4711), old=[X], inner=Inner(key=SecretBytes(b"k")))
         factories.instance(
-            "complete", workflow="sign-in", id="before", params=encrypted(Login, login), output=None
+            "complete",
+            workflow="sign-in",
+            id="before",
+            params=encrypted(Login, login),
+            output=encrypted(SecretStr, X),
         )
         text = editor(operator.get(f"{START}?from=before").content.decode())
         mask = "••••••"
@@ -269,7 +273,7 @@ class TestAnswers:
         for text in ("", "••••••", "**********"):
             status, page = self.send(operator, step, **{"answer/user": "ada", "answer/password": text})
             assert status == 422
-            said = re.search(r'id="[^"]*answer-password-problem">([^<]*)<', page)
+            said = re.search(r'id="[^"]*answer-password-problem"><li>([^<]*)<', page)
             assert said is not None
             assert said[1]
         assert EventRow.objects.count() == 0
