@@ -41,7 +41,7 @@ def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
         notify.wake()  # or it would see it at its next tick
         thread.join(timeout=30)
         assert not thread.is_alive(), "the shift did not stop"
-        assert failures == []
+        assert failures == [], repr(failures)
 
 
 def wait_until(
