@@ -36,8 +36,8 @@ def bodies(monkeypatch: pytest.MonkeyPatch) -> list[Bodies]:
     made: list[Bodies] = []
     init = Bodies.__init__
 
-    def note(self: Bodies, *args: Any) -> None:
-        init(self, *args)
+    def note(self: Bodies, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
         made.append(self)
 
     monkeypatch.setattr(Bodies, "__init__", note)
