@@ -9,7 +9,7 @@ class EngineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from engine import secrets  # checks registers itself
+        from engine import checks, secrets  # noqa: F401 - checks registers itself
         from engine.lints import checks as lints  # noqa: F401 - so do these
 
         secrets.install()  # before the declarations, which may hold some

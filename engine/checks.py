@@ -66,7 +66,7 @@ def check_secret_keys(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         secrets.own_keys()
     except ImproperlyConfigured as problem:
         hint = "Make one with: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
-        return [Error(str(problem), hint=hint, id="engine.E008")]
+        return [Error(str(problem), hint=hint, id="engine.E010")]
     return []
 
 

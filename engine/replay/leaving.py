@@ -153,7 +153,7 @@ def end(cycle: Cycle, ending: Ending) -> None:
             cycle.number(operation.record)
     cycle.turns.fresh.clear()
     cycle.deferred.clear()
-    for attempt in cycle.bodies.values():
+    for _, attempt in _last_first(cycle):
         cycle.host.cancel_body(cycle, attempt)
     cycle.host.poke(cycle)
 
@@ -203,7 +203,7 @@ def abandon(cycle: Cycle) -> None:
         return
     cycle.phase = Phase.LEFT
     cycle.host.shut(cycle)
-    for attempt in list(cycle.bodies.values()):
+    for _, attempt in _last_first(cycle):
         cycle.host.cancel_body(cycle, attempt)
     cycle.bodies.clear()
     cycle.delaying.clear()
@@ -262,10 +262,15 @@ def _stop(cycle: Cycle) -> None:
 def _cancel_bodies(cycle: Cycle) -> None:
     _forget_left_out(cycle)
     cycle.delaying.clear()  # whoever takes the instance next asks again
-    for seq, attempt in list(cycle.bodies.items()):  # what is being committed cannot be cancelled
+    for seq, attempt in _last_first(cycle):  # what is being committed cannot be cancelled
         if cycle.host.cancel_body(cycle, attempt):
             attempts.cancel(cycle, seq, attempt)
     _let_go(cycle)
+
+
+def _last_first(cycle: Cycle) -> list[tuple[int, AttemptRecord]]:
+    """List the bodies: those that still wait for a thread before those whose end would give them one."""
+    return list(cycle.bodies.items())[::-1]
 
 
 def _let_go(cycle: Cycle) -> None:

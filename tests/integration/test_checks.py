@@ -164,7 +164,7 @@ def test_a_server_that_is_old_or_careless_is_named(key: str, found: dict[str, st
 def test_keys_of_secrets_that_cannot_be_used_are_named(settings: Settings, keys: object) -> None:
     settings.REPRISE_SECRET_KEYS = keys
     [found] = checks.check_secret_keys()
-    assert found.id == "engine.E008"
+    assert found.id == "engine.E010"
     assert "newest first" in found.msg
     assert found.hint
 

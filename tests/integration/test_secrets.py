@@ -249,12 +249,12 @@ class TestEquality:
             return len(login.password)
 
         sync()
-        row = ScheduleRow.objects.get()
+        row = ScheduleRow.objects.get(workflow="nightly")
         assert CANARY not in stored("engine_schedule", "params")
         again = workflow("nightly", schedules=[Schedule("0 9 * * *", params=Login(user="ada", password=X))])
         again(nightly.handler)  # as another process declares it
         sync()
-        assert ScheduleRow.objects.get().params == row.params
+        assert ScheduleRow.objects.get(workflow="nightly").params == row.params
         instance = run_to_end(run_now(row))
         assert instance.output == len(CANARY)
 
@@ -269,7 +269,10 @@ class TestEquality:
         sync()
         declare("after")
         sync()
-        assert decrypted(ScheduleRow.objects.get().params) == {"user": "a", "password": "after"}
+        assert decrypted(ScheduleRow.objects.get(workflow="nightly").params) == {
+            "user": "a",
+            "password": "after",
+        }
 
     def test_get_or_start_returns_the_instance_that_is_there(self) -> None:
         @workflow
@@ -491,7 +494,7 @@ class TestWithoutTheKey:
         async def nightly(step: WorkflowStep, login: Login) -> None: ...
 
         sync()
-        row = ScheduleRow.objects.get()
+        row = ScheduleRow.objects.get(workflow="nightly")
         lose_the_key(settings)
         with pytest.raises(SecretKeyError):
             run_now(row)
