@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from django.db import connections
 
-from engine import notify
+from engine import WorkflowStep, notify, workflow
 from engine.models import Instance
 from engine.worker import shift
 
@@ -75,3 +75,16 @@ def run_to_end(instance: Instance, *, seconds: float = PATIENCE) -> Instance:
     """Run a shift until the instance is finished."""
     with running_shift():
         return wait_for(instance, seconds=seconds)
+
+
+def witness() -> Callable[[], None]:
+    """Declare a workflow. The function runs an instance of it: a shift has then seen what was said before."""
+
+    @workflow("witness")
+    async def story(step: WorkflowStep) -> None:
+        await step.do("look", str)
+
+    def look() -> None:
+        wait_for(story.start())
+
+    return look

@@ -15,7 +15,7 @@ from engine.replay import leaving
 from engine.replay.nesting import Nest
 from engine.worker.journal import Journal
 from tests.records import attempts, crash, outcomes, statuses, step, tree
-from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
+from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until, witness
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -661,10 +661,11 @@ def test_a_pause_lets_a_running_parent_run_its_children_to_the_end() -> None:
         await step.do("after", lambda: ran.append("after"))
         return found
 
-    instance = story.start()
+    instance, look = story.start(), witness()
     with running_shift():
         wait_until(lambda: ran == ["first"], what="the first child")
         instance.pause()
+        look()
         assert instance.refresh().status == "waiting_for_pause"
         gate.set()
         wait_for(instance, "paused")

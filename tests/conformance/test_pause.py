@@ -11,7 +11,7 @@ import pytest
 from engine import NonRetryableError, StepError, WorkflowStep, workflow
 from engine.models import Audit, Instance
 from tests.records import outcomes, statuses, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until, witness
 from tests.travel import skip_wait
 
 
@@ -255,10 +255,11 @@ def test_a_pause_after_a_caught_error_is_reached(gate: Gate) -> None:
             await step.do("gate", gate)
         await step.do("after", str)
 
-    instance = story.start()
+    instance, look = story.start(), witness()
     with running_shift():
         assert gate.entered.wait(10)
         instance.pause()
+        look()
         gate.let_out.set()
         wait_for(instance, "paused")
     assert statuses(instance) == {"charge": "errored", "gate": "complete"}
@@ -277,10 +278,11 @@ def test_a_failure_during_the_pause_backs_off_after_it(gate: Gate) -> None:
 
         return await step.do("flaky", flaky, delay=0)
 
-    instance = story.start()
+    instance, look = story.start(), witness()
     with running_shift():
         assert gate.entered.wait(10)
         instance.pause()
+        look()
         gate.let_out.set()
         wait_for(instance, "paused")
         assert outcomes(instance, "flaky") == ["errored"]
