@@ -12,7 +12,7 @@ from django.db import connections
 
 from engine import WorkflowStep, notify, workflow
 from engine.models import Instance
-from engine.worker import shift
+from engine.worker import attempt, shift
 
 # What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.
 PATIENCE = 60.0
@@ -26,7 +26,9 @@ def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
 
     def work() -> None:
         try:
-            shift.run(shift.Terms(slots=slots, name=name, should_stop=stop.is_set))
+            # Asked for now: a test may have made it fewer.
+            threads = attempt.SYNC_BODIES
+            shift.run(shift.Terms(slots=slots, name=name, should_stop=stop.is_set, threads=threads))
         except BaseException as error:  # noqa: BLE001 - told to the test
             failures.append(error)
         finally:

@@ -210,6 +210,8 @@ class Bodies:
     def _call_sync(self, running: Running) -> Callable[[], None] | None:
         """Call the body; return what is to be done on the loop then. None: an atomic one has told all."""
         self._renew_sessions()
+        if running.context.is_cancelled:
+            raise asyncio.CancelledError  # while the thread was made ready: do not begin what nobody waits for
         if running.transaction is not None:
             self._in_transaction(running, running.transaction)
             return None

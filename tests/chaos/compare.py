@@ -147,7 +147,7 @@ def once(case: Case) -> Iterator[str]:
         if number > complete.get(step, number):
             yield f"{run.body} started although attempt {complete[step]} is complete"
     for run, status, late in late_starts(case):
-        if late > (NEWS if status == "cancelled" else SKEW):
+        if late > (NEWS if status == "cancelled" and _is_ended_from_outside(case, run) else SKEW):
             yield f"{run.body} started {late:.2f} s after its step was {status}"
 
 
@@ -159,6 +159,15 @@ def late_starts(case: Case) -> Iterator[tuple[Run, str, float]]:
             continue
         if not case.was_a_zombie(run.pid, run.started, run.started):
             yield run, row.status, run.started - row.finished
+
+
+def _is_ended_from_outside(case: Case, run: Run) -> bool:
+    """Tell whether its worker may have had to hear of the end: from people, or from who holds the parent."""
+    name = instance_of(run.body[0])
+    row = case.record.instances.get(name)
+    return (row is not None and bool(row.parent)) or any(
+        one.instance == name and one.verb in ("terminate", "restart") for one in case.record.audit
+    )
 
 
 def keys(case: Case) -> Iterator[str]:

@@ -181,6 +181,7 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("completed once", lambda led, rec: led.append(line("start", 9, step="work-1", attempt=2, key="k"))),
     ("completed once", lambda led, rec: led.append(line("start", 3, step="work-1", attempt=3, key="k"))),
     ("completed once", lambda led, rec: begun_when_ended(led, rec, 4.0)),
+    ("completed once", lambda led, rec: begun_when_ended(led, rec, 1.0, "i2")),
     ("idempotency keys", lambda led, rec: change(led, "start", attempt=1, key="other")),
     ("failures", lambda led, rec: attempt(rec, 0, status="errored")),
     ("failures", lambda led, rec: attempt(rec, 2, status="cancelled")),
@@ -254,11 +255,11 @@ def test_a_body_may_start_while_its_worker_has_not_heard_of_the_end() -> None:
     assert judge(case(ledger, told))["completed once"] == []
 
 
-def begun_when_ended(ledger: Ledger, record: Record, late: float) -> None:
-    """Let a body of the instance that somebody ends start so many seconds after that."""
-    record.steps.append(StepRow("i1", "work-1", "do", "cancelled", 1, 4.9, 5.0))
-    record.attempts.append(AttemptRow("i1", "work-1", 1, "cancelled", WORKER, False, 4.9, 5.0))
-    ledger.append(line("start", 5.0 + late, "i1", "work-1", 1, "w"))
+def begun_when_ended(ledger: Ledger, record: Record, late: float, name: str = "i1") -> None:
+    """Let a body start so many seconds after its step was cancelled, by default by somebody."""
+    record.steps.append(StepRow(name, "work-1", "do", "cancelled", 1, 4.9, 5.0))
+    record.attempts.append(AttemptRow(name, "work-1", 1, "cancelled", WORKER, False, 4.9, 5.0))
+    ledger.append(line("start", 5.0 + late, name, "work-1", 1, "w"))
 
 
 def remove(ledger: Ledger, what: str) -> None:

@@ -110,16 +110,17 @@ def test_threads_of_calls_are_bounded_and_say_when_all_are_stuck(
 
     @workflow
     async def calls(step: WorkflowStep) -> None:
-        async def body() -> None:
-            await asyncio.gather(*(asyncio.to_thread(gate.wait, 60) for _ in range(3)))
+        async def body(ctx: StepContext) -> None:
+            await asyncio.gather(*(asyncio.to_thread(gate.wait, 60) for _ in range(1 + ctx.attempt)))
 
-        await step.do("call", body, timeout=0.2, max_attempts=1)
+        # The threads of the first attempt are replaced, those of the second are not; its third call waits for one.
+        await step.do("call", body, timeout=0.2, max_attempts=2, delay=0)
 
     instance = calls.start()
     with running_shift():
         wait_for(instance)
         [one] = bodies
-        assert (one.all_stuck, one._elsewhere.stuck, one._elsewhere.queued) == (True, 2, 0)
+        assert (one.all_stuck, one._elsewhere.stuck, one._elsewhere.queued) == (True, 4, 0)
         gate.set()
         wait_until(lambda: not one.all_stuck)
 
@@ -180,6 +181,34 @@ def test_a_cancelled_body_that_waits_for_a_thread_never_begins(
         gate.set()
         wait_for(holding)
     assert ran == []
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_body_that_is_ended_while_its_thread_is_made_ready_never_begins(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch, bodies: list[Bodies], atomic: bool
+) -> None:
+    """Old connections are closed before a body, which a server that does not answer holds up."""
+    is_asked, ran = threading.Event(), list[str]()
+
+    def renew() -> None:
+        if not is_asked.is_set():
+            is_asked.set()
+            gate.wait(60)
+
+    monkeypatch.setattr(sessions, "renew", renew)
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("body", ran.append, "began", atomic=atomic)
+
+    instance = story.start()
+    with running_shift():
+        assert is_asked.wait(60)
+        instance.terminate()
+        wait_until(lambda: bodies[0].threads.given_up != [])
+        gate.set()
+        wait_until(lambda: bodies[0].left == [])
+    assert (ran, statuses(instance)) == ([], {"body": "cancelled"})
 
 
 # Backends that fail where nobody expects it
