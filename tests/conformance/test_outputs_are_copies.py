@@ -53,6 +53,7 @@ def items_of(value: Any) -> list[str]:
 def test_what_is_done_to_an_output_stays_with_who_does_it(make: Callable[[], Any], atomic: bool) -> None:
     """Guarantee 1: live and on every replay, by the handler and by the body that keeps what it has returned."""
     kept: list[Any] = []
+    seen: list[str] = []
     undone: list[list[str]] = []
 
     def body() -> Any:
@@ -70,6 +71,7 @@ def test_what_is_done_to_an_output_stays_with_who_does_it(make: Callable[[], Any
         items_of(first).append("by the handler")
         items_of(kept[-1]).append("by the body")
         second = await step.do("order", body, once=True, atomic=atomic, rollback=undo)
+        seen.append(" | ".join(", ".join(items_of(one)) for one in (first, second)))
         await step.sleep("nap", 0.4)
         third = await step.do("order", body, once=True, atomic=atomic, rollback=undo)
         items_of(second).append("later")
@@ -78,5 +80,6 @@ def test_what_is_done_to_an_output_stays_with_who_does_it(make: Callable[[], Any
     instance = run_to_end(story.start())
     told = "as recorded, by the handler | as recorded, later | as recorded"
     assert (instance.error["message"], len(kept)) == (told, 1)
+    assert set(seen) == {"as recorded, by the handler | as recorded"}
     assert undone == [["as recorded"]]
     assert Step.objects.get(instance=instance, name="order").output == {"items": ["as recorded"]}
