@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 
+from engine.worker.thread_calls import call_on
 from engine.worker.threads import Threads
 
 SLOW_SECONDS = 1.0  # after which the log says which call it is
@@ -30,9 +30,8 @@ class Aside:
         if key in self._hanging:
             log.error("%s still hangs, and was not called", name)
             return False
-        over = asyncio.get_running_loop().create_future()
         self._hanging.add(key)
-        self._threads.submit(lambda: self._run(function, key, name, over))
+        over = call_on(self._threads, lambda: self._run(function, key, name))
         if await _is_over_within(SLOW_SECONDS, over):
             return True
         log.warning("%s has not returned after %g s", name, SLOW_SECONDS)
@@ -47,19 +46,12 @@ class Aside:
         """Let the thread end when its call has."""
         self._threads.stop()
 
-    def _run(self, function: Callable[[], object], key: int, name: str, over: asyncio.Future[None]) -> None:
+    def _run(self, function: Callable[[], object], key: int, name: str) -> None:
         try:
             function()
         except BaseException:  # user code: whatever it raises, the thread lives, and the others are called
             log.exception("%s failed", name)
         self._hanging.discard(key)
-        with suppress(RuntimeError):  # the loop has closed since
-            over.get_loop().call_soon_threadsafe(_set, over)
-
-
-def _set(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)
 
 
 async def _is_over_within(seconds: float, over: asyncio.Future[None]) -> bool:

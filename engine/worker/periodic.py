@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from django.db import Error, connections
+from django.db import Error
 
 from engine import retention
 from engine.registry import workflows
 from engine.worker import schedules
 from engine.worker.reader import Reader
+from engine.worker.thread_calls import call_on
+from engine.worker.threads import Threads
 
 log = logging.getLogger("engine.shift")
 
@@ -34,9 +35,13 @@ class Periodic:
     def __init__(self, reader: Reader, is_front: Callable[[], bool]) -> None:
         self._reader = reader
         self._is_front = is_front
+        self._threads = Threads(2, name="periodic", keeps_sessions=False)
 
     async def run(self) -> None:
-        await asyncio.gather(self._fire_schedules(), self._delete_finished())
+        try:
+            await asyncio.gather(self._fire_schedules(), self._delete_finished())
+        finally:
+            self._threads.stop()
 
     async def _fire_schedules(self) -> None:
         sync_at = 0.0
@@ -45,7 +50,7 @@ class Periodic:
             if due_in > 0:
                 await asyncio.sleep(min(due_in, LOOK_SECONDS))
                 continue
-            if await _done(schedules.fire_due):
+            if await self._done(schedules.fire_due):
                 sync_at = time.monotonic() + SYNC_SECONDS
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -60,46 +65,15 @@ class Periodic:
         await asyncio.sleep(FIRST_RETENTION_SECONDS)
         while True:
             if self._is_front():
-                await _done(retention.sweep)
+                await self._done(retention.sweep)
                 await asyncio.sleep(RETENTION_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)
 
-
-async def _done(act: Callable[[], Any]) -> bool:
-    """Do it in a thread; tell whether it succeeded."""
-    try:
-        await in_thread(act)
-    except Error as error:
-        log.warning("What is due by the clock could not be done, and is tried again: %s", error)
-        return False
-    return True
-
-
-async def in_thread(act: Callable[[], Any]) -> Any:
-    """Run it in a daemon thread with Django connections of its own. Raises what it raises."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(value)
-        else:
-            answer.set_exception(error)
-
-    def work() -> None:
-        value, error = None, None
+    async def _done(self, act: Callable[[], Any]) -> bool:
+        """Do it in a thread; tell whether it succeeded."""
         try:
-            value = act()
-        except BaseException as raised:  # noqa: BLE001 - handed on
-            error = raised
-        finally:
-            connections.close_all()
-        try:
-            loop.call_soon_threadsafe(settle, value, error)
-        except RuntimeError:  # the loop has ended
-            return
-
-    threading.Thread(target=work, name="periodic", daemon=True).start()
-    return await answer
+            await call_on(self._threads, act)
+        except Error as error:
+            log.warning("What is due by the clock could not be done, and is tried again: %s", error)
+            return False
+        return True

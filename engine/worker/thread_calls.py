@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -47,6 +48,13 @@ class Call(Future[Any]):
             self.set_exception(error)
         else:
             self.set_result(value)
+
+
+def call_on(threads: Threads, fn: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Call the function on a thread; the running loop's future says what came of it, while there is that loop."""
+    call = Call(fn)
+    call.submit_to(threads)
+    return asyncio.wrap_future(call)
 
 
 def check_sessions(step: str) -> None:
