@@ -70,7 +70,7 @@ def line(notice: Notice) -> str:
         case NoticeKind.ATTEMPT_LOST:
             of = "the rollback of step" if notice.phase == AttemptPhase.ROLLBACK else "step"
             attempt = f"Attempt {notice.attempt} of {of} {_step(notice)} of instance {name}"
-            return f"{attempt} was lost: worker {notice.worker} died"
+            return f"{attempt} was lost: worker {notice.worker} died, or lost the instance"
         case _:
             return f"Worker {notice.worker} was retired{_error(notice)}"
 

@@ -225,9 +225,14 @@ def test_a_pause_by_the_engine_is_told_and_one_by_people_is_not(
         wait_for(other)
     [arguments] = told.of("instance_paused")
     assert (arguments["instance_id"], arguments["error_type"]) == (instance.id, "GivenUpError")
-    [(level, line)] = lines(caplog)
-    assert level == "ERROR"
-    assert line.startswith(f"The engine paused instance story/{instance.id}: GivenUpError: What this")
+    [paused, lost] = lines(caplog)
+    assert paused[0] == "ERROR"
+    assert paused[1].startswith(f"The engine paused instance story/{instance.id}: GivenUpError: What this")
+    # What came of the attempt could not be recorded either.
+    told_of_loss = (
+        f'Attempt 1 of step "work" of instance story/{instance.id} was lost: worker test died, or lost'
+    )
+    assert (lost[0], lost[1].startswith(told_of_loss)) == ("WARNING", True)
 
 
 def test_code_that_does_not_fit_the_record_is_told_as_a_pause(told: Told) -> None:
@@ -281,7 +286,9 @@ def test_a_lost_attempt_is_a_warning(told: Told, caplog: pytest.LogCaptureFixtur
     with running_shift():
         wait_for(instance)
         wait_until_told()
-    expected = 'Attempt 1 of step "s1" of instance story/one was lost: worker host-3 died'
+    expected = (
+        'Attempt 1 of step "s1" of instance story/one was lost: worker host-3 died, or lost the instance'
+    )
     assert lines(caplog) == [("WARNING", expected)]
     [arguments] = told.of("attempt_lost")
     facts = {name: arguments[name] for name in ("step", "count", "attempt", "phase", "worker")}
@@ -454,8 +461,8 @@ def test_a_flood_is_told_line_by_line_and_delays_nobody(
 
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO engine_instance (workflow, id, status, params, wake_at) "
-            "SELECT 'fails', n::text, 'queued', '\"no\"', clock_timestamp() + interval '1 hour' "
+            "INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at) "
+            "SELECT 'fails', n::text, 'waiting', 'sleep', '\"no\"', clock_timestamp() + interval '1 hour' "
             "FROM generate_series(1, %s) n",
             [count],
         )
@@ -463,7 +470,8 @@ def test_a_flood_is_told_line_by_line_and_delays_nobody(
     with running_shift():
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE engine_instance SET status = 'errored', wake_at = NULL, finished_at = clock_timestamp(), "
+                "UPDATE engine_instance "
+                "SET status = 'errored', waiting_for = '', wake_at = NULL, finished_at = clock_timestamp(), "
                 """error = '{"type": "LookupError", "message": "no"}'"""
             )
         began = time.monotonic()
