@@ -1,4 +1,6 @@
-"""A way to the database that can be blocked: what goes in stays in, nothing is refused and nobody is told.
+"""A way to the database whose answers come late at times, as over a network that loses packets.
+
+It can also be blocked: what goes in stays in, nothing is refused and nobody is told.
 
 `python -m tests.chaos.proxy PORT SOCKET`; SIGUSR1 blocks it, SIGUSR2 lets everything through again.
 """
@@ -6,12 +8,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import sys
 
 from tests.process import ledger
 
 CHUNK = 65536
+LATE = 0.1  # of the answers
+LATE_SECONDS = 0.03
 
 
 class Proxy:
@@ -37,7 +42,7 @@ class Proxy:
         except OSError:
             writer.close()
             return
-        both = (self._pump(reader, upper_writer), self._pump(upper_reader, writer))
+        both = (self._pump(reader, upper_writer), self._pump(upper_reader, writer, late=LATE))
         tasks = [asyncio.ensure_future(one) for one in both]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -46,9 +51,13 @@ class Proxy:
         for end in (writer, upper_writer):
             end.close()
 
-    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, late: float = 0.0
+    ) -> None:
         try:
             while chunk := await source.read(CHUNK):
+                if random.random() < late:
+                    await asyncio.sleep(random.uniform(0.0, LATE_SECONDS))
                 await self._pass()
                 target.write(chunk)
                 await target.drain()
