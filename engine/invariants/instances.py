@@ -17,8 +17,10 @@ TIMES = {
     "engine_log": ("instance_id", ("at",)),
     "engine_audit": ("coalesce(instance_key, 0)", ("at",)),
     "engine_open_request": ("instance_id", ("expires_at", "opened_at")),
+    "engine_ended_request": ("instance_id", ("ended_at",)),
     "engine_waiter": ("waiter_id", ("told_at",)),
     "engine_schedule": ("0", ("created_at", "last_planned_at", "next_at", "paused_at")),
+    "engine_notice": ("coalesce(instance_key, 0)", ("at", "taken_until")),
     "engine_worker": ("0", ("seen_at", "started_at")),
 }
 

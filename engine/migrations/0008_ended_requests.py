@@ -39,6 +39,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "engine_ended_request",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("ended_at__gte", "1970-01-01T00:00:00Z"),
+                            ("ended_at__lt", "9999-12-31T00:00:00Z"),
+                        ),
+                        name="engine_ended_request_times",
+                    )
+                ],
                 "indexes": [models.Index(fields=["-ended_at"], name="engine_ended_request_latest")],
             },
         ),

@@ -52,6 +52,9 @@ class EndedRequest(models.Model):
 
     class Meta:
         db_table = "engine_ended_request"
+        constraints = [
+            times("engine_ended_request", "ended_at"),
+        ]
         indexes = [
             # The latest, for the inbox.
             models.Index(fields=["-ended_at"], name="engine_ended_request_latest"),

@@ -14,6 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from engine.invariants import INVARIANTS, Invariant, look
+from engine.invariants.instances import TIMES
 from engine.models import Instance
 from tests.integration.plants import PLANTS, child_of
 from tests.integration.rows import NOW, leased, row_of, step_of
@@ -54,6 +55,19 @@ def test_a_planted_violation_is_found(unguarded: None, name: str, plant: Callabl
     assert name not in violated()
     plant()
     assert name in violated()
+
+
+def test_every_moment_of_every_table_is_looked_at(db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+            WHERE c.relname LIKE 'engine\\_%' AND c.relkind = 'r' AND a.atttypid = 'timestamptz'::regtype
+            """
+        )
+        assert set(cursor.fetchall()) == {
+            (table, one) for table, (_, columns) in TIMES.items() for one in columns
+        }
 
 
 def test_every_invariant_is_shown_to_be_able_to_fail() -> None:

@@ -108,6 +108,7 @@ def test_the_tables_go_and_come_back_and_refuse_what_this_release_refuses(upgrad
     assert upgraded.ask("SELECT relname FROM pg_class WHERE relname LIKE 'engine\\_%'") == []
     assert upgraded.ask("SELECT proname FROM pg_proc WHERE proname LIKE 'engine\\_%'") == []
     upgraded.migrate()
+    assert upgraded.ask(UNCHECKED) == []
     upgraded.ask(ROW, "now")
     for statement in ("TRUNCATE engine_audit", "TRUNCATE engine_instance, engine_audit CASCADE"):
         with pytest.raises(psycopg.errors.RestrictViolation, match="append-only"):
