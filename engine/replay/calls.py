@@ -60,7 +60,7 @@ def check_is_function(fn: object, operation: str, call: str) -> None:
         fn.close()  # or Python would complain besides that it was never awaited
         kind = "It is a coroutine"
     rule = f"{kind}. Did you call it? Pass the function itself, and its arguments after it: {call}."
-    raise StepConfigError("fn", fn, rule, what=f"argument of {operation}")
+    raise StepConfigError("fn", fn, rule, what=f"Argument of {operation}")
 
 
 def arguments_of(

@@ -185,7 +185,7 @@ def _arguments(operation: str, items: Any, batch_size: int | None, *, most: int)
         given = iter(items)
     except TypeError:
         rule = "It must be something to go through, such as a list; an asynchronous generator is not."
-        raise StepConfigError("items", items, rule, what=f"argument of step.{operation}") from None
+        raise StepConfigError("items", items, rule, what=f"Argument of step.{operation}") from None
     if batch_size is None:
         return [(item, index) for index, item in enumerate(itertools.islice(given, most + 1))]
     taken = list(itertools.islice(given, most * batch_size + 1))
@@ -222,4 +222,4 @@ def _check_function(operation: str, name: str, fn: Any) -> None:
 def _check_number(operation: str, option: str, value: object, most: int) -> None:
     if type(value) is not int or not 1 <= value <= most:
         rule = f"It must be an integer from 1 to {most:,}."
-        raise StepConfigError(option, value, rule, what=f"argument of step.{operation}")
+        raise StepConfigError(option, value, rule, what=f"Argument of step.{operation}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.replay.history import StepRecord
 
 WAIT = "wait_for_instance"  # the call, as the step's row says
-WHAT = "argument of step.wait_for_instance"
+WHAT = "Argument of step.wait_for_instance"
 
 
 class InstanceOperation(KinOperation):

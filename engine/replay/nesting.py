@@ -38,7 +38,18 @@ MICROSECONDS = 1_000_000
 SYNC = "which is a plain function. Only an async body can run steps: make it `async def`, and await them."
 THREAD = "but not by its own coroutine. Call it there, not from a thread or another event loop."
 ROLLBACK = "where it is rolled back. No step can run there: do the work in the rollback's function itself."
+MILESTONE = (
+    "which cannot report progress. Call it from the workflow's handler, before or after that step; in the body, "
+    "write a line into its log: ctx.log.info(message)."
+)
+ENDING = (
+    "which cannot end the instance. Return or raise in the body, and call it from the workflow's handler."
+)
 STRAY = "in a thread of its own, or after its end. Call it from a handler or from the coroutine of a body."
+
+
+# Of what only a handler may call, the calls that never park.
+RULES = {"progress": MILESTONE, "fail": ENDING, "abort": ENDING, "complete": ENDING}
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -265,7 +276,8 @@ def do(
 def refusal(operation: str, name: str = "") -> ParkingError:
     """Return the error for an operation that only a handler may call."""
     body = current.get()
-    return ParkingError(operation, name, "another step" if body is None else body.operation.label)
+    rule = RULES.get(operation, ParkingError.RULE)
+    return ParkingError(operation, name, "another step" if body is None else body.operation.label, rule=rule)
 
 
 def say(cycle: Cycle, level: str, message: str, fields: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.replay.cycle import Cycle
     from engine.replay.history import StepRecord
 
-WHAT = "argument of step.request"
+WHAT = "Argument of step.request"
 MAX_MESSAGE = 10_000
 MAX_ASSIGNEES = 100
 MAX_ASSIGNEE = 160  # "group:" and a name of 150 characters, Django's longest

@@ -89,7 +89,7 @@ class StepDecorator:
 
     def __await__(self) -> NoReturn:
         rule = f"It is missing: {FORM}. Without it, step.do is a decorator of the function below it."
-        raise StepConfigError("fn", None, rule, what="argument of step.do")
+        raise StepConfigError("fn", None, rule, what="Argument of step.do")
 
 
 class WorkflowStep(ChildCalls, Collections):
@@ -212,7 +212,7 @@ class WorkflowStep(ChildCalls, Collections):
         """
         if not isinstance(defined, DefinedStep):
             rule = "It must be made by @define_step. For a plain function: await step.do(name, fn, *args)."
-            raise StepConfigError("defined", defined, rule, what="argument of step.run")
+            raise StepConfigError("defined", defined, rule, what="Argument of step.run")
         check_awaited("it was passed to another step", *args, *kwargs.values())
         made = defined.options_over(self._defaults)
         what = f'arguments of step "{defined.name}"'
@@ -420,7 +420,7 @@ def _event_types(type: Any) -> tuple[str, ...]:
     names = (type,) if isinstance(type, str) else tuple(type)
     if not names:
         raise StepConfigError(
-            "type", type, "Name at least one event type.", what="argument of wait_for_event"
+            "type", type, "Name at least one event type.", what="Argument of wait_for_event"
         )
     return tuple(one.name if isinstance(one, Event) else check_event_type(one) for one in names)
 
@@ -443,11 +443,11 @@ def _check_percent(percent: object) -> None:
     is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
     if percent is not None and not (is_number and 0 <= percent <= 100):  # type: ignore[operator]
         rule = "It must be a number from 0 to 100, or None."
-        raise StepConfigError("percent", percent, rule, what="argument of step.progress")
+        raise StepConfigError("percent", percent, rule, what="Argument of step.progress")
 
 
 def _check_moment(when: object, now: datetime) -> int:
-    what = "argument of step.sleep_until"
+    what = "Argument of step.sleep_until"
     if not isinstance(when, datetime):
         raise StepConfigError("when", when, "It must be a datetime.", what=what)
     if when.tzinfo is None:

@@ -122,7 +122,7 @@ def test_a_moment_that_is_none_is_a_clear_error(when: Any) -> None:
         return "slept"
 
     instance = run_to_end(story.start())
-    assert instance.output.startswith('argument of step.sleep_until: "when" is ')
+    assert instance.output.startswith('Argument of step.sleep_until: "when" is ')
     assert steps(instance) == []
 
 

@@ -248,6 +248,29 @@ def test_the_async_twins_say_the_same(call: Callable[[], Awaitable[Any]], what: 
     assert (error["type"], error["message"].startswith(what)) == ("BetweenStepsError", True)
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda step: step.sleep("nap", "1s"), "where the instance cannot be parked. Call it from"),
+        (lambda step: step.progress("half", 50), "which cannot report progress. Call it from"),
+        (lambda step: step.fail("no"), "which cannot end the instance. Return or raise in the body,"),
+        (lambda step: step.complete(1), "which cannot end the instance. Return or raise in the body,"),
+    ],
+)
+def test_what_only_a_handler_may_do_is_refused_in_a_body_with_the_reason(
+    call: Callable[[WorkflowStep], Awaitable[Any]], said: str
+) -> None:
+    async def story(step: WorkflowStep) -> None:
+        async def body() -> None:
+            await call(step)
+
+        await step.do("work", body)
+
+    error = error_of(story)
+    assert error["type"] == "ParkingError"
+    assert f'was called inside the body of step "work", {said} ' in error["message"]
+
+
 def test_bodies_may_do_all_that() -> None:
     async def starts() -> str:
         return (await other.astart(2)).id
