@@ -1,7 +1,9 @@
 """What the environment variables mean, and which values are refused."""
 
+import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,3 +165,26 @@ def test_a_database_that_is_not_postgresql_is_refused_without_repeating_the_url(
     with pytest.raises(SettingError, match="DATABASE_URL") as caught:
         default_database(_read(DATABASE_URL=url))
     assert "hush" not in str(caught.value)
+
+
+class Asked(dict[str, str]):
+    """Variables that remember which ones were asked for."""
+
+    def __init__(self, **variables: str) -> None:
+        super().__init__(variables)
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+
+def test_the_readme_lists_every_variable(tmp_path: Path) -> None:
+    variables = Asked()
+    read_environment(variables, project=PROJECT)
+    secret_key(variables, tmp_path)
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    table = text.partition("## Settings")[2].partition("\n\nWith ")[0]
+    listed = {name for row in table.splitlines() for name in re.findall(r"`([A-Z_]+)`", row.split(" | ")[0])}
+    # One is what the supervisor tells its own programs, and it alone reads the other.
+    assert listed == variables.names - {"REPRISE_SUPERVISED"} | {"REPRISE_ADMIN_PASSWORD"}
