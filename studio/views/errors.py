@@ -94,7 +94,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form whose token is of an earlier sign-in: say it, instead of a silent failure."""
     if request.headers.get("HX-Request") == "true":
         return HttpResponse(status=403, headers={"HX-Refresh": "true"})
-    return render(request, "errors/csrf.html", status=403)
+    back = _page_of(request) or reverse("home")
+    return render(request, "errors/csrf.html", {"back": back}, status=403)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -164,6 +164,21 @@ class TestForgery:
         answer = client.post(where, headers={"HX-Request": "true"})
         assert (answer.status_code, answer.headers["HX-Refresh"]) == (403, "true")
 
+    @pytest.mark.parametrize(
+        ("came_from", "back"),
+        [
+            ("http://testserver/instances/?q=a", "/instances/?q=a"),
+            ("http://evil.example/instances/", "/"),
+            ("", "/"),
+        ],
+    )
+    def test_from_there_a_link_leads_back_to_the_page(self, signed_in, came_from: str, back: str) -> None:  # type: ignore[no-untyped-def]
+        """The address of an action takes no GET."""
+        client = signed_in("operator", enforce_csrf_checks=True)
+        where = f"{factories.instance('waiting').get_absolute_url()}pause/"
+        page = client.post(where, headers={"Referer": came_from} if came_from else {}).content.decode()
+        assert f'<a class="button primary" href="{back}">Reload</a>' in page
+
     def test_a_cross_site_post_is_refused(self, signed_in) -> None:  # type: ignore[no-untyped-def]
         client = signed_in("operator", enforce_csrf_checks=True)
         page = client.get("/instances/").content.decode()
