@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Audit, Instance, Step
-from engine.standing.why import Moment, Sentence
+from engine.standing.bidi import isolated
+from engine.standing.why import Moment, Sentence, quoted
 from engine.states import Action
 
 _DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}
@@ -53,8 +54,8 @@ def _closing(step: Step, deeds: Sequence[Audit]) -> Closing:
     deed = next((one for one in deeds if _ended(one, step)), None)
     if deed is None:
         return Closing((*_by_itself(step.instance, step), " ", Moment("ago", at), "."), at)
-    reason = f" (“{deed.reason}”)" if deed.reason else ""
-    who = f"{deed.actor or 'a program'} {_DID[Action(deed.verb)]} "
+    reason = f" ({quoted(deed.reason)})" if deed.reason else ""
+    who = f"{isolated(deed.actor) or 'a program'} {_DID[Action(deed.verb)]} "
     return Closing((f"Closed: {who}", Moment("ago", deed.at), f"{reason}."), at)
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from engine.serialization import Unreadable, decode, envelope
+from engine.standing.bidi import isolated_strings
 from studio import beginnings
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
@@ -95,7 +96,7 @@ def stored_text(value: object) -> str:
 def preview(text: str, length: int = 80) -> str:
     """Give the beginning of a value on one line."""
     line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
+    return isolated_strings(line if len(line) <= length else line[: length - 1] + "…")
 
 
 def milestone(shown: Payload) -> tuple[str, str]:
@@ -139,6 +140,8 @@ def _leaf(value: object, key: str | None, left_out: list[int]) -> Node:
     if isinstance(value, str) and len(value) > LONGEST_STRING:
         left_out[0] += 1
         missing = len(value) - LONGEST_STRING
-        text = json.dumps(value[:LONGEST_STRING], ensure_ascii=False)
+        text = isolated_strings(json.dumps(value[:LONGEST_STRING], ensure_ascii=False))
         return Node("s", f"{text} … {missing:,} more characters", key)
-    return Node("s" if isinstance(value, str) else "a", json.dumps(value, ensure_ascii=False), key)
+    return Node(
+        "s" if isinstance(value, str) else "a", isolated_strings(json.dumps(value, ensure_ascii=False)), key
+    )

@@ -11,9 +11,10 @@ from typing import Any
 from engine.models import Audit, Generation, Instance
 from engine.models.instance import FINAL
 from engine.standing import why
+from engine.standing.bidi import isolated
 from engine.standing.facts import Deed, Situation
 from engine.standing.gathering import situation_of
-from engine.standing.why import Code, Moment, Part, Sentence
+from engine.standing.why import Code, Moment, Part, Sentence, quoted
 from engine.states import Action
 
 SHOWN = 50  # of the earlier ones, the newest
@@ -38,9 +39,13 @@ class Restart:
         """Say it in one sentence."""
         where: Sentence = (" from step ", Code(self.from_step)) if self.from_step else (" from the start",)
         kept = f"{self.kept} step{'' if self.kept == 1 else 's'} kept" if self.from_step else ""
-        parts: list[Part] = [f"Restarted by {self.actor or 'a program'} ", Moment("ago", self.at), *where]
+        parts: list[Part] = [
+            f"Restarted by {isolated(self.actor) or 'a program'} ",
+            Moment("ago", self.at),
+            *where,
+        ]
         parts += [f" ({kept})"] if kept else []
-        return (*parts, f": “{self.reason}”" if self.reason else ".")
+        return (*parts, f": {quoted(self.reason)}" if self.reason else ".")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from engine.durations import format_duration
 from engine.errors import ENGINE_PAUSES
+from engine.standing.bidi import isolated
 from engine.standing.facts import Deed, OpenStep, Rollback, Servers, Situation
 
 
@@ -92,12 +93,12 @@ def in_short(facts: Situation) -> Sentence:
     if facts.status == "errored":
         return (_error_text(facts.error),)
     if facts.status == "terminated":
-        return (_quoted(facts.deed.reason) if facts.deed and facts.deed.reason else _abort_reason(facts),)
+        return (quoted(facts.deed.reason) if facts.deed and facts.deed.reason else _abort_reason(facts),)
     if facts.status == "paused" and _kind(facts.error) in ENGINE_PAUSES:
         has_changed = _kind(facts.error) == "CodeChangedError"
         return ("the code has changed",) if has_changed else (_error_text(facts.error),)
     if facts.status == "paused":
-        return ("by ", facts.deed.actor or "a program") if facts.deed else ("paused",)
+        return ("by ", isolated(facts.deed.actor) or "a program") if facts.deed else ("paused",)
     if facts.rollback is not None and facts.rollback.state == "running":
         return ("rolling back",)
     if facts.status == "complete" or step is None:
@@ -114,7 +115,7 @@ def in_short(facts: Situation) -> Sentence:
         return ("until ", Moment("moment", step.wake_at or facts.now), " · ", Code(step.name))
     if step.is_waiting and step.is_asking:
         limit = (" · expires ", Moment("until", step.wake_at)) if step.wake_at else ()
-        return (_first_line(step.message, 80), " · ", _people(step.asked_of), *limit)
+        return (isolated(_first_line(step.message, 80)), " · ", _people(step.asked_of), *limit)
     if step.is_waiting and step.kind == "request":
         return ("answered · ", Code(step.name))
     if step.is_waiting:
@@ -144,7 +145,7 @@ def _word(part: Part, now: datetime) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, Code):
-        return f"“{part.text}”"
+        return quoted(part.text)
     if part.kind == "until":
         return f"in {format_duration(part.at - now)}" if part.at > now else "due"
     if part.kind == "moment":
@@ -300,13 +301,13 @@ def _request(step: OpenStep) -> Sentence:
     expires: Sentence = ()
     if step.wake_at is not None:
         expires = (" Expires ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ").")
-    asked = _quoted(_first_line(step.message, 200))
+    asked = quoted(_first_line(step.message, 200))
     return ("Needs an answer from ", _people(step.asked_of), " at ", *_label(step), f": {asked}", *expires)
 
 
 def _people(assignees: Sequence[str]) -> str:
     """Name whom a request was put to."""
-    names = [one.removeprefix("group:") for one in assignees]
+    names = [isolated(one.removeprefix("group:")) for one in assignees]
     if not names:
         return "an operator"
     if len(names) > MOST_PEOPLE:
@@ -374,14 +375,14 @@ def _turn(step: OpenStep, number: int) -> str:
 
 
 def _because(step: OpenStep) -> Sentence:
-    return (f" · {step.error.rstrip('.')}",) if step.error else ()
+    return (f" · {isolated(step.error.rstrip('.'))}",) if step.error else ()
 
 
 def _by(deed: Deed | None) -> Sentence:
     if deed is None:
         return ()
-    reason = f": {_quoted(deed.reason)}" if deed.reason else ""
-    return (f" by {deed.actor or 'a program'} ", Moment("ago", deed.at), reason)
+    reason = f": {quoted(deed.reason)}" if deed.reason else ""
+    return (f" by {isolated(deed.actor) or 'a program'} ", Moment("ago", deed.at), reason)
 
 
 def _kind(error: dict[str, object] | None) -> str:
@@ -396,11 +397,12 @@ def _error_text(error: dict[str, object] | None) -> str:
     kind, message = (error or {}).get("type") or "an unknown error", (error or {}).get("message")
     # step.fail() says all in its message.
     text = f"{kind}: {message}" if message and kind != "WorkflowFailed" else f"{message or kind}"
-    return text if len(text) <= 300 else text[:299] + "…"
+    return isolated(text if len(text) <= 300 else text[:299] + "…")
 
 
-def _quoted(text: str) -> str:
-    return f"“{text}”"
+def quoted(text: str) -> str:
+    """Quote what somebody wrote, so that it turns only itself around."""
+    return f"“{isolated(text)}”"
 
 
 def _many(count: int, one: str, more: str) -> str:

@@ -17,7 +17,7 @@ from engine.durations import format_duration
 from engine.models import Audit
 from engine.requests import ANSWER, is_answer
 from engine.retention_rules import Retention
-from engine.standing import why
+from engine.standing import bidi, why
 from engine.standing.facts import Servers
 from studio import payloads
 from studio.at_least import AtLeast
@@ -110,7 +110,7 @@ def sentence(parts: why.Sentence) -> SafeString:
 def _part(part: why.Part) -> str | SafeString:
     if isinstance(part, why.Moment):
         return at(part.at, part.kind)
-    return format_html("<code>{}</code>", part.text) if isinstance(part, why.Code) else part
+    return format_html("<code>{}</code>", bidi.isolated(part.text)) if isinstance(part, why.Code) else part
 
 
 @register.filter
@@ -137,7 +137,11 @@ def tree(payload: payloads.Payload) -> SafeString:
 
 
 def _node(node: payloads.Node, *, is_root: bool = False) -> SafeString:
-    key = format_html('<span class="k">{}</span>: ', node.key) if node.key is not None else SafeString("")
+    key = (
+        format_html('<span class="k">{}</span>: ', bidi.isolated(node.key))
+        if node.key is not None
+        else SafeString("")
+    )
     if node.kind == "secret":
         about = "Stored encrypted; only the program gets it."
         return format_html(
@@ -194,23 +198,29 @@ DEEDS = {
 
 
 @register.filter
+def isolated(text: object) -> str:
+    """Write what somebody else wrote, so that it turns only itself around."""
+    return bidi.isolated(str(text))
+
+
+@register.filter
 def deed(entry: Audit) -> str:
     """Say what somebody did, or was not allowed to do."""
     verb = verb_name(entry.verb)
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
-        return f"could not start what schedule {data.get('schedule')} had planned"
-    of = f" {data['schedule']}" if data.get("schedule") else ""
+        return f"could not start what schedule {isolated(data.get('schedule'))} had planned"
+    of = f" {isolated(data['schedule'])}" if data.get("schedule") else ""
     if entry.outcome == "denied":
         return f"was refused: {verb}{of}"
     if entry.verb == ANSWER:
-        return f"answered {data.get('request', '')}"
+        return f"answered {isolated(data.get('request', ''))}"
     if entry.verb == retention.VERB:
         return f"deleted {sum(data.values())} whose retention was over"
     if data.get("from_step"):
-        return f"restarted it from {data['from_step']}"
+        return f"restarted it from {isolated(data['from_step'])}"
     kind = data.get("type")
-    return f"sent event {kind}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
+    return f"sent event {isolated(kind)}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
 
 
 @register.filter
