@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psycopg
+
 from tests.live import LiveStack
 from tests.platform.crowd import REQUESTS
 from tests.platform.visitor import SignedIn
@@ -45,7 +47,14 @@ def least_delayed(stack: LiveStack, name: str, rounds: int = ROUNDS) -> Round:
             quiet = p95(somebody)
             with crowd(stack, name):
                 measured.append(Round(quiet, p95(somebody)))
+    forgive(stack)
     return min(measured, key=lambda one: one.delay)
+
+
+def forgive(stack: LiveStack) -> None:
+    """Forget the wrong passwords: their address is also that of whoever signs in next."""
+    with psycopg.connect(stack.dsn(), autocommit=True) as connection:
+        connection.execute("DELETE FROM studio_throttle")
 
 
 @contextmanager
