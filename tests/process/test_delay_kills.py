@@ -14,7 +14,7 @@ ASKED = "asked about ConnectionError"
 
 def test_killed_while_it_is_asked_it_is_asked_again_and_no_attempt_is_lost(arena: Arena) -> None:
     first = arena.worker("first")
-    instance = program.start([ask("call", 3.0)])
+    instance = program.start([ask("call", 4.5)])
     arena.ledger.wait_for(what=ASKED, step="call")
 
     kill(first)

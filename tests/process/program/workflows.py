@@ -92,7 +92,7 @@ def refund(name: str) -> Op:
 
 
 def ask(name: str, *seconds: float) -> Op:
-    """A body that fails once, and a delay function that takes its time over saying: at once."""
+    """A body that fails once, and a delay function that takes its time over saying: at once. After 5 s nobody waits."""
     return Op("ask", name, list(seconds))
 
 
