@@ -203,6 +203,7 @@ class NestedOperation(DoOperation):
     """A call by a body. It is a future of the worker's loop; its owner is the body's nest."""
 
     owner: Nest
+    _alarm: asyncio.TimerHandle | None = None
 
     def __init__(
         self,
@@ -228,8 +229,14 @@ class NestedOperation(DoOperation):
 
     def arm(self, when_us: int) -> None:
         """Wait here, and not with the handler's timers, which stand still while the instance is to pause."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         seconds = max(0.0, (when_us - self.cycle.host.due_us()) / MICROSECONDS)
-        self.get_loop().call_later(seconds, _ring, weakref.ref(self), when_us)
+        self._alarm = self.get_loop().call_later(seconds, _ring, weakref.ref(self), when_us)
+
+    def rearm(self) -> None:
+        if self._alarm is not None and self.record.wake_us is not None:
+            self.arm(self.record.wake_us)
 
     def withdraw(self) -> None:
         if self.owner.body.is_open:  # else the body is cancelled with all that it waits for
@@ -308,6 +315,8 @@ def make_task(loop: asyncio.AbstractEventLoop, coro: Any, **kwargs: Any) -> asyn
 
 def _ring(waits: weakref.ref[NestedOperation], when_us: int) -> None:
     operation = waits()
+    if operation is not None:
+        operation._alarm = None
     if operation is None or operation.cycle.open.get(operation.record.seq) is not operation:
         return
     if operation.may_run and when_us > operation.cycle.host.due_us():

@@ -77,6 +77,9 @@ class Operation(Unawaited, asyncio.Future[Any]):
         """The time has come that it waited for."""
         raise NotImplementedError
 
+    def rearm(self) -> None:
+        """The clock was set: set an alarm of its own anew. The others are the cycle's."""
+
     def recorded_error(self) -> Exception:
         """Return what the handler sees of a failure: the same live and on every replay."""
         return outcomes.recorded_error(self.record)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-SET_BACK_US = (
-    1_000_000  # the database's clock by so much at once, or more: then its time does go back here, too
-)
+SET_US = 1_000_000  # the database's clock by so much at once, or more: then somebody has set it
 DRIFT = 1000  # what two clocks go apart in a second at most, as parts of it: twice what NTP slews
 
 
@@ -35,7 +34,8 @@ class DatabaseClock:
     too soon, whatever this machine's own clock says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_set: Callable[[], None] = lambda: None) -> None:
+        self._on_set = on_set  # called when somebody has set the database's clock
         self._early = 0
         self._late = 0
         self._set_at: int | None = None
@@ -45,14 +45,19 @@ class DatabaseClock:
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
         """Take in an answer that said `database_us`."""
         early, late = database_us - received_ns // 1000, database_us - sent_ns // 1000
+        is_set = False
         if self._set_at is not None:
             drift = max(0, received_ns - self._set_at) // (1000 * DRIFT)
             both = max(early, self._early - drift), min(late, self._late + drift)
-            # Apart, one of the clocks was set, or it is another server: the new answer is right.
-            if late < self._early - drift - SET_BACK_US:
+            is_back = late < self._early - drift - SET_US
+            is_set = is_back or early > self._late + drift + SET_US
+            if is_back:
                 self._last = self._last_due = 0
+            # Apart, one of the clocks was set, or it is another server: the new answer is right.
             early, late = both if both[0] <= both[1] else (early, late)
         self._early, self._late, self._set_at = early, late, received_ns
+        if is_set:
+            self._on_set()
 
     def now_us(self) -> int:
         """Return the time, not earlier than it is, and never earlier than it was said to be before.

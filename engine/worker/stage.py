@@ -43,7 +43,7 @@ class Stage:
     # What it works with; a worker for tests has other ones.
 
     def _make_clock(self) -> DatabaseClock:
-        return DatabaseClock()
+        return DatabaseClock(self._rearm)
 
     def _make_slices(self) -> Slices:
         return Slices()
@@ -79,6 +79,13 @@ class Stage:
         self._forget_alarm(cycle)
         seconds = self._clock.seconds_until(when_us)
         self._alarms[cycle] = self._loop.call_later(seconds, self.poke, cycle)
+
+    def _rearm(self) -> None:
+        """The clock was set: alarms that were set by it before would come an hour late."""
+        for cycle in list(self._cycles.values()):
+            for operation in list(cycle.open.values()):
+                operation.rearm()
+            self.poke(cycle)
 
     def _forget_alarm(self, cycle: Cycle) -> None:
         alarm = self._alarms.pop(cycle, None)
