@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+from tests.chaos import goals
 from tests.chaos.case import Case
 from tests.chaos.plan import WHOLE_MINUTES, Plan
 from tests.live import PROJECT
@@ -69,6 +70,11 @@ def _scaled(case: Case) -> Iterator[str]:
     if plan.rate < planned:
         yield _line(
             "scaled", f"{plan.rate:.1f} starts a second instead of {planned}: the machine is too slow"
+        )
+    if not goals.are_judged(case):
+        yield _line(
+            "scaled",
+            f"goals are not judged: a short run, or less than {goals.AT_REST:.0f} steps/s calibrated",
         )
     if plan.minutes != WHOLE_MINUTES:
         yield _line(

@@ -12,6 +12,7 @@ from engine.invariants import INVARIANTS, Finding, Offender
 from tests.chaos.case import Case, End
 from tests.chaos.evidence import Evidence
 from tests.chaos.faults import Fault
+from tests.chaos.goals import goals
 from tests.chaos.ops import Op
 from tests.chaos.plan import Due, Plan
 from tests.chaos.record import AttemptRow, AuditRow, EventRow, InstanceRow, Record, StepRow
@@ -131,7 +132,7 @@ class OneFault(Plan):
 def case(lines: list[Line], record: Record) -> Case:
     zombie = Fault("zombie", 2.5, 4, pids=[ZOMBIE])
     plan = OneFault(seed=1, minutes=1, load=40, rate=1, instances=3, longest=1)
-    watch = SimpleNamespace(seen={}, samples=[])
+    watch = SimpleNamespace(seen={}, samples=[], clusters={})
     monkey = SimpleNamespace(began=0.0, faults=[zombie], watch=watch, survivors=[], missed=[])
     return Case(
         plan=plan,
@@ -247,6 +248,19 @@ def test_checks_of_the_whole_find_what_is_planted() -> None:
     }
     bad.evidence.starts[:] = [1.0]
     assert wanted <= {name for name, found in judge(bad).items() if found}
+
+
+@pytest.mark.parametrize(("calibrated", "load"), [(3000, 420), (1000, 420), (3000, 40)])
+def test_goals_are_judged_in_whole_runs_on_a_machine_at_rest(calibrated: float, load: float) -> None:
+    late = [replace(one, at=5.0) if (one.what, one.attempt) == ("start", 2) else one for one in lines()]
+    told = record()
+    told.steps[1] = replace(told.steps[1], finished=9.5)
+    slow = case(late, told)
+    slow.calibrated, slow.plan = calibrated, replace(slow.plan, load=load)
+    slow.stories["i0"].deeds.clear()  # a sleep that somebody pauses is no late one
+    slow.faults.extend([Fault("worker in a body", 2.5, 2.5, pids=[ZOMBIE]), Fault("database fast", 3.2, 3.3)])
+    slow.evidence.starts[:] = [2.0, 7.0]
+    assert len(list(goals(slow))) == (4 if (calibrated, load) == (3000, 420) else 0)
 
 
 def test_a_body_may_start_while_its_worker_has_not_heard_of_the_end() -> None:

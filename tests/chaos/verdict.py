@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tests.chaos import compare, judgement
 from tests.chaos.case import Case
+from tests.chaos.goals import goals
 
 SHOWN = 5
 
@@ -31,6 +32,7 @@ CHECKS: dict[str, Callable[[Case], Iterator[str]]] = {
     "no strays": judgement.nothing_survives,
     "fencing": judgement.zombies_are_fenced,
     "recovery": judgement.recovery,
+    "goals": goals,
     "pages": judgement.pages,
     "sockets": judgement.sockets,
     "deadlocks": judgement.deadlocks,
