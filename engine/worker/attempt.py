@@ -71,7 +71,7 @@ class Bodies:
     def overdue(self) -> list[str]:
         """Say what goes on although nobody waits for it: bodies that ignore their cancellation, calls that hang."""
         tasks = [one for one in self._tasks.values() if not one.is_awaited]
-        pools = (self.threads, self.delays.threads, self._orm, self._elsewhere)
+        pools = (self.threads, self.delays, self._orm, self._elsewhere)
         return [str(one) for one in (*tasks, *(what for pool in pools for what in pool.given_up))]
 
     def waits_in_vain(self, cycle: Cycle) -> bool:

@@ -39,14 +39,20 @@ class Delays:
     def __init__(self, loop: asyncio.AbstractEventLoop, orm_calls: Callable[[], BodyCalls]) -> None:
         self._loop = loop
         self._orm_calls = orm_calls
-        self.threads = Threads(THREADS, name="delay", keeps_sessions=False)
+        self.threads = Threads(THREADS, name="delay", keeps_sessions=False, replaces_stuck=False)
         self._asking: set[asyncio.Task[None]] = set()
         self._tasks: dict[asyncio.Task[Any], object] = {}
+        self._deaf: set[asyncio.Task[Any]] = set()  # those of them that were cancelled and go on
 
     @property
     def left(self) -> list[object]:
         """Return what still runs, by its `what`."""
         return [*self._tasks.values(), *self.threads.left]
+
+    @property
+    def given_up(self) -> list[object]:
+        """Return what still runs although nobody waits for it, by its `what`."""
+        return [*(self._tasks[task] for task in self._deaf), *self.threads.given_up]
 
     def stop(self) -> None:
         self.threads.stop()
@@ -104,6 +110,7 @@ class Delays:
         await asyncio.wait({task}, timeout=LIMIT_SECONDS)
         if not task.done():
             task.cancel()  # and it may take its time over that
+            self._deaf.add(task)
             raise NoAnswerError
         if task.cancelled():
             raise RuntimeError("It was cancelled.")
@@ -111,6 +118,7 @@ class Delays:
 
     def _ended(self, task: asyncio.Task[Any], calls: BodyCalls) -> None:
         del self._tasks[task]
+        self._deaf.discard(task)
         calls.leave()
         if not task.cancelled():
             task.exception()  # asyncio complains of one that nobody asks for, as of a late one

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection
 
+from engine.worker.attempt import Bodies
 from tests.integration.sessions import Hints
 
 
@@ -22,3 +24,17 @@ def hints(transactional_db: None) -> Iterator[Hints]:
         listener.execute("LISTEN engine_wake")
         listener.execute("LISTEN engine_changed")
         yield Hints(listener)
+
+
+@pytest.fixture
+def bodies(monkeypatch: pytest.MonkeyPatch) -> list[Bodies]:
+    """Those of the shifts of this test, as they are made."""
+    made: list[Bodies] = []
+    init = Bodies.__init__
+
+    def note(self: Bodies, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        made.append(self)
+
+    monkeypatch.setattr(Bodies, "__init__", note)
+    return made

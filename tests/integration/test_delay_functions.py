@@ -19,6 +19,7 @@ from engine.registry import Workflow
 from engine.replay import attempts as of_steps
 from engine.replay import leaving, raised
 from engine.worker import attempt, delays, shift
+from engine.worker.attempt import Bodies
 from engine.worker.delays import Delays, NoAnswerError
 from tests.faults.points import violations
 from tests.integration.test_replay_races import Desk, answer, cycle_of, take
@@ -223,8 +224,8 @@ def test_without_an_answer_in_time_the_default_delay_applies(
     ]
 
 
-def test_an_async_one_that_swallows_its_cancellation_is_not_waited_for(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
+def test_an_async_one_that_swallows_its_cancellation_is_not_waited_for_and_counts_as_what_never_returns(
+    gate: Gate, bodies: list[Bodies], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delays, "LIMIT_SECONDS", 0.1)
 
@@ -239,7 +240,9 @@ def test_an_async_one_that_swallows_its_cancellation_is_not_waited_for(
     instance = Kind("do").start(deaf)
     with running_shift():
         wait_for(instance)
+        assert bodies[0].overdue == ['the delay function of step "pay"']
         gate.opened.set()
+        wait_until(lambda: bodies[0].overdue == [])
     assert outcomes(instance, "pay") == ["errored", "complete"]
 
 

@@ -9,7 +9,6 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -28,20 +27,6 @@ def gate() -> Iterator[threading.Event]:
     one = threading.Event()
     yield one
     one.set()
-
-
-@pytest.fixture
-def bodies(monkeypatch: pytest.MonkeyPatch) -> list[Bodies]:
-    """Those of the shifts of this test, as they are made."""
-    made: list[Bodies] = []
-    init = Bodies.__init__
-
-    def note(self: Bodies, *args: Any, **options: Any) -> None:
-        init(self, *args, **options)
-        made.append(self)
-
-    monkeypatch.setattr(Bodies, "__init__", note)
-    return made
 
 
 def test_a_worker_says_what_is_left_of_its_bodies_and_waits_for_none(

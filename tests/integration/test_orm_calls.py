@@ -29,20 +29,6 @@ def gate() -> Iterator[threading.Event]:
     one.set()
 
 
-@pytest.fixture
-def bodies(monkeypatch: pytest.MonkeyPatch) -> list[Bodies]:
-    """Those of the shifts of this test, as they are made."""
-    made: list[Bodies] = []
-    init = Bodies.__init__
-
-    def note(self: Bodies, *args: Any, **options: Any) -> None:
-        init(self, *args, **options)
-        made.append(self)
-
-    monkeypatch.setattr(Bodies, "__init__", note)
-    return made
-
-
 def session() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
