@@ -45,7 +45,7 @@ def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) ->
     for name, value in options.items():
         if not is_option(name) and signatures.takes(fn, name):
             rule = (
-                f"It is no option of a step, but an argument of {signatures.shown(fn)}. "
+                f"It is not an option of a step but an argument of {signatures.shown(fn)}. "
                 f"Give it by functools.partial(fn, {name}=...)."
             )
             raise StepConfigError(name, value, rule, what=what)

@@ -188,7 +188,7 @@ def test_an_argument_that_is_given_as_an_option_is_told_its_way(
 ) -> None:
     error = run_and_catch(call)
     assert str(error) == (
-        'Step "pay": "currency" is "CHF". It is no option of a step, but an argument of '
+        'Step "pay": "currency" is "CHF". It is not an option of a step but an argument of '
         "charge(order, cents, currency='EUR'). "
         "Give it by functools.partial(fn, currency=...)."
     )

@@ -21,7 +21,7 @@ class Command(Program):
     help = (
         "Start, look at and steer instances of workflows, as the Studio does: with the same checks, and with a row in "
         f"the audit trail. Exits with 0 when it is done, with {REFUSED} and the reason on the standard error when it "
-        "is refused, and with 2 when it is called wrongly."
+        "is refused, and with 2 on a usage error."
     )
     # An operator steers what runs now; what is wrong with the code of a workflow, `check` and `lintworkflows` tell.
     requires_system_checks = ()
