@@ -42,7 +42,7 @@ max_body_bytes = getattr(settings, "REPRISE_MAX_BODY_BYTES", 4 * 1024 * 1024)
 body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
 
 announce_web()
-limit_daphne(Limits(max_body_bytes, body_timeout, route_limits.may_be_large))
+limit_daphne(Limits(max_body_bytes, body_timeout, route_limits.may_be_large, route_limits.is_from_known))
 limited = BodyLimit(pages, max_body_bytes, route_limits.may_be_large)
 sockets = FullOriginValidator(URLRouter(socket_routes()), settings.REPRISE_ORIGINS)
 application = ProtocolTypeRouter(

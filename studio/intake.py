@@ -43,12 +43,14 @@ PAUSE_SECONDS = 0.1
 class Limits:
     """`timeout_seconds` start with the connection, and again after each answer.
 
-    `may_be_large` decides whether a body over 64 KiB is read; it gets an ASGI scope.
+    `may_be_large` decides whether a body over 64 KiB is read, and `is_known` whether the sender is signed in. Both get
+    an ASGI scope.
     """
 
     max_body_bytes: int
     timeout_seconds: float
     may_be_large: Callable[[dict[str, Any]], Awaitable[bool]]
+    is_known: Callable[[dict[str, Any]], bool] = lambda scope: False
     max_waiting: int = 400  # connections without a complete request
 
 
@@ -81,6 +83,7 @@ class LimitedChannel(HTTPChannel):
     def __init__(self) -> None:
         super().__init__()
         self.refused = False
+        self.is_known = False
         self._clock: Any = None
         self._has_begun = False
 
@@ -110,6 +113,7 @@ class LimitedChannel(HTTPChannel):
         super().allContentReceived()
 
     def requestDone(self, request: Any) -> None:  # noqa: N802
+        self.is_known = self.limits.is_known(request.scope_of_headers())
         self._wait()
         super().requestDone(request)
 
@@ -162,8 +166,9 @@ class LimitedChannel(HTTPChannel):
         self._clock = reactor.callLater(self.limits.timeout_seconds, self._be_late)
         self.waiting[self] = None
         if len(self.waiting) > self.limits.max_waiting:
-            # Drop the connection that has waited longest.
-            next(iter(self.waiting)).give_up()
+            # Drop the connection that has waited longest, but a stranger's before one of somebody who is signed in.
+            strangers = (one for one in self.waiting if not one.is_known)
+            next(strangers, next(iter(self.waiting))).give_up()
 
     def give_up(self) -> None:
         """Close an idle connection, after sending what is left."""
@@ -253,13 +258,16 @@ class LimitedRequest(WebRequest):
             self._asking = asyncio.ensure_future(self.limits.may_be_large(self._scope()))
             self._asking.add_done_callback(self._told)
 
+    def scope_of_headers(self) -> dict[str, Any]:
+        """Return the part of an ASGI scope that is still known when the request is over."""
+        headers = self.requestHeaders.getAllRawHeaders()
+        return {"headers": [(name.lower(), value) for name, values in headers for value in values]}
+
     def _scope(self) -> dict[str, Any]:
         peer = self.client
-        headers = self.requestHeaders.getAllRawHeaders()
-        return {
+        return self.scope_of_headers() | {
             "type": "http",
             "path": unquote(self.channel.request_target.split(b"?", 1)[0].decode("latin1")),
-            "headers": [(name.lower(), value) for name, values in headers for value in values],
             "client": [peer.host, peer.port] if hasattr(peer, "host") else None,
         }
 

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.urls import Resolver404, resolve
 
-from studio.anonymous_queue import take_turn
+from studio.anonymous_queue import is_known, take_turn
 from studio.cookies import session_key_of
 from studio.people import in_thread, person_of_session
 from studio.plain_answers import Scope
@@ -29,6 +29,11 @@ async def may_be_large(scope: Scope) -> bool:
     if rule is None:
         return not is_whole_site()
     return rule.takes_payload and await take_turn(scope, _is_signed_in)
+
+
+def is_from_known(scope: Scope) -> bool:
+    """Tell whether the session of a request has been accepted lately."""
+    return is_known(session_key_of(scope))
 
 
 def rule_at(path: str) -> Rule | None:

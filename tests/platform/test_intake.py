@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -92,8 +92,21 @@ def test_no_continue_is_promised_for_a_body_that_is_refused(live_stack: LiveStac
 @pytest.fixture
 def hasty_port() -> Iterator[int]:
     """The port of a server that waits one second for a request."""
+    with _serving(seconds=1) as port:
+        yield port
+
+
+@pytest.fixture
+def patient_port() -> Iterator[int]:
+    """The port of a server that waits a minute."""
+    with _serving(seconds=60) as port:
+        yield port
+
+
+@contextmanager
+def _serving(seconds: int) -> Iterator[int]:
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "tests.platform.tiny_server", str(port)])
+    process = subprocess.Popen([sys.executable, "-m", "tests.platform.tiny_server", str(port), str(seconds)])
     try:
         deadline = time.monotonic() + 20
         while not answers("127.0.0.1", port):
@@ -169,6 +182,23 @@ def test_connections_that_send_nothing_whole_make_room_for_others(hasty_port: in
             assert _status(quick.recv(4096)) == 200
         # The oldest have had to go; they were not older than a second.
         assert silent[0].recv(1) == b""
+
+
+def test_the_kept_connection_of_somebody_who_is_signed_in_makes_room_last(patient_port: int) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\nCookie: known\r\n\r\n"
+    with ExitStack() as opened:
+        mine, kept = (
+            opened.enter_context(socket.create_connection(("127.0.0.1", patient_port), timeout=60))
+            for _ in range(2)
+        )
+        for connection, asks in ((mine, request), (kept, WHOLE)):
+            connection.sendall(asks)
+            assert _status(connection.recv(4096)) == 200
+        for _ in range(25):
+            opened.enter_context(socket.create_connection(("127.0.0.1", patient_port), timeout=60))
+        assert kept.recv(1) == b""
+        mine.sendall(request)
+        assert _status(mine.recv(4096)) == 200
 
 
 LARGE = 100_000

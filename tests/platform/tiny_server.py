@@ -1,4 +1,4 @@
-"""A daphne with limits so small that a test need not wait for them: `python -m tests.platform.tiny_server PORT`."""
+"""A daphne with limits so small that a test need not wait: `python -m tests.platform.tiny_server PORT SECONDS`."""
 
 import asyncio
 import sys
@@ -14,7 +14,8 @@ async def may_be_large(scope: dict[str, Any]) -> bool:
     return bool(scope["path"] == "/large")
 
 
-LIMITS = Limits(max_body_bytes=200_000, timeout_seconds=1, may_be_large=may_be_large, max_waiting=20)
+def is_known(scope: dict[str, Any]) -> bool:
+    return (b"cookie", b"known") in scope["headers"]
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -23,5 +24,13 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 if __name__ == "__main__":
-    limit_daphne(LIMITS)
+    limit_daphne(
+        Limits(
+            max_body_bytes=200_000,
+            timeout_seconds=float(sys.argv[2]),
+            may_be_large=may_be_large,
+            is_known=is_known,
+            max_waiting=20,
+        )
+    )
     CommandLineInterface().run(["-v", "0", "-p", sys.argv[1], "tests.platform.tiny_server:application"])
