@@ -25,7 +25,7 @@ SIGNED_OUT = 4401  # not a code at which htmx comes again
 FINISHED = 4000
 TOO_MANY = 4429
 TOO_BIG = 4009
-BROKEN = 4011  # studio.js has htmx come again after a while
+BROKEN = 4011  # live.js has htmx come again after a while
 NOT_ALLOWED = 4008
 
 CHECK_EVERY_S = 3.0  # who is signed out is shown pages for a few seconds more at most
@@ -34,7 +34,8 @@ LINGER_S = 2.0  # what a finished instance still has to say
 SAY_EVERY_S = 10.0
 SOCKETS_A_PERSON = 50
 LONGEST_FRAME = 1_024
-FRAMES_A_MINUTE = 30
+FRAMES_A_MINUTE = 60
+BEAT = "beat"  # which a page sends every two seconds, to hear that somebody is there
 
 _open_sockets: Counter[object] = Counter()
 
@@ -107,7 +108,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
             self.task.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Pages say nothing; whoever does may not say much."""
+        """Answer a beat. Pages say nothing else, and may not say much."""
         if bytes_data is not None or len(text_data or "") > LONGEST_FRAME:
             await self.close(TOO_BIG)
             return
@@ -115,6 +116,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
         self.frames = [at for at in self.frames if now - at < 60] + [now]
         if len(self.frames) > FRAMES_A_MINUTE:
             await self.close(NOT_ALLOWED)
+        elif text_data == BEAT and self.task is not None:
+            await self.send(text_data=BEAT)
 
     def _changed(self, keys: frozenset[int] | None) -> None:
         if self.topic.concerns(keys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -338,6 +338,8 @@ def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | Non
             "event-hint",
         )
     }
+    # Another sentence, not the same one with other words: a time that a morph keeps would jump to its new place in it.
+    pieces["why"] = replace(pieces["why"], swap="outerHTML")
     steps = {line.anchor: Piece(step_html(line, found.instance)) for line in found.lines}
     return Drawing(
         {**pieces, **steps},

@@ -4,6 +4,7 @@
   const $ = (selector, root = document) => selector && root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const root = document.documentElement;
+  const Studio = (window.Studio = { $, $$ });  // what the other files share
   root.classList.add("js");
 
   // --- time: text ticks here, attributes come from the server -------------------------------------------------
@@ -22,7 +23,7 @@
     if (s < 3600) return `${Math.floor(s / 60)} min ago`;
     return s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
   }
-  const clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+  const clock = (Studio.clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`);
   const day = (t) => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
   const TEXT = {
     until: (t) => (t - now() > 0 ? `in ${span(t - now() + 999)}` : "due"),
@@ -34,9 +35,10 @@
   function tick(scope = document) {
     for (const node of $$("time[data-kind]", scope)) {
       const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
-      if (!text || isNaN(at) || node.textContent === text) continue;
-      node.textContent = text;
-      node.title = `${day(at)} ${clock(at)} · ${at.toISOString()}`;
+      if (!text || isNaN(at)) continue;
+      const title = `${day(at)} ${clock(at)} ${zone.value} · ${at.toISOString()}`;
+      if (node.textContent !== text) node.textContent = text;
+      if (node.title !== title) node.title = title;
     }
   }
   setInterval(() => document.hidden || tick(), 1000);
@@ -53,19 +55,31 @@
   }
 
   // What was done is told until the instance moves on, and long enough to be read: "is paused" must not outlive a resume.
-  const READ_MS = 5000;
+  // It lies over the page, so it goes by itself in the end.
+  const READ_MS = 5000, LONGEST_MS = 10000;
   let told = null, toldAt = 0, toldOf = "";
+  const hush = (note, ms) => setTimeout(() => note.isConnected && $("#flash").replaceChildren(), Math.max(0, ms));
   function forget() {
     const note = $("#flash > .s-complete"), of = $("[data-tab-title]")?.dataset.tabTitle;
-    if (note !== told) [told, toldAt, toldOf] = [note, Date.now(), of];
-    else if (note && of !== toldOf) setTimeout(() => note.isConnected && $("#flash").replaceChildren(), Math.max(0, toldAt + READ_MS - Date.now()));
+    if (note !== told) {
+      [told, toldAt, toldOf] = [note, Date.now(), of];
+      if (note) hush(note, LONGEST_MS);
+    } else if (note && of !== toldOf) hush(note, toldAt + READ_MS - Date.now());
   }
 
-  function note(text, status = "errored") {
+  const note = (Studio.note = (text, status = "errored") => {
     const said = document.createElement("div");
     said.className = `note s-${status}`;
-    said.textContent = text;
-    $("#flash")?.replaceChildren(said);
+    said.append(Object.assign(document.createElement("span"), { textContent: text }), closer());
+    const form = $("dialog[open] form"); // which lies over all else
+    if (form) { $(":scope > .note", form)?.remove(); form.prepend(said); }
+    else $("#flash")?.replaceChildren(said);
+  });
+  function closer() {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "hush", textContent: "×" });
+    button.setAttribute("aria-label", "Close this message");
+    return button;
   }
 
   // What a dialog offers is over once the instance is: somebody else ended it, or it ended by itself, or began again.
@@ -74,6 +88,7 @@
     const ended = $("#head[data-ended]"), open = ended ? has(["#terminate", "#event"]) : $("#head") && has(["#delete"]);
     if (!open) return;
     open.close();
+    Studio.unsent?.($("form", open));
     note(ended ? "The instance has ended meanwhile: there is nothing left to send or to terminate." : "The instance was restarted meanwhile: only a finished one can be deleted.");
   }
 
@@ -83,85 +98,10 @@
     const now = $("#head")?.dataset.generation;
     if (generation && now && now !== generation && !$("dialog[open]")) note(`This is generation ${now} now. ${$("#generations .how")?.textContent ?? ""}`, "paused");
     generation = now ?? generation;
-    if (!$("#head[data-ended]") && document.body.dataset.live === "done") reconnect();
+    if (!$("#head[data-ended]") && document.body.dataset.live === "done") Studio.reconnect();
   }
 
-  // --- live: one socket, honest about its state ---------------------------------------------------------------
-  const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
-  let heard = Date.now(), retryAt = 0, lost = false;
-
-  function state(name) {
-    document.body.dataset.live = name;
-    for (const dot of $$(".live")) { dot.dataset.state = name; $("span", dot).textContent = WORDS[name]; dot.title = WORDS[name]; }
-    const bar = $("#offline");
-    if (bar) bar.hidden = !(name === "offline" || name === "out");
-    if (bar && name === "out") $("#offline-text").textContent = "Signed out. Sign in again to go on.";
-    if (name === "live") lost = false;
-  }
-  function countdown() {
-    if (document.body.dataset.live !== "offline") return;
-    const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-    $("#offline-text").textContent = `Connection lost · showing ${clock(new Date(heard))} · ${left ? `reconnecting in ${left} s` : "reconnecting…"}`;
-  }
-  setInterval(countdown, 500);
-
-  function reconnect() {
-    const old = $("#live");
-    if (!old || document.body.dataset.live === "live") return;
-    const fresh = old.cloneNode(false);
-    old.replaceWith(fresh);
-    htmx.process(fresh);
-  }
-  document.addEventListener("htmx:ws:before:connection", ({ detail: { connection } }) => {
-    // Jitter is ours (one draw a page), so that the bar can say truly when the next try comes.
-    connection.config.reconnectJitter = 0;
-    connection.config.reconnectDelay = connection.studioDelay ??= 400 + Math.random() * 400;
-    connection.config.reconnectMaxDelay = 20000;
-    connection.config.reconnectCodes = [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4011];
-    retryAt = Date.now() + (connection.attempt ? Math.min(connection.studioDelay * 2 ** (connection.attempt - 1), 20000) : 0);
-    if (!lost) state("connecting");
-  });
-  document.addEventListener("htmx:ws:after:connection", () => state("live"));
-  document.addEventListener("htmx:ws:after:message:incoming", () => { heard = Date.now(); });
-  document.addEventListener("htmx:ws:close", ({ detail: { code, reason } }) => {
-    if (reason === "removed" || document.hidden) return;
-    if (code === 1000) return;
-    if (code === 4000) return state("done");
-    if (code === 4401) return state("out");
-    lost = true;
-    state("offline");
-    countdown();
-  });
-  addEventListener("online", reconnect);
-  // A finished instance has no socket, and may be restarted all the same: whoever comes back to the page sees it.
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && document.body.dataset.live === "done") $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick"));
-  });
-  // Whatever the socket missed, this asks for: slowly while it is live, sooner while it is not.
-  let lastAsked = Date.now();
-  setInterval(() => {
-    const live = document.body.dataset.live, ask = $("#reconcile");
-    if (!ask || document.hidden || live === "out") return;
-    if (Date.now() - lastAsked < (live === "live" || live === "done" ? 45000 : 15000)) return;
-    lastAsked = Date.now();
-    ask.dispatchEvent(new CustomEvent("studio:tick"));
-  }, 1000);
-  document.addEventListener("htmx:after:request", ({ detail }) => {
-    if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
-  });
-
-  // The answer to an action shows the whole page as it was when it was drawn. News that came while it was on its way may be
-  // younger, and does not come again: ask once more.
-  const OVERTAKEN_MS = 500;
-  let news = 0;
-  const paints = ({ detail }) => detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
-  document.addEventListener("htmx:ws:after:message:incoming", () => { news += 1; });
-  document.addEventListener("htmx:before:request", (event) => { if (paints(event)) event.detail.ctx.studioNews = news; });
-  document.addEventListener("htmx:finally:request", (event) => {
-    if (!paints(event) || event.detail.ctx.studioNews === news) return;
-    setTimeout(() => $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick")), OVERTAKEN_MS);
-  });
-
+  // --- what is folded ---------------------------------------------------------------------------------------
   // What is folded is fetched when somebody opens it, and anew while the instance moves on and it is open.
   const INNER_MS = 1000;
   const asked = new Map(); // by id: when it was last asked for, or that it soon will be
@@ -193,13 +133,6 @@
     if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status === 200) renewOpen();
   });
 
-  // What a person did and the server never got: say so, since nothing else on the page changes.
-  document.addEventListener("htmx:error", ({ detail }) => {
-    const source = detail?.ctx?.sourceElement;
-    if (!source?.matches("form[method=post]") || source.matches(".marked")) return;
-    note("The server did not answer, so it is not known whether this was done. See what the page shows once it is live again.");
-  });
-
   // --- small things by attribute --------------------------------------------------------------------------------
   // A large value is not on the page as a whole: it is fetched when somebody wants it.
   const copied = (node) => node.dataset.copyAddress
@@ -224,7 +157,9 @@
       event.preventDefault();
       node.closest("dialog").close();
     } else if (hit("retry")) {
-      reconnect();
+      Studio.reconnect();
+    } else if ((node = event.target.closest(".hush"))) {
+      node.parentElement.remove();
     } else if ((node = hit("reveal"))) {
       event.preventDefault();
       node.closest("form").querySelector(".editor")?.studio?.reveal(Number(node.dataset.reveal));
@@ -360,5 +295,5 @@
     if (status) { status.showModal(); $$(".editor", status).forEach(edit); }
     if (!$("#live")) for (const dot of $$(".live")) dot.hidden = true;
   });
-  addEventListener("pageshow", (event) => { if (event.persisted) reconnect(); });
+  addEventListener("pageshow", (event) => { if (event.persisted) Studio.reconnect(); });
 })();

@@ -113,3 +113,13 @@ async def gate(step: WorkflowStep, params: Gate) -> str:
         "decide", Refund, message=params.message, assignees=params.assignees, timeout=params.timeout
     )
     return f"{given.answered_by}: {given.value.refund} {given.value.amount} by {given.value.pay_by}"
+
+
+@workflow
+async def stumble(step: WorkflowStep, params: dict[str, int]) -> None:
+    """Try `params["attempts"]` times, a second apart, and fail."""
+    await step.do("stumble", fall, max_attempts=params["attempts"], delay="1s", backoff="constant")
+
+
+def fall() -> None:
+    raise ValueError("There is a stone in the way.")

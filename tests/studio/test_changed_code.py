@@ -78,7 +78,7 @@ def test_a_paused_instance_offers_to_accept_and_not_to_resume(operator: Client) 
     assert f'name="code" value="{current}"' in page
     assert buttons(page) == ["Send event…", "Restart…", "Terminate…"]
     assert "the code has changed since it started" in page[page.index('id="why"') :]
-    assert '<section id="result" class="card" hidden>' in page
+    assert '<h2>Output</h2><p class="muted">None yet.</p>' in page
 
 
 def test_old_code_that_is_back_needs_nobody(operator: Client) -> None:

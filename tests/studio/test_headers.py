@@ -114,4 +114,6 @@ def test_an_error_page_tells_nothing_of_the_server(client: Client) -> None:
 def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
     """A deferred script that comes late misses the connection, and the page says "Connecting" for ever."""
     page = client.get("/workflows/orders/instances/order-1/").content.decode()
-    assert 0 < page.index("/js/studio.js") < page.index("/vendor/studio-htmx.js")
+    scripts = ["/js/studio.js", "/js/live.js", "/js/busy.js", "/js/drafts.js", "/vendor/studio-htmx.js"]
+    places = [page.index(script) for script in scripts]
+    assert places == sorted(places)

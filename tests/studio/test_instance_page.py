@@ -42,7 +42,7 @@ def buttons(page: str) -> list[str]:
         ("queued", ["Send event…", "Pause", "Restart…", "Terminate…"]),
         ("running", ["Send event…", "Pause", "Restart…", "Terminate…"]),
         ("waiting", ["Send event…", "Pause", "Restart…", "Terminate…"]),
-        ("waiting_for_pause", ["Withdraw the pause", "Send event…", "Restart…", "Terminate…"]),
+        ("waiting_for_pause", ["Keep running", "Send event…", "Restart…", "Terminate…"]),
         ("paused", ["Resume", "Send event…", "Restart…", "Terminate…"]),
         ("complete", ["Restart…", "Start another like it", "Delete…"]),
         ("errored", ["Restart…", "Start another like it", "Delete…"]),

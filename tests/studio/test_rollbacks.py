@@ -62,7 +62,7 @@ def test_a_failed_rollback_is_retried_by_a_button_that_says_what_it_does(operato
     instance = rolled_back()
     page = page_of(operator, instance)
     assert 'form="retry-rollback-form"' in page
-    assert "Goes on with the rollback that failed" in page
+    assert "Tries the failed rollback again" in page
     status, _ = act(operator, instance, "retry-rollback", reason="it is open again")
     assert (status, instance.refresh().status, instance.rollback) == (302, "queued", "running")
     entry = Audit.objects.get()

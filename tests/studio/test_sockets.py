@@ -299,6 +299,16 @@ async def test_who_lost_access_is_closed_out(
     assert await closing_code(socket) == consumers.SIGNED_OUT
 
 
+async def test_a_beat_is_answered_and_a_page_may_send_one_every_two_seconds(opened: Open) -> None:
+    user, _ = await make()
+    socket = await opened("topic=home", user)
+    await socket.connect()
+    await frame(socket)
+    for _ in range(31):
+        await socket.send_to(text_data=consumers.BEAT)
+        assert await frame(socket) == consumers.BEAT
+
+
 class TestAbuse:
     """E36."""
 
@@ -368,7 +378,7 @@ def test_every_code_is_one_that_daphne_sends_and_a_broken_page_comes_again_at_it
     final = {consumers.SIGNED_OUT, consumers.FINISHED, consumers.TOO_MANY}
     final |= {consumers.TOO_BIG, consumers.NOT_ALLOWED}
     assert all(3000 <= code <= 4999 for code in (*final, consumers.BROKEN))
-    script = (settings.BASE_DIR / "static" / "js" / "studio.js").read_text()
+    script = (settings.BASE_DIR / "static" / "js" / "live.js").read_text()
     listed = re.search(r"reconnectCodes = \[([^]]*)]", script)
     assert listed is not None
     comes_again = {int(code) for code in listed[1].split(",")}

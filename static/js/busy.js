@@ -1,0 +1,33 @@
+/* A button that was pressed says at once that something happens, and a form is sent once. */
+(() => {
+  "use strict";
+  const { note } = Studio;
+  const PATIENCE_MS = 20000; // then it may be pressed again: each of these forms is done once, however often it is sent
+  const pressed = new Map(); // by form: its button, and the timer
+
+  const sends = (form) => form.method === "post" && form.dataset.theme === undefined;
+  function begin(form, button) {
+    button?.setAttribute("aria-busy", "true");
+    pressed.set(form, { button, timer: setTimeout(() => { end(form); note("The server has not answered yet."); }, PATIENCE_MS) });
+  }
+  const end = (Studio.end = (form) => {
+    const { button, timer } = pressed.get(form) ?? {};
+    clearTimeout(timer);
+    button?.removeAttribute("aria-busy");
+    pressed.delete(form);
+  });
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!sends(form)) return;
+    if (pressed.has(form)) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    } else begin(form, event.submitter);
+  }, true);
+  // The answer may take the form away, and htmx then names another element: note the form before.
+  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => { if (pressed.has(ctx.sourceElement)) ctx.studioForm = ctx.sourceElement; });
+  document.addEventListener("htmx:finally:request", ({ detail }) => end(detail?.ctx?.studioForm));
+  // Back to a page that the browser has kept: what was pressed then is over.
+  addEventListener("pageshow", (event) => { if (event.persisted) for (const form of [...pressed.keys()]) end(form); });
+})();

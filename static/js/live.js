@@ -1,0 +1,123 @@
+/* One socket a page, honest about its state, and a slow question for what the socket may have missed. */
+(() => {
+  "use strict";
+  const { $, $$, clock, note } = Studio;
+  const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
+  let heard = Date.now(), retryAt = 0, lost = false;
+  let connection = null;
+
+  function state(name) {
+    document.body.dataset.live = name;
+    for (const dot of $$(".live")) { dot.dataset.state = name; $("span", dot).textContent = WORDS[name]; dot.title = WORDS[name]; }
+    const bar = $("#offline");
+    if (bar) bar.hidden = !(name === "offline" || name === "out");
+    if (bar && name === "out") $("#offline-text").textContent = "Signed out. Sign in again to go on.";
+    if (name === "live") lost = false;
+  }
+  function lose() {
+    lost = true;
+    state("offline");
+    explain();
+  }
+  function explain() {
+    if (document.body.dataset.live !== "offline") return;
+    const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
+    const [what, next] = !navigator.onLine ? ["This device is offline", "waiting for its network"]
+      : isSilent() ? ["No answer from the server", "trying again…"]
+      : ["Connection lost", left ? `reconnecting in ${left} s` : "reconnecting…"];
+    $("#offline-text").textContent = `${what} · showing ${clock(new Date(heard))} · ${next}`;
+  }
+  setInterval(explain, 500);
+
+  const reconnect = (Studio.reconnect = () => {
+    const old = $("#live");
+    if (!old || document.body.dataset.live === "live") return;
+    const fresh = old.cloneNode(false);
+    old.replaceWith(fresh);
+    htmx.process(fresh);
+  });
+  document.addEventListener("htmx:ws:before:connection", ({ detail }) => {
+    connection = detail.connection;
+    // Jitter is ours (one draw a page), so that the bar can say truly when the next try comes.
+    connection.config.reconnectJitter = 0;
+    connection.config.reconnectDelay = connection.studioDelay ??= 400 + Math.random() * 400;
+    connection.config.reconnectMaxDelay = 20000;
+    connection.config.reconnectCodes = [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4011];
+    retryAt = Date.now() + (connection.attempt ? Math.min(connection.studioDelay * 2 ** (connection.attempt - 1), 20000) : 0);
+    triedAt = Math.max(retryAt, Date.now());
+    unanswered = 0;
+    if (!lost) state("connecting");
+  });
+  document.addEventListener("htmx:ws:after:connection", () => state("live"));
+  document.addEventListener("htmx:ws:close", ({ detail: { code, reason } }) => {
+    if (reason === "removed" || document.hidden) return;
+    if (code === 1000) return;
+    if (code === 4000) return state("done");
+    if (code === 4401) return state("out");
+    lose();
+  });
+
+  // --- a server that hangs keeps its sockets open: only an answer tells that it is there --------------------------
+  const BEAT = "beat", BEAT_MS = 2000, SILENT_MS = 4000, GIVE_UP_MS = 15000;
+  let unanswered = 0, triedAt = 0; // since when a beat waits for its answer, and the socket to open
+  const isSilent = () => unanswered > 0 && Date.now() - unanswered > SILENT_MS;
+  function beat() {
+    const socket = connection?.socket;
+    if (document.hidden) unanswered = 0;
+    else if (socket?.readyState === WebSocket.OPEN) {
+      if (isSilent()) lose();
+      if (unanswered && Date.now() - unanswered > GIVE_UP_MS) return reconnect();
+      unanswered ||= Date.now();
+      socket.send(BEAT);
+    } else if (socket?.readyState === WebSocket.CONNECTING && Date.now() - triedAt > GIVE_UP_MS) reconnect();
+    else if (socket?.readyState === WebSocket.CONNECTING && Date.now() - triedAt > SILENT_MS) lose();
+  }
+  setInterval(beat, BEAT_MS);
+  document.addEventListener("htmx:ws:before:message:incoming", (event) => {
+    heard = Date.now();
+    unanswered = 0;
+    if (lost && navigator.onLine) state("live");
+    if (event.detail.message.data === BEAT) event.preventDefault();
+  });
+
+  addEventListener("offline", () => { if ($("#live") && document.body.dataset.live !== "done") lose(); });
+  addEventListener("online", () => { unanswered = 0; explain(); if (connection?.socket?.readyState === WebSocket.OPEN) beat(); else reconnect(); });
+  addEventListener("DOMContentLoaded", () => { if (!navigator.onLine && $("#live")) lose(); });
+
+  // --- whatever the socket missed, this asks for: slowly while it is live, sooner while it is not -----------------
+  const ask = () => $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick"));
+  // A finished instance has no socket, and may be restarted all the same: whoever comes back to the page sees it.
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && document.body.dataset.live === "done") ask();
+  });
+  let lastAsked = Date.now();
+  setInterval(() => {
+    const live = document.body.dataset.live;
+    if (document.hidden || live === "out") return;
+    if (Date.now() - lastAsked < (live === "live" || live === "done" ? 45000 : 15000)) return;
+    lastAsked = Date.now();
+    ask();
+  }, 1000);
+  document.addEventListener("htmx:after:request", ({ detail }) => {
+    if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
+  });
+
+  // The answer to an action shows the whole page as it was when it was drawn. News that came while it was on its way may be
+  // younger, and does not come again: ask once more.
+  const OVERTAKEN_MS = 500;
+  let news = 0;
+  const paints = ({ detail }) => detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
+  document.addEventListener("htmx:ws:after:message:incoming", () => { news += 1; });
+  document.addEventListener("htmx:before:request", (event) => { if (paints(event)) event.detail.ctx.studioNews = news; });
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (!paints(event) || event.detail.ctx.studioNews === news) return;
+    setTimeout(ask, OVERTAKEN_MS);
+  });
+
+  // What a person did and the server never got: say so, since nothing else on the page changes.
+  document.addEventListener("htmx:error", ({ detail }) => {
+    const source = detail?.ctx?.sourceElement;
+    if (!source?.matches("form[method=post]") || source.matches(".marked")) return;
+    note("The server did not answer, so it is not known whether this was done. See what the page shows once it is live again.");
+  });
+})();

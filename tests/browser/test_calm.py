@@ -1,0 +1,313 @@
+"""The page stays where it is while things happen, and what somebody types stays whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Complaints
+from tests.browser.test_journey import live, start_order, status, terminate, type_json
+from tests.browser.test_requests import ask, fill
+from tests.live import LiveStack
+from tests.processes import marked
+
+NewTab = Callable[[], Page]
+
+COUNT_SHIFTS = """
+    window.shifts = [];
+    new PerformanceObserver((list) => {
+      for (const one of list.getEntries()) if (!one.hadRecentInput)
+        window.shifts.push([one.value, one.sources.map((source) => source.node?.id || source.node?.nodeName)]);
+    }).observe({ type: "layout-shift", buffered: true });
+"""
+LARGEST_SHIFT = 0.02
+
+
+@contextmanager
+def hung(stack: LiveStack) -> Iterator[None]:
+    """Stop the web server in its tracks: its sockets stay open, and nobody answers."""
+    servers = [pid for pid, command in marked(stack.run).items() if "daphne" in command]
+    assert servers
+    for pid in servers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in servers:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_does_not_jump_while_an_instance_fails_four_times(signed_in: Page, width: int) -> None:
+    page = signed_in
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/workflows/stumble/start/")
+    type_json(page, '{"attempts": 4}')
+    page.add_init_script(COUNT_SHIFTS)
+    page.get_by_role("button", name="Start stumble").click()
+    page.wait_for_url("**/instances/**")
+    live(page)
+    status(page, "errored")
+    expect(page.locator("#result")).to_contain_text("There is a stone in the way.")
+    expect(page.locator("#flash")).to_be_empty(timeout=20_000)
+    shifts = page.evaluate("window.shifts")
+    assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts
+
+
+def test_a_button_says_at_once_that_it_was_pressed_and_is_pressed_once(
+    signed_in: Page, live_stack: LiveStack
+) -> None:
+    page = signed_in
+    start_order(page)
+    status(page, "waiting")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    button = page.locator("#actions").get_by_role("button", name="Pause")
+    with hung(live_stack):
+        button.click()
+        expect(button).to_have_attribute("aria-busy", "true", timeout=500)
+        button.click()
+        button.click()
+        page.wait_for_timeout(300)
+    status(page, "paused")
+    assert len([url for url in sent if url.endswith("/pause/")]) == 1
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    terminate(page, "only a test")
+
+
+def test_a_server_that_hangs_is_not_said_to_be_live(signed_in: Page, live_stack: LiveStack) -> None:
+    page = signed_in
+    page.goto("/instances/")
+    live(page)
+    with hung(live_stack):
+        expect(page.locator("body")).to_have_attribute("data-live", "offline", timeout=8_000)
+        expect(page.locator("#offline")).to_contain_text(
+            re.compile(r"No answer from the server · showing \d\d:\d\d:\d\d")
+        )
+    expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=15_000)
+    expect(page.locator("#offline")).to_be_hidden()
+
+
+def test_a_page_that_opens_while_the_server_hangs_is_not_live_either(
+    signed_in: Page, live_stack: LiveStack
+) -> None:
+    page = signed_in
+    page.goto("/instances/")
+    live(page)
+    with hung(live_stack):
+        page.evaluate("document.body.dataset.live = 'offline'; Studio.reconnect()")
+        expect(page.locator("#offline")).to_be_visible(timeout=8_000)
+    expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=20_000)
+
+
+def test_a_device_without_a_network_says_so_at_once(signed_in: Page, complaints: Complaints) -> None:
+    complaints.allow("ERR_INTERNET_DISCONNECTED|htmx")
+    page = signed_in
+    page.goto("/instances/")
+    live(page)
+    page.context.set_offline(True)
+    expect(page.locator("#offline")).to_contain_text("This device is offline", timeout=2_000)
+    page.context.set_offline(False)
+    expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=15_000)
+
+
+def unsent(page: Page) -> str:
+    box = page.locator("#unsent .unsent")
+    expect(box.locator("> p").first).to_contain_text(re.compile(r"was not sent\. \S"))
+    return " ".join(box.inner_text().split())
+
+
+def test_what_was_typed_stays_when_somebody_else_answers(signed_in: Page, new_tab: NewTab) -> None:
+    page, other = signed_in, new_tab()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask(page)
+    for where in (page.url, "/approvals/?box=open"):
+        other.goto(where)
+        if where != page.url:
+            other.locator(".inbox-list a", has_text=page.url.rstrip("/").rsplit("/", 1)[1]).click()
+        live(other)
+        fill(other, "17", "No")
+        other.get_by_label("Comment").fill("half of it, because …")
+    fill(page, "5")
+    page.get_by_label("Comment").fill("was quicker")
+    page.get_by_role("button", name="Send the answer").click()
+    status(page, "complete")
+    said = unsent(other)
+    assert said.startswith("Your answer was not sent. Answered by admin ")
+    for typed in ("was quicker", "No", "17", "half of it, because …"):
+        assert typed in said
+    other.get_by_role("button", name="Copy what you typed").click()
+    copied = other.evaluate("navigator.clipboard.readText()")
+    assert "Amount: 17" in copied
+    assert "Comment: half of it, because …" in copied
+    assert page.locator("#unsent .unsent").count() == 0
+
+
+def test_what_was_typed_stays_when_the_instance_is_terminated(signed_in: Page, new_tab: NewTab) -> None:
+    page, other = signed_in, new_tab()
+    address = ask(page)
+    other.goto(address)
+    live(other)
+    fill(other, "17")
+    terminate(page, "duplicate")
+    said = unsent(other)
+    assert said.startswith("Your answer was not sent. Closed: admin terminated the instance ")
+    assert "(“duplicate”)" in said
+    assert "17" in said
+    other.get_by_role("button", name="Discard").click()
+    expect(other.locator("#unsent .unsent")).to_have_count(0)
+
+
+def test_an_event_that_was_not_sent_stays_when_the_instance_ends(signed_in: Page, new_tab: NewTab) -> None:
+    page, other = signed_in, new_tab()
+    start_order(page)
+    status(page, "waiting")
+    other.goto(page.url)
+    live(other)
+    other.get_by_role("button", name="Send event…").click()
+    other.fill("#event-type", "paid")
+    type_json(other, '{"cents": 12345}', within="dialog")
+    terminate(page, "only a test")
+    said = unsent(other)
+    assert said.startswith("Your event was not sent. ")
+    assert '{"cents": 12345}' in said
+    expect(other.locator("dialog[open]")).to_have_count(0)
+
+
+def test_what_was_typed_stays_after_a_sign_out_elsewhere(
+    just_signed_in: Page, new_tab: NewTab, complaints: Complaints
+) -> None:
+    complaints.allow("401|403")
+    page, other = just_signed_in, new_tab()
+    ask(page)
+    fill(page, "17")
+    other.goto("/")
+    other.locator("form[action='/sign-out/'] button").click()
+    other.wait_for_url("**/sign-in/")
+    page.get_by_role("button", name="Send the answer").click()
+    expect(page.locator("#flash")).to_contain_text("You are signed out, so nothing was sent.")
+    expect(page.get_by_label("Amount")).to_have_value("17")
+
+
+def test_a_dialog_stays_with_what_was_typed_after_a_sign_out_elsewhere(
+    just_signed_in: Page, new_tab: NewTab, complaints: Complaints
+) -> None:
+    complaints.allow("401|403")
+    page, other = just_signed_in, new_tab()
+    start_order(page)
+    page.get_by_role("button", name="Terminate…").click()
+    page.fill("#reason", "a long story")
+    other.goto("/")
+    other.locator("form[action='/sign-out/'] button").click()
+    other.wait_for_url("**/sign-in/")
+    page.get_by_role("button", name="Terminate", exact=True).click()
+    expect(page.locator("dialog[open] .note")).to_contain_text("You are signed out, so nothing was sent.")
+    expect(page.locator("#reason")).to_have_value("a long story")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+def test_a_dialog_stays_with_what_was_typed_while_the_server_hangs(
+    signed_in: Page, live_stack: LiveStack
+) -> None:
+    page = signed_in
+    start_order(page)
+    page.get_by_role("button", name="Terminate…").click()
+    page.fill("#reason", "a long story")
+    with hung(live_stack):
+        page.get_by_role("button", name="Terminate", exact=True).click()
+        expect(page.locator("dialog[open] .note")).to_contain_text(
+            "The server did not answer", timeout=12_000
+        )
+        expect(page.locator("#reason")).to_have_value("a long story")
+    page.get_by_role("button", name="Terminate", exact=True).click()
+    status(page, "terminated")
+
+
+def test_a_time_says_the_whole_date_when_it_is_pointed_at(signed_in: Page) -> None:
+    page = signed_in
+    start_order(page)
+    for where in (page.url, "/instances/", "/audit/"):
+        page.goto(where)
+        page.wait_for_timeout(1_200)  # the times tick
+        titles = page.locator("main time").evaluate_all("(all) => all.map((one) => one.title)")
+        assert titles
+        assert all(
+            re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d .+ · \d{4}-\d\d-\d\dT[\d:.]+Z", one)
+            for one in titles
+        )
+
+
+EVIL = "\u202etxet live"
+
+
+def test_a_value_turns_only_itself_around(signed_in: Page) -> None:
+    """What follows a right-to-left override stays in its place."""
+    page = signed_in
+    page.goto("/workflows/listen-for/start/")
+    type_json(page, json.dumps([EVIL]))
+    page.fill("#tags", EVIL)
+    page.get_by_role("button", name="Start listen-for").click()
+    page.wait_for_url("**/instances/**")
+    live(page)
+    page.get_by_role("button", name="Terminate…").click()
+    page.fill("#reason", EVIL)
+    page.get_by_role("button", name="Terminate", exact=True).click()
+    status(page, "terminated")
+    for where in (page.url, "/instances/?workflow=listen-for", "/audit/"):
+        page.goto(where)
+        expect(page.locator("main")).to_contain_text(EVIL)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        assert page.evaluate(TURNED, EVIL) == []
+
+
+# Within a block, what is no part of the value stands from left to right, in the order of the text; so does the value
+# between its neighbours.
+TURNED = """
+(evil) => {
+  const turned = new Set(), last = new Map();
+  const isInline = (node) => ["inline", "contents"].includes(getComputedStyle(node).display);
+  const blockOf = (node) => (isInline(node) ? blockOf(node.parentElement) : node);
+  const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    const from = node.data.indexOf(evil), block = blockOf(node.parentElement);
+    if (!block.textContent.includes(evil)) continue;
+    for (let at = 0; at < node.length; at += 1) {
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.setEnd(node, at + 1);
+      const { left, right, top, width } = range.getBoundingClientRect();
+      if (!width) continue;
+      const isValue = from >= 0 && at >= from && at < from + evil.length;
+      const seen = last.get(block), before = seen && Math.abs(seen.top - top) < 8 ? seen : null;
+      // Of a value only its place counts: it starts where what is before it ends, and ends where it is widest.
+      const start = before?.isValue && isValue ? before.start : before?.end ?? 0;
+      if (before && left < (isValue ? start : before.end) - 1) turned.add(node.data.slice(0, 80));
+      const end = before?.isValue && isValue ? Math.max(before.end, right) : right;
+      last.set(block, { isValue, top, start, end });
+    }
+  }
+  return [...turned];
+}
+"""
+
+
+def test_a_refused_answer_comes_back_with_what_was_typed(signed_in: Page, complaints: Complaints) -> None:
+    """Once it is corrected and sent, nothing is left unsent, even if its effect is seen before the reply."""
+    complaints.allow("422")
+    page = signed_in
+    ask(page)
+    fill(page, "9999")
+    page.get_by_role("button", name="Send the answer").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not sent: fix 1 field.")
+    expect(page.get_by_label("Amount")).to_have_value("9999")
+    fill(page, "9")
+    page.get_by_role("button", name="Send the answer").click()
+    status(page, "complete")
+    expect(page.locator("#unsent .unsent")).to_have_count(0)
