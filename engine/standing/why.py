@@ -309,7 +309,7 @@ def _people(assignees: Sequence[str]) -> str:
     """Name whom a request was put to."""
     names = [isolated(one.removeprefix("group:")) for one in assignees]
     if not names:
-        return "an operator"
+        return "an approver"
     if len(names) > MOST_PEOPLE:
         return f"{', '.join(names[:MOST_PEOPLE])} or {_many(len(names) - MOST_PEOPLE, 'other', 'others')}"
     return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

@@ -401,6 +401,14 @@ class TestInbox:
 
 
 class TestElsewhere:
+    def test_a_question_for_nobody_in_particular_names_the_role_that_may_answer(
+        self, operator: Client
+    ) -> None:
+        page = operator.get(asked().instance.get_absolute_url()).content.decode()
+        assert "Needs an answer from an approver at step 1" in page
+        assert re.search(r"<dt>Of</dt><dd>\s*any approver\s*</dd>", page)
+        assert "any approver" in inbox(operator, "open")
+
     def test_an_instance_that_asks_is_shown_as_approval(self, operator: Client) -> None:
         step = asked(assignees=["group:finance", "ada"], wake_at=factories.ago(hours=-2))
         page = operator.get(step.instance.get_absolute_url()).content.decode()
