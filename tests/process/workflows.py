@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import EventTimeoutError, StepError, WorkflowStep, workflow
+from engine.models import Instance
 from tests.process.tasks import note
 
 
@@ -34,6 +35,18 @@ async def errand(step: WorkflowStep, params: Errand) -> str:
         return params.name
 
     return await step.do("run", run)
+
+
+@workflow
+async def counting_errand(step: WorkflowStep, params: Errand) -> None:
+    """Ask the database first, and keep the connection for as long as the body runs."""
+
+    async def run() -> None:
+        await Instance.objects.acount()
+        note(params.notes, f"{params.name} {os.getpid()}")
+        await asyncio.sleep(params.seconds)
+
+    await step.do("run", run)
 
 
 @workflow
