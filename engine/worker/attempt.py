@@ -141,6 +141,9 @@ class Bodies:
             running.task.cancel()
             # A task that is cancelled before its first turn runs nothing, so it does not settle either.
             running.task.add_done_callback(lambda _: cancelled())
+        elif running.job is not None and running.job.has_begun:
+            # When all is cancelled that is to be: the thread that takes its place would begin what waits.
+            self._loop.call_soon(running.job.give_up)
         elif running.job is not None:
             running.job.give_up()
             if not running.job.has_begun:
