@@ -204,17 +204,15 @@ def _fail(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: B
 
 
 def _ask(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:
-    """Ask the delay function. That it has not answered is recorded: waiting, and for no moment."""
+    """Ask the delay function, once it is recorded that it has not answered: waiting, and for no moment."""
     record = operation.record
     record.wake_us = None
     cycle.history.unasked[record.seq] = attempt
     cycle.delaying.add(record.seq)
     if cycle.isolated:  # its worker may have died of the function: the next one shall not
         record.wake_us = after(attempt, default_delay(operation.options, record.spent, rng=_rng))
-        cycle.writes.committed.append(lambda: _ask_now(cycle, operation, attempt, error))
-        cycle.record(record)
-    else:
-        cycle.host.ask_delay(cycle, operation, attempt, error)
+    cycle.writes.committed.append(lambda: _ask_now(cycle, operation, attempt, error))
+    cycle.record(record)
 
 
 def _ask_now(cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException) -> None:

@@ -354,8 +354,17 @@ def _fail(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, er
 
 
 def _ask(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, error: BaseException) -> None:
+    """Ask the delay function, once it is recorded that it has not answered."""
     cycle.delaying.add(operation.record.seq)
-    cycle.host.ask_delay(cycle, operation, attempt, error)
+    cycle.writes.committed.append(lambda: _ask_now(cycle, operation, attempt, error))
+    cycle.record(operation.record)
+
+
+def _ask_now(
+    cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord, error: BaseException
+) -> None:
+    if operation.record.seq in cycle.delaying:
+        cycle.host.ask_delay(cycle, operation, attempt, error)
 
 
 def _ask_again(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecord) -> None:
@@ -367,14 +376,9 @@ def _ask_again(cycle: Cycle, operation: RollbackOperation, attempt: AttemptRecor
         cycle.host.poke(cycle)
         return
     error = raised.again(attempt.error, operation.label)
-    if not cycle.isolated:
-        _ask(cycle, operation, attempt, error)
-        return
-    # Its worker may have died of the function: the next one shall not.
-    _wait(operation, attempt, default_delay(options, operation.spent, rng=_rng))
-    cycle.delaying.add(operation.record.seq)
-    cycle.writes.committed.append(lambda: _ask(cycle, operation, attempt, error))
-    cycle.record(operation.record)
+    if cycle.isolated:  # its worker may have died of the function: the next one shall not
+        _wait(operation, attempt, default_delay(options, operation.spent, rng=_rng))
+    _ask(cycle, operation, attempt, error)
 
 
 def _wait(operation: RollbackOperation, attempt: AttemptRecord, delay: timedelta) -> None:

@@ -21,6 +21,7 @@ from engine.replay import leaving, raised
 from engine.worker import attempt, delays, shift
 from engine.worker.attempt import Bodies
 from engine.worker.delays import Delays, NoAnswerError
+from engine.worker.journal import Journal
 from tests.faults.points import violations
 from tests.integration.test_replay_races import Desk, answer, cycle_of, take
 from tests.records import crash, lines, outcomes, step
@@ -355,6 +356,27 @@ def test_one_that_kills_its_worker_again_is_not_asked_a_third_time(kind: Kind, g
         crash()
         wait_for(instance)
     assert (len(gate.asked), kind.has_succeeded(instance)) == (2, True)
+
+
+def test_it_is_asked_once_the_failure_is_recorded(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is killed meanwhile has lost no attempt."""
+    seen: list[tuple[list[str], bool]] = []
+    execute = Journal._execute
+
+    async def execute_later(journal: Journal, batch: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return await execute(journal, batch)
+
+    monkeypatch.setattr(Journal, "_execute", execute_later)
+
+    def ask(ctx: StepContext, error: BaseException) -> float:
+        instance = Instance.objects.get(id=ctx.instance_id)
+        seen.append((kind.statuses(instance), kind.is_to_be_asked(instance)))
+        return 0
+
+    instance = run_to_end(kind.start(ask))
+    assert seen == [(["errored"], True)]
+    assert kind.has_succeeded(instance)
 
 
 def test_paused_while_it_is_asked_its_answer_counts_from_the_resume_on(kind: Kind, gate: Gate) -> None:
