@@ -20,6 +20,8 @@ def return_annotation(fn: Callable[..., object]) -> Any:
         written = function.__annotations__.get("return", Any)
     except Exception:  # noqa: BLE001 - a builtin has none, and from Python 3.14 on reading them evaluates them
         return Any
+    if written is Any:  # as most lambdas and closures, which are new at each replay
+        return Any
     if written is None:
         return type(None)
     try:

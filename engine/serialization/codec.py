@@ -55,6 +55,8 @@ class Codec:
     @staticmethod
     def of(annotation: Any) -> "Codec":
         """Return the codec of an annotation; `Any` and what pydantic cannot handle keep plain JSON."""
+        if annotation is Any:
+            return _cached(Any)
         try:
             return remembered("__reprise_codecs__", annotation, Codec, otherwise=_cached)
         except TypeError:  # not hashable: Annotated with a list, say
