@@ -22,7 +22,7 @@ from tests.sharing import failures
 PROJECT = Path(__file__).parent.parent
 
 OTHERS = 2
-DONE_AGAIN = 3  # more than so many failures are no accident
+DONE_AGAIN = 6  # more than so many failures are no accident
 
 # A sample of the conformance cases also with workers that forget and with wake-ups that come twice; `make conformance`
 # runs all of them so.
