@@ -58,7 +58,7 @@
   });
 
   // --- a server that hangs keeps its sockets open: only an answer tells that it is there --------------------------
-  const BEAT = "beat", BEAT_MS = 2000, SILENT_MS = 4000, GIVE_UP_MS = 15000;
+  const BEAT = "beat", BEAT_MS = 2000, SILENT_MS = 3500, GIVE_UP_MS = 15000;
   let unanswered = 0, triedAt = 0; // since when a beat waits for its answer, and the socket to open
   const isSilent = () => unanswered > 0 && Date.now() - unanswered > SILENT_MS;
   function beat() {

@@ -87,7 +87,7 @@ def test_a_server_that_hangs_is_not_said_to_be_live(signed_in: Page, live_stack:
     page.goto("/instances/")
     live(page)
     with hung(live_stack):
-        expect(page.locator("body")).to_have_attribute("data-live", "offline", timeout=8_000)
+        expect(page.locator("body")).to_have_attribute("data-live", "offline", timeout=12_000)
         expect(page.locator("#offline")).to_contain_text(
             re.compile(r"No answer from the server · showing \d\d:\d\d:\d\d")
         )
