@@ -70,7 +70,7 @@ def _lines(
 
 
 def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
-    """Return when it started an instance last: at a planned time, or when somebody had it run."""
+    """Return when it last started an instance, at a planned time or by hand."""
     started = last.get(row.last_instance_key or 0)
     return started.created_at if started else row.last_planned_at
 
