@@ -98,7 +98,7 @@ def codec_of(fn: Callable[..., Any]) -> Codec:
         if found is None:
             annotation = return_annotation(fn)
             found = Codec.of(annotation)
-            if annotation is not Any and not is_local(annotation):
+            if annotation is Any or not is_local(annotation):
                 _codecs[function] = found
     except TypeError:  # a callable that cannot be hashed, or not be referred to weakly
         return Codec.of(return_annotation(fn))

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.core.checks import CheckMessage, run_checks
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from pytest_django.fixtures import Settings
 
-from engine import WorkflowStep, checks, workflow, workflows
+from engine import WorkflowStep, checks, schema, workflow, workflows
 
 FOREIGN = "django_q.brokers.orm.ORM"
 
@@ -174,3 +175,17 @@ def test_keys_of_secrets_may_be_left_out(settings: Settings) -> None:
     assert checks.check_secret_keys() == []
     settings.REPRISE_SECRET_KEYS = ["k" * 32]
     assert checks.check_secret_keys() == []
+
+
+@pytest.mark.django_db
+def test_a_cluster_does_not_load_the_migrations_of_all_apps_to_find_that_none_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load(_loader: MigrationLoader) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr(MigrationLoader, "load_disk", load)
+    assert schema.missing() == []
+    monkeypatch.setattr(schema, "APPLIED", f"{schema.APPLIED} WHERE app <> 'engine'")
+    with pytest.raises(AssertionError, match="loaded"):
+        schema.missing()

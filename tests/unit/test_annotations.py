@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
+from engine.replay import calls
 from engine.serialization import Codec, return_annotation
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ def plain() -> Report: ...
 async def coroutine() -> list[Report]: ...
 def nothing() -> None: ...
 def without(): ...
+def anything() -> Any: ...
 def undefined() -> Missing: ...
 def bad_argument(x: Missing) -> int: ...
 def broken() -> "1 +": ...  # noqa: F722
@@ -97,3 +100,20 @@ def test_a_class_of_an_enclosing_function_is_found():
 
 def test_no_annotation_keeps_plain_json():
     assert Codec.of(return_annotation(without)).schema() is None
+
+
+@pytest.mark.parametrize("body", [plain, anything, without])
+def test_the_annotation_of_a_body_that_many_steps_call_is_looked_up_once(
+    body: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[object] = []
+
+    def look_up(fn: Callable[..., object]) -> Any:
+        looked_up.append(fn)
+        return return_annotation(fn)
+
+    monkeypatch.setattr(calls, "_codecs", WeakKeyDictionary())
+    monkeypatch.setattr(calls, "return_annotation", look_up)
+    for _ in range(3):
+        calls.codec_of(body)
+    assert looked_up == [body]
