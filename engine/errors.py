@@ -229,7 +229,7 @@ class NotAwaitedError(RepriseError, AttributeError, TypeError):
         self.step = step
         self.use = use
         super().__init__(
-            f'Step "{step}" was called without await, so there is no result yet; {use}. '
+            f'Step "{step}" was called without `await`, and its result is not there yet: {use}. '
             f'Write: await {call}("{step}", …).'
         )
 

@@ -10,6 +10,7 @@ from engine.replay import attempts, cancelling, outcomes
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.host import Phase
 from engine.replay.outcomes import Ending
+from engine.replay.unawaited import never_awaited
 from engine.replay.writes import Leave, Writes
 from engine.states import AttemptStatus, InstanceStatus
 
@@ -179,9 +180,11 @@ def close_open(cycle: Cycle) -> None:
 
 
 def write_end(cycle: Cycle, ending: Ending) -> None:
-    if ending.dropped:
-        line = outcomes.log_line("warning", outcomes.not_kept(ending.dropped), {}, cycle.host.now_us())
-        cycle.add_log(LogLine(*line))
+    said = [outcomes.not_kept(ending.dropped)] if ending.dropped else []
+    if ending.status is InstanceStatus.COMPLETE:  # else what came between a call and its `await` has ended it
+        said.append(never_awaited(cycle.turns.calls()))
+    for message in filter(None, said):
+        cycle.add_log(LogLine(*outcomes.log_line("warning", message, {}, cycle.host.now_us())))
     leave(cycle, Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached(cycle)))
 
 

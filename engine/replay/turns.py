@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.states import StepStatus
@@ -41,6 +42,12 @@ class Turns:
         elif record.status == StepStatus.COMPLETE:
             record.stands = True
             self._turnless.append(operation)
+
+    def calls(self) -> Iterator[Operation]:
+        """Give the calls of the handler, in their order, also those that are delivered."""
+        for operation in self.entered.values():
+            yield operation
+            yield from operation.followers
 
     def take_recorded(self) -> Operation | None:
         return heapq.heappop(self._recorded)[2] if self._recorded else None

@@ -1,10 +1,10 @@
-"""What happens to a durable call that is used without `await`: an error that says so, and not one about types."""
+"""What happens to a durable call without `await`: used, an error that says so, and not one about types; else a line."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from engine.errors import NotAwaitedError
 
@@ -21,12 +21,24 @@ CALLS = {
     "map": "step.map",
     "progress": "step.progress",
 }
+NAMED = 3  # of many that nobody awaited
 
 
 class Unawaited:
     """What a future of asyncio's lets pass, or answers with a TypeError of its own, is refused here."""
 
     record: StepRecord
+    is_awaited = False  # by whoever called it, or by what that handed it to: a task, `gather`, `wait`
+
+    if not TYPE_CHECKING:  # they have the types of a future's
+
+        def __await__(self) -> Generator[Any, None, Any]:
+            self.is_awaited = True
+            return super().__await__()
+
+        def add_done_callback(self, *args: Any, **kwargs: Any) -> None:
+            self.is_awaited = True
+            super().add_done_callback(*args, **kwargs)
 
     if not TYPE_CHECKING:  # or any attribute would be there
 
@@ -56,6 +68,23 @@ def check_awaited(use: str, *values: object) -> None:
     for value in values:
         if isinstance(value, Unawaited):
             raise value._not_awaited(use)
+
+
+def never_awaited(calls: Iterable[Unawaited]) -> str:
+    """Say which of a handler's calls it has never awaited. Empty if there is none."""
+    said = [_shown(call) for call in calls if not call.is_awaited]
+    if not said:
+        return ""
+    named = ", ".join(said[:NAMED]) + (f" and {len(said) - NAMED} more" if len(said) > NAMED else "")
+    were, it = ("were", "them") if len(said) > 1 else ("was", "it")
+    return (
+        f"{named} {were} called and never awaited. The workflow did not wait for {it}, and its end cancelled "
+        f"what was not done. Write `await` before the call."
+    )
+
+
+def _shown(call: Unawaited) -> str:
+    return f'{CALLS.get(call.record.kind, "step.do")}("{call.record.name}")'
 
 
 def _refuse(use: str) -> Callable[..., NoReturn]:

@@ -35,25 +35,11 @@ SENT_AT_ONCE = 20
 PAUSE_SECONDS = 1.0  # after an error of the database
 LAST_SECONDS = 2.0
 
+OURS = ("is_logged", "taken_until")  # not told
+COLUMNS = tuple(field.attname for field in Notice._meta.concrete_fields if field.attname not in OURS)
+
 # What has not been taken, or by a process that died. Of a workflow that is not known here, whose receivers are in other
 # processes: what those have left for a while.
-COLUMNS = (
-    "key",
-    "kind",
-    "at",
-    "workflow",
-    "instance_id",
-    "instance_key",
-    "generation",
-    "step",
-    "count",
-    "attempt",
-    "phase",
-    "worker",
-    "error_type",
-    "error_message",
-    "reason",
-)
 TAKE = f"""
     WITH free AS (
         SELECT key FROM engine_notice

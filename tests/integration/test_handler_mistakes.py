@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from engine import WorkflowStep, workflow, workflows
-from engine.models import Instance
+from engine import NonRetryableError, StepError, WorkflowStep, workflow, workflows
+from engine.models import Instance, Log
 from engine.testing import workflow_test
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry")]
@@ -70,7 +71,7 @@ def test_a_result_that_is_used_without_await_is_named(use: Callable[[Any], Any],
     error = error_of(story)
     assert error["type"] == "NotAwaitedError"
     assert error["message"] == (
-        f'Step "charge" was called without await, so there is no result yet; {said}. '
+        f'Step "charge" was called without `await`, and its result is not there yet: {said}. '
         'Write: await step.do("charge", …).'
     )
 
@@ -120,6 +121,89 @@ def test_an_operation_that_is_handed_on_without_await_is_named(handler: Any, sai
     assert said in error_of(handler)["message"]
 
 
+async def forgets(step: WorkflowStep) -> None:
+    step.do("charge", lambda: 7)
+
+
+async def forgets_what_ends_meanwhile(step: WorkflowStep) -> None:
+    step.do("charge", lambda: 7)
+    await step.sleep("a while", "1h")
+
+
+async def forgets_and_completes(step: WorkflowStep) -> None:
+    step.do("charge", lambda: 7)
+    await step.complete()
+
+
+async def forgets_many(step: WorkflowStep) -> None:
+    step.sleep("a while", "1h")
+    await step.do("one", lambda: 1)
+    for number in range(4):
+        step.wait_for_event(f"event {number}")
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (forgets, 'step.do("charge") was'),
+        (forgets_what_ends_meanwhile, 'step.do("charge") was'),
+        (forgets_and_completes, 'step.do("charge") was'),
+        (
+            forgets_many,
+            'step.sleep("a while"), step.wait_for_event("event 0"), step.wait_for_event("event 1") and 2 more were',
+        ),
+    ],
+)
+def test_calls_that_nobody_awaits_are_named_in_the_log(handler: Any, said: str) -> None:
+    [(level, message)] = log_of(handler)
+    assert level == "warning"
+    assert message.startswith(f"{said} called and never awaited. ")
+    assert message.endswith("Write `await` before the call.")
+
+
+async def awaits_later(step: WorkflowStep) -> None:
+    charge = step.do("charge", lambda: 7)
+    await step.do("other", lambda: 1)
+    await charge
+
+
+async def awaits_in_tasks(step: WorkflowStep) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(step.do("a", lambda: 1))
+    await asyncio.create_task(step.do("b", lambda: 1))
+    await asyncio.gather(step.do("c", lambda: 1), step.do("d", lambda: 1))
+    await asyncio.wait([asyncio.ensure_future(step.do("e", lambda: 1)), step.sleep("f", "1h")])
+    await asyncio.shield(step.do("g", lambda: 1))
+
+
+async def waits_for_the_first(step: WorkflowStep) -> None:
+    calls = [asyncio.ensure_future(step.sleep("short", 1)), asyncio.ensure_future(step.sleep("long", "1h"))]
+    await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def handles_the_error_of_one(step: WorkflowStep) -> None:
+    def fails() -> None:
+        raise NonRetryableError("no")
+
+    with suppress(StepError):
+        await step.do("fails", fails)
+
+
+@pytest.mark.parametrize(
+    "handler", [awaits_later, awaits_in_tasks, waits_for_the_first, handles_the_error_of_one]
+)
+def test_calls_that_are_awaited_in_any_way_are_not(handler: Any) -> None:
+    assert log_of(handler) == []
+
+
+def log_of(handler: Any) -> list[tuple[str, str]]:
+    """Run a handler to its end, and return what stands in the log of its instance."""
+    with workflow_test(workflow(handler.__name__.replace("_", "-"))(handler)) as test:
+        instance = test.run()
+    assert instance.status == "complete"
+    return list(Log.objects.values_list("level", "message"))
+
+
 def test_a_body_that_forgets_to_await_its_own_step_is_not_tried_again() -> None:
     tried: list[int] = []
 
@@ -132,7 +216,7 @@ def test_a_body_that_forgets_to_await_its_own_step_is_not_tried_again() -> None:
 
     error = error_of(story)
     assert (error["type"], error["step"], tried) == ("NotAwaitedError", "outer", [1])
-    assert 'Step "inner" was called without await' in error["message"]
+    assert 'Step "inner" was called without `await`' in error["message"]
 
 
 def sends() -> None:
