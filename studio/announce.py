@@ -39,4 +39,4 @@ def _stopped() -> None:
 
 
 def _facts() -> str:
-    return f"Reprise {VERSION}, database {schema.described()}, {len(workflows)} workflows"
+    return f"Reprise {VERSION}, database {schema.described()}, {len(workflows)} workflow{'s' * (len(workflows) != 1)}"

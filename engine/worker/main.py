@@ -94,8 +94,8 @@ def _lacking() -> list[str]:
 def _facts() -> str:
     workers, slots = Conf.WORKERS, getattr(settings, "REPRISE_SLOTS", 64)
     return (
-        f"Reprise {VERSION}, database {schema.described()}, {workers} workers, {slots} slots in each, "
-        f"{len(workflows)} workflows"
+        f"Reprise {VERSION}, database {schema.described()}, {workers} worker{'s' * (workers != 1)}, "
+        f"{slots} slots in each, {len(workflows)} workflow{'s' * (len(workflows) != 1)}"
     )
 
 

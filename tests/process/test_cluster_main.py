@@ -19,7 +19,7 @@ from tests.process.conftest import _url
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-FACTS = rf"Reprise {re.escape(VERSION)}, database \w+ on \S+, 3 workers, 64 slots in each, \d+ workflows"
+FACTS = rf"Reprise {re.escape(VERSION)}, database \w+ on \S+, 3 workers, 64 slots in each, \d+ workflows?"
 
 
 @pytest.fixture
