@@ -7,19 +7,21 @@ steps and attempts.
 # Of a message no more than this: the whole of it stands with the instance.
 MESSAGE_LENGTH = 4000
 
-# An instance whose failed rollback is retried ends once more as it had ended before: that is no news. What a sensitive
-# step says of its failure may hold what it is to hide, wherever the handler repeats it.
-NOTE_INSTANCE = (
-    f"""
-    CREATE FUNCTION engine_note_instance() RETURNS trigger LANGUAGE plpgsql AS $$
-    DECLARE
-        hidden constant text := (
+# What a sensitive step says of its failure may hold what it is to hide, wherever the handler repeats it.
+_HIDDEN = """(
             SELECT format('(not shown: step "%s" is sensitive)', s.name) FROM engine_step s
             WHERE s.instance_id = NEW.key AND s.generation = NEW.generation AND s.sensitive
               AND (s.status = 'errored' OR s.rollback IN ('running', 'failed')
                    OR NEW.status = 'paused' AND NEW.error ->> 'type' <> 'CodeChangedError')
             ORDER BY s.seq LIMIT 1
-        );
+        )"""
+
+# An instance whose failed rollback is retried ends once more as it had ended before: that is no news.
+NOTE_INSTANCE = (
+    f"""
+    CREATE FUNCTION engine_note_instance() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE
+        hidden constant text := {_HIDDEN};
     BEGIN
         IF NEW.status = 'errored' AND OLD.status <> 'errored' AND NOT (
             OLD.rollback = 'running' AND coalesce((
@@ -59,6 +61,32 @@ NOTE_INSTANCE = (
     $$
     """,  # noqa: S608 - a constant of ours
     "DROP FUNCTION engine_note_instance()",
+)
+
+# Since 0009. An instance that waited for another one got the error of that one, which may have got it from a third. What
+# that one's present generation shows may have come after the error, so that all of its generations count.
+_HIDDEN_OF_OTHERS = """(
+            WITH RECURSIVE heard_of AS (
+                SELECT NEW.key AS key
+                UNION
+                SELECT i.key FROM heard_of h
+                JOIN engine_step s ON s.instance_id = h.key AND (h.key <> NEW.key OR s.generation = NEW.generation)
+                JOIN engine_instance i ON i.workflow = s.options ->> 'workflow' AND i.id = s.options ->> 'id'
+                WHERE s.kind = 'child' AND (
+                    s.status = 'errored' AND (s.error -> 'details' -> 'error')::text IS DISTINCT FROM 'null'
+                    OR s.options ->> 'operation' = 'wait_for_instance' AND s.output ->> 'error' IS NOT NULL
+                )
+            )
+            SELECT format('(not shown: step "%s" of instance %s/%s is sensitive)', s.name, i.workflow, i.id)
+            FROM heard_of h JOIN engine_instance i ON i.key = h.key JOIN engine_step s ON s.instance_id = h.key
+            WHERE h.key <> NEW.key AND s.sensitive AND (s.status <> 'complete' OR s.rollback IN ('running', 'failed'))
+            ORDER BY i.key, s.generation, s.seq LIMIT 1
+        )"""
+NOTE_INSTANCE_AND_OTHERS = (
+    NOTE_INSTANCE[0]
+    .replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    .replace(_HIDDEN, f"coalesce({_HIDDEN}, {_HIDDEN_OF_OTHERS})"),
+    NOTE_INSTANCE[0].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"),
 )
 
 # A pause by the engine says why; one by people leaves what stands there.

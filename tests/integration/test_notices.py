@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import NonRetryableError, RollbackContext, WorkflowStep, signals, workflow, workflows
+from engine import NonRetryableError, RollbackContext, WorkflowStep, branch, signals, workflow, workflows
 from engine.models import Instance, Notice
 from engine.registry import Workflow
 from engine.worker import aside, notices
@@ -323,6 +323,74 @@ def test_what_a_sensitive_step_says_is_never_told(told: Told, caplog: pytest.Log
     assert "s3cr3t" not in f"{lines(caplog)} {told.all}"
     assert {one["error_type"] for _, one in told.all} == {"ValueError", "NonRetryableError"}
     assert {one["error_message"] for _, one in told.all} == {'(not shown: step "token" is sensitive)'}
+
+
+async def _run_child(step: WorkflowStep, child: Workflow[None, None]) -> None:
+    await step.run_workflow("child", child)
+
+
+async def _run_branches(step: WorkflowStep, child: Workflow[None, None]) -> None:
+    await step.parallel("children", branch(child))
+
+
+async def _wait_for_spawned(step: WorkflowStep, child: Workflow[None, None]) -> None:
+    handle = await step.spawn("child", child)
+    result = await step.wait_for_instance("end", handle)
+    raise ValueError(f"It failed: {result.error}")
+
+
+@pytest.mark.parametrize("call", [_run_child, _run_branches, _wait_for_spawned])
+def test_what_a_sensitive_step_says_is_not_told_of_those_who_waited_for_its_instance_either(
+    call: Callable[[WorkflowStep, Workflow[None, None]], Awaitable[None]],
+    told: Told,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def leaks() -> None:
+        raise NonRetryableError("bad token s3cr3t")
+
+    @workflow
+    async def child(step: WorkflowStep) -> None:
+        await step.do("token", leaks, sensitive=True)
+
+    @workflow
+    async def parent(step: WorkflowStep) -> None:
+        await call(step, child)
+
+    @workflow
+    async def grandparent(step: WorkflowStep) -> None:
+        await step.run_workflow("parent", parent)
+
+    instance = grandparent.start()
+    with running_shift():
+        wait_for(instance)
+        wait_until_told()
+    leaf = Instance.objects.get(workflow="child")
+    assert "s3cr3t" in instance.error["message"]  # or the test shows nothing
+    assert "s3cr3t" not in f"{lines(caplog)} {told.all}"
+    hidden = f'(not shown: step "token" of instance child/{leaf.id} is sensitive)'
+    assert {one["workflow"]: one["error_message"] for one in told.of("instance_errored")} == {
+        "child": '(not shown: step "token" is sensitive)',
+        "parent": hidden,
+        "grandparent": hidden,
+    }
+
+
+def test_the_error_of_a_child_is_told_where_none_of_its_sensitive_steps_failed(told: Told) -> None:
+    @workflow
+    async def child(step: WorkflowStep) -> None:
+        await step.do("token", str, sensitive=True)
+        raise LookupError("no such card")
+
+    @workflow
+    async def parent(step: WorkflowStep) -> None:
+        await step.run_workflow("child", child)
+
+    instance = parent.start()
+    with running_shift():
+        wait_for(instance)
+        wait_until_told()
+    [message] = [one["error_message"] for one in told.of("instance_errored") if one["workflow"] == "parent"]
+    assert message.endswith("is errored: LookupError: no such card")
 
 
 def test_a_receiver_that_raises_keeps_nobody_from_theirs(
