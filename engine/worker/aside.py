@@ -51,7 +51,8 @@ class Aside:
             function()
         except BaseException:  # user code: whatever it raises, the thread lives, and the others are called
             log.exception("%s failed", name)
-        self._hanging.discard(key)
+        finally:
+            self._hanging.discard(key)  # also if the log refuses that line
 
 
 async def _is_over_within(seconds: float, over: asyncio.Future[None]) -> bool:

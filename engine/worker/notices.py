@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import psycopg
 from django.db import Error, connection, connections
@@ -128,8 +128,12 @@ class Notices:
         found = await self._take(is_logged=False, limit=LOGGED_AT_ONCE)
         if not found or not await self._log.call(lambda: _write(found), name=notices.log.name):
             return False
-        kept = [one for one in found if SIGNALS[one.kind].has_listeners(notices.sender(one))]
-        await self._settle([one for one in found if one not in kept], kept)
+        told: list[Notice] = []
+        kept: list[Notice] = []
+        for one in found:
+            has_receivers = SIGNALS[one.kind].has_listeners(notices.sender(one))
+            (kept if has_receivers else told).append(one)
+        await self._settle(told, kept)
         return True
 
     async def send_some(self) -> bool:
@@ -196,7 +200,11 @@ def worker_ends(worker: str, reason: str) -> None:
 
 def _write(found: list[Notice]) -> None:
     for one in found:
-        notices.write(one)
+        try:
+            notices.write(one)
+        except Exception:  # a filter or handler of the project: the other lines are written
+            with suppress(Exception):  # it may refuse this line as well
+                log.exception("%s could not be written to the log", one)
 
 
 async def _is_set_within(seconds: float, wanted: asyncio.Event) -> bool:

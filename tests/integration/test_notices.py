@@ -415,6 +415,35 @@ def test_a_receiver_that_raises_keeps_nobody_from_theirs(
     assert all("raises" in one.getMessage() for one in problems)
 
 
+def test_a_line_that_the_log_refuses_keeps_no_other_from_it(
+    fails: Workflow[str, None], told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = fails.start("no")
+
+    def refuses(record: logging.LogRecord) -> bool:
+        if getattr(record, "instance_id", None) == refused.id:
+            raise TypeError("a filter's own")
+        return True
+
+    others = [fails.start("no") for _ in range(3)]
+    log = logging.getLogger(LOG)
+    log.addFilter(refuses)
+    try:
+        with running_shift():
+            for one in (refused, *others):
+                wait_for(one)
+            wait_until_told()
+    finally:
+        log.removeFilter(refuses)
+    assert sorted(lines(caplog)) == sorted(
+        ("ERROR", f"Instance fails/{one.id} failed: LookupError: no") for one in others
+    )
+    assert len(told.of("instance_errored")) == 4
+    [problem] = [one for one in caplog.records if one.name == "engine.notices"]
+    assert "could not be written to the log" in problem.getMessage()
+    assert "a filter's own" in caplog.text
+
+
 def test_an_async_receiver_is_called_and_may_use_the_database(fails: Workflow[str, None]) -> None:
     seen: list[int] = []
 
