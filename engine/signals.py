@@ -11,10 +11,11 @@ database when it is first used, and raises Instance.DoesNotExist if it was delet
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from types import MethodType
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -26,7 +27,7 @@ from django.dispatch import Signal
 class Receiver:
     """One of a signal's receivers, with the call that tells it."""
 
-    key: int
+    key: Hashable  # the same each time it is called
     name: str
     call: Callable[[], object]
 
@@ -39,7 +40,7 @@ class NoticeSignal(Signal):
         plain, asynchronous = self._live_receivers(sender)
         calls = [(one, one) for one in plain] + [(one, partial(_await, one)) for one in asynchronous]
         return [
-            Receiver(id(one), _name(one), partial(call, signal=self, sender=sender, **arguments))
+            Receiver(_key(one), _name(one), partial(call, signal=self, sender=sender, **arguments))
             for one, call in calls
         ]
 
@@ -48,6 +49,12 @@ def _await(receiver: Callable[..., Awaitable[object]], **arguments: Any) -> obje
     with suppress(ObjectDoesNotExist):
         getattr(arguments.get("instance"), "pk", None)  # read it here: async code may not
     return async_to_sync(receiver)(**arguments)
+
+
+def _key(receiver: object) -> Hashable:
+    if isinstance(receiver, MethodType):  # a new object each time it is looked up
+        return id(receiver.__self__), id(receiver.__func__)
+    return id(receiver)
 
 
 def _name(receiver: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.bodies import OF_THE_ENGINE
@@ -19,7 +19,7 @@ class InlineAside(Aside):
         super().__init__()
         self._standing = loop
 
-    async def call(self, function: Callable[[], object], *, key: int = 0, name: str = "") -> bool:
+    async def call(self, function: Callable[[], object], *, key: Hashable = 0, name: str = "") -> bool:
         try:
             with self._standing.suspended(), statements_on_their_own(), as_if_committed():
                 function()

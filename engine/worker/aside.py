@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from engine.worker.thread_calls import call_on
 from engine.worker.threads import Threads
@@ -20,9 +20,9 @@ class Aside:
 
     def __init__(self) -> None:
         self._threads = Threads(1)
-        self._hanging: set[int] = set()
+        self._hanging: set[Hashable] = set()
 
-    async def call(self, function: Callable[[], object], *, key: int = 0, name: str = "") -> bool:
+    async def call(self, function: Callable[[], object], *, key: Hashable = 0, name: str = "") -> bool:
         """Make the call; what it raises goes to the log. False if it has not returned in time, or was not made.
 
         Calls that may hang each on their own differ in their key.
@@ -46,7 +46,7 @@ class Aside:
         """Let the thread end when its call has."""
         self._threads.stop()
 
-    def _run(self, function: Callable[[], object], key: int, name: str) -> None:
+    def _run(self, function: Callable[[], object], key: Hashable, name: str) -> None:
         try:
             function()
         except BaseException:  # user code: whatever it raises, the thread lives, and the others are called

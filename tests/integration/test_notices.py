@@ -486,19 +486,35 @@ def test_a_receiver_that_hangs_delays_no_instance_and_no_line_and_is_named(
     assert len(told.of("instance_errored")) == len(failed)
 
 
+class Hangs:
+    """Receives by a function or by a method, and does not return until it may."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.called: list[str] = []
+        self.threads: list[threading.Thread] = []
+
+    def method(self, instance_id: str, **_: Any) -> None:
+        self.called.append(instance_id)
+        self.threads.append(threading.current_thread())
+        self.go_on.wait(30)
+
+    def function(self) -> Callable[..., None]:
+        return lambda **arguments: self.method(**arguments)
+
+
+@pytest.mark.parametrize("is_method", [False, True])
 def test_a_receiver_that_never_returns_is_left_behind(
-    fails: Workflow[str, None], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    is_method: bool,
+    fails: Workflow[str, None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(aside, "SLOW_SECONDS", 0.05)
     monkeypatch.setattr(aside, "PATIENCE_SECONDS", 0.1)
-    go_on = threading.Event()
-    called: list[str] = []
-
-    def hangs(instance_id: str, **_: Any) -> None:
-        called.append(instance_id)
-        go_on.wait(30)
-
-    signals.instance_errored.connect(hangs)
+    hangs = Hangs()
+    receiver = hangs.method if is_method else hangs.function()
+    signals.instance_errored.connect(receiver)
     told = Told()
     signals.instance_errored.connect(told, weak=False)
     first, second = fails.start("no"), fails.start("no")
@@ -506,19 +522,16 @@ def test_a_receiver_that_never_returns_is_left_behind(
         wait_for(first)
         wait_for(second)
         wait_until_told()
-        go_on.set()
-        wait_until(lambda: "reprise-notices" not in _threads(), what="the end of its thread")
+        assert len(hangs.called) == 1
+        hangs.go_on.set()
+        wait_until(lambda: not hangs.threads[0].is_alive(), what="the end of its thread")
         third = fails.start("no")
         wait_for(third)
         wait_until_told()
-    assert called == [first.id, third.id]
+    assert hangs.called[1:] == [third.id]
     assert "is left behind" in caplog.text
     assert "still hangs, and was not called" in caplog.text
     assert len(told.of("instance_errored")) == 3
-
-
-def _threads() -> str:
-    return " ".join(one.name for one in threading.enumerate())
 
 
 def test_what_a_dead_process_had_taken_is_told_by_another(told: Told) -> None:
