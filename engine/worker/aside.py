@@ -19,32 +19,47 @@ class Aside:
     """Makes one call after the other. One that hangs is left behind, and not made again while it hangs."""
 
     def __init__(self) -> None:
-        self._threads = Threads(1)
+        self._threads = self._thread()
+        # Not on the loop, which would hang with the log; nor where the call hangs.
+        self._warnings = self._thread()
         self._hanging: set[Hashable] = set()
+
+    def hangs(self, *, key: Hashable = 0) -> bool:
+        """Tell whether a call of that key has not returned, so that another would not be made."""
+        return key in self._hanging
 
     async def call(self, function: Callable[[], object], *, key: Hashable = 0, name: str = "") -> bool:
         """Make the call; what it raises goes to the log. False if it has not returned in time, or was not made.
 
         Calls that may hang each on their own differ in their key.
         """
-        if key in self._hanging:
-            log.error("%s still hangs, and was not called", name)
+        if self.hangs(key=key):
+            self._warn(logging.ERROR, "%s still hangs, and was not called", name)
             return False
         self._hanging.add(key)
         over = call_on(self._threads, lambda: self._run(function, key, name))
         if await _is_over_within(SLOW_SECONDS, over):
             return True
-        log.warning("%s has not returned after %g s", name, SLOW_SECONDS)
+        self._warn(logging.WARNING, "%s has not returned after %g s", name, SLOW_SECONDS)
         if await _is_over_within(PATIENCE_SECONDS - SLOW_SECONDS, over):
             return True
-        log.error("%s has not returned after %g s, and is left behind", name, PATIENCE_SECONDS)
-        self.stop()
-        self._threads = Threads(1)
+        self._warn(
+            logging.ERROR, "%s has not returned after %g s, and is left behind", name, PATIENCE_SECONDS
+        )
+        self._threads.stop()
+        self._threads = self._thread()
         return False
 
     def stop(self) -> None:
-        """Let the thread end when its call has."""
+        """Let the threads end when their calls have."""
         self._threads.stop()
+        self._warnings.stop()
+
+    def _thread(self) -> Threads:
+        return Threads(1, name="notices")
+
+    def _warn(self, level: int, message: str, *arguments: object) -> None:
+        self._warnings.submit(lambda: log.log(level, message, *arguments))
 
     def _run(self, function: Callable[[], object], key: Hashable, name: str) -> None:
         try:

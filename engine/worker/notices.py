@@ -124,7 +124,9 @@ class Notices:
                     continue
 
     async def write_some(self) -> bool:
-        """Write some to the log; tell whether there were any."""
+        """Write some to the log; tell whether there were any, and the log took them."""
+        if self._log.hangs():
+            return False  # others may have a log that does not
         found = await self._take(is_logged=False, limit=LOGGED_AT_ONCE)
         if not found or not await self._log.call(lambda: _write(found), name=notices.log.name):
             return False

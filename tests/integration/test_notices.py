@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -442,6 +443,61 @@ def test_a_line_that_the_log_refuses_keeps_no_other_from_it(
     [problem] = [one for one in caplog.records if one.name == "engine.notices"]
     assert "could not be written to the log" in problem.getMessage()
     assert "a filter's own" in caplog.text
+
+
+class HangingHandler(logging.Handler):
+    """Holds each line, and with it the lock that logging takes for its handlers, until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+        self.is_called = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.is_called.set()
+        self.go_on.wait(60)
+
+
+@contextmanager
+def hanging_log() -> Iterator[HangingHandler]:
+    handler = HangingHandler()
+    logs = [logging.getLogger(name) for name in (LOG, "engine.notices")]
+    for one in logs:
+        one.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        handler.go_on.set()
+        for one in logs:
+            one.removeHandler(handler)
+
+
+def test_a_log_that_hangs_delays_no_instance_and_is_given_no_more_lines(
+    fails: Workflow[str, None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(aside, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(aside, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(notices, "LOOK_SECONDS", 0.1)
+
+    @workflow
+    async def works(step: WorkflowStep) -> None:
+        await step.do("work", str)
+
+    with running_shift(), hanging_log() as handler:
+        first = fails.start("no")
+        assert handler.is_called.wait(30)
+        time.sleep(0.2)  # its patience is over
+        later = fails.start("no")
+        wait_for(later, seconds=5)
+        wait_for(works.start(), seconds=5)
+        time.sleep(0.3)  # it has looked again
+        taken = Notice.objects.filter(taken_until__isnull=False)
+        assert [one.instance_id for one in taken] == [first.id]
+        handler.go_on.set()
+        wait_until(lambda: later.id in caplog.text, seconds=10, what="the line of the later one")
+    assert "has not returned after 0.1 s, and is left behind" in caplog.text
 
 
 def test_an_async_receiver_is_called_and_may_use_the_database(fails: Workflow[str, None]) -> None:
