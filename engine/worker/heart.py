@@ -24,6 +24,7 @@ LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
 SOON_SECONDS = 0.05  # until another beat for what somebody had locked
+LAST_SECONDS = 2.0  # for what is logged before the end
 PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
 STALL_SECONDS = 30  # a body that blocks the loop for longer ends its worker; alone in it, it convicts itself
 
@@ -112,6 +113,16 @@ class Heart:
             self._moved_at += slept_for - TICK_SECONDS
         stalled = time.monotonic() - self._moved_at
         if stalled > STALL_SECONDS + self._allowance():
-            log.critical("the worker's loop has not moved for %.0f s: ending this process", stalled)
-            self._on_stall(f"Its loop has not moved for {stalled:.0f} s.")
-            os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                _log_the_end(stalled)
+                self._on_stall(f"Its loop has not moved for {stalled:.0f} s.")
+            finally:  # whether or not there is a thread left to tell it on
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _log_the_end(stalled: float) -> None:
+    """Say why in the log, unless that hangs: it may be what holds up the loop."""
+    said = "the worker's loop has not moved for %.0f s: ending this process"
+    thread = threading.Thread(target=log.critical, args=(said, stalled), daemon=True)
+    thread.start()
+    thread.join(LAST_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -11,10 +12,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from engine.worker import guardian
+from engine.worker import guardian, heart
 from engine.worker.latch import Latch
 from engine.worker.locks import Locks
 from engine.worker.timer import Timer
+from tests.shifts import wait_until
 
 FORK = multiprocessing.get_context("fork")
 
@@ -186,3 +188,38 @@ def _lives(pid: int) -> bool:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def _raises(reason: str) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+class _Hangs(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("handler", "on_stall"), [(logging.NullHandler(), _raises), (_Hangs(), lambda reason: None)]
+)
+def test_a_process_whose_loop_stands_still_ends_although_nobody_can_be_told(
+    handler: logging.Handler, on_stall: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heart, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(heart, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(heart, "LAST_SECONDS", 0.1)
+
+    def stand_still() -> None:
+        heart.log.addHandler(handler)
+        heart.Heart(1, lambda: 0.0, on_stall).start()
+        time.sleep(60)
+
+    with forked(stand_still) as pid:
+        wait_until(
+            lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None,
+            seconds=10,
+            what="its end",
+        )
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert ended is not None
+        assert ended.si_status == signal.SIGKILL
