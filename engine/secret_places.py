@@ -92,7 +92,11 @@ class _Search:
         return found
 
     def _fits(self, schema: Any, value: Any) -> bool:
-        return bool(self._validator.evolve(schema=schema).is_valid(value))
+        """Tell whether an alternative fits, or may fit: where it cannot be told, its secrets are still covered."""
+        try:
+            return bool(self._validator.evolve(schema=schema).is_valid(value))
+        except re.error:  # a pattern of pydantic's that Python does not know
+            return True
 
 
 def _has_other_shape(node: Mapping[str, Any], value: Any) -> bool:
@@ -106,9 +110,17 @@ def _members(node: Mapping[str, Any], value: dict[str, Any]) -> Iterator[tuple[s
     others = node.get("additionalProperties") or (UNKNOWN if named else None)
     for key, item in value.items():
         schemas = [named[key]] if key in named else []
-        schemas += [schema for pattern, schema in patterns.items() if re.search(pattern, key)]
+        schemas += [schema for pattern, schema in patterns.items() if _matches(pattern, key)]
         for schema in schemas or [others]:
             yield key, schema, item
+
+
+def _matches(pattern: str, key: str) -> bool:
+    """Tell whether a pattern matches, or may match: where it cannot be told, its secrets are still covered."""
+    try:
+        return re.search(pattern, key) is not None
+    except re.error:  # a pattern of pydantic's that Python does not know
+        return True
 
 
 def _items(node: Mapping[str, Any], value: Any) -> Iterator[tuple[int, Any, Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
-from pydantic import BaseModel, Secret, SecretStr
+from pydantic import BaseModel, Secret, SecretStr, StringConstraints
 
 from engine import (
     Event,
@@ -54,6 +54,9 @@ class Undo(BaseModel):
 class Code(BaseModel):
     pin: SecretStr
     note: str = ""
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^\p{L}+$")]  # pydantic knows this pattern, Python does not
 
 
 def stored(table: str, column: str) -> str:
@@ -387,6 +390,8 @@ class TestAnswers:
             (Secret[Code], {"pin": CANARY}),
             (Code | int, {"pin": CANARY}),
             (Login | Code, {"pin": CANARY}),
+            (dict[Word, SecretStr], {"a": CANARY}),
+            (Word | SecretStr, CANARY),
         ],
         ids=str,
     )
