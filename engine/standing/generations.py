@@ -77,10 +77,10 @@ FIRST = Generations(1, 1)
 
 
 def generations_of(instance: Instance, shown: int | None = None) -> Generations:
-    """Read them, with two queries where there are several. `shown` is one of them, by default the newest."""
+    """Read them, with two queries where there are several. `shown` is by default the newest; it need not exist."""
     newest = instance.generation
     shown = newest if shown is None else shown
-    if newest == 1:
+    if shown == newest == 1:
         return FIRST
     rows = Generation.objects.filter(instance_id=instance.key).only("number", "status", "finished_at")
     trail = Audit.objects.filter(

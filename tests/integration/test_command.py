@@ -409,6 +409,12 @@ def test_an_earlier_generation_is_shown_as_it_stood() -> None:
     assert "has no generation 3. The present one is 2." in refused("show", "orders/a", "--generation", "3")
 
 
+def test_an_instance_that_was_never_restarted_has_no_other_generation() -> None:
+    factories.instance("errored", id="a")
+    assert answer("show", "orders/a", "--generation", "1")["instance"]["status"] == "errored"
+    assert "has no generation 7. The present one is 1." in refused("show", "orders/a", "--generation", "7")
+
+
 def test_nothing_of_the_present_generation_is_said_of_an_earlier_one() -> None:
     found = factories.instance("running", id="a", deadline_at=factories.ago(hours=-1), code="old")
     factories.child(found, "complete", name="bill", id="kept")
