@@ -154,10 +154,10 @@ def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Those at open steps: the latest of each, and how many do not count. By instance and number of the step."""
+    """Those at open steps: the latest of each, and how many do not count. By the step's primary key."""
 
-    last: Mapping[tuple[int, int], Attempt]
-    uncounted: Mapping[tuple[int, int], int]
+    last: Mapping[tuple[int, int, int], Attempt]
+    uncounted: Mapping[tuple[int, int, int], int]
 
 
 def attempts_at(steps: Iterable[Step]) -> Attempts:
@@ -172,9 +172,10 @@ def attempts_at(steps: Iterable[Step]) -> Attempts:
         step_seq__in={one.seq for one in again},
         phase=AttemptPhase.DO,
         status__in=UNCOUNTED,
-    ).values_list("instance_id", "step_seq")
+    ).values_list("instance_id", "generation", "step_seq")  # and some of other steps, which nobody asks for
     return Attempts(
-        {(attempt.instance_id, attempt.step_seq): attempt for attempt in last}, Counter(rows if again else ())
+        {(attempt.instance_id, attempt.generation, attempt.step_seq): attempt for attempt in last},
+        Counter(rows if again else ()),
     )
 
 
@@ -206,7 +207,7 @@ def open_steps(steps: Sequence[Step], attempts: Attempts, asking: Container[obje
 
 
 def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, left: int) -> OpenStep:
-    which = step.instance_id, step.seq
+    which = step.instance_id, step.generation, step.seq
     attempt = attempts.last.get(which)
     options: Any = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")

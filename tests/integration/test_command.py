@@ -415,6 +415,26 @@ def test_an_instance_that_was_never_restarted_has_no_other_generation() -> None:
     assert "has no generation 7. The present one is 1." in refused("show", "orders/a", "--generation", "7")
 
 
+def test_a_list_counts_the_attempts_of_the_present_generation_only() -> None:
+    """Beside an instance that is in its first generation, too."""
+    again = factories.instance("errored", id="again")
+    lost = factories.step(again, "charge", "errored")
+    factories.attempt(lost, "lost")
+    factories.attempt(lost, "lost")
+    run("restart", "orders/again", "--reason", "again")
+    fresh = factories.instance("queued", id="fresh")
+    due = factories.ago(hours=-1)
+    for instance in (again.refresh(), fresh):
+        Instance.objects.filter(key=instance.key).update(
+            status="waiting", waiting_for="retry", wake_at=due, started_at=instance.created_at, fence=9
+        )
+        charge = factories.step(instance, "charge", "waiting", seq=1, wake_at=due)
+        factories.attempt(charge, "errored")
+        factories.attempt(charge, "errored")
+    said = {one["id"]: one["why"].split(" in ")[0] for one in answer("list")["instances"]}
+    assert said == {"fresh": "attempt 3 of 5", "again": "attempt 3 of 5"}
+
+
 def test_nothing_of_the_present_generation_is_said_of_an_earlier_one() -> None:
     found = factories.instance("running", id="a", deadline_at=factories.ago(hours=-1), code="old")
     factories.child(found, "complete", name="bill", id="kept")
