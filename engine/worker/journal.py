@@ -164,12 +164,12 @@ class Journal:
             await self._write(batch[middle:])
             return
         cycle, writes = batch[0]
+        taken = _taken_id(writes, error)  # it reads the error's details, which are left out below
         if any(record.sensitive for record in writes.steps.values()):
             error = _without_values(error)
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
-        problem = _taken_id(writes, error) or error
         _put_back(cycle, writes)
-        leaving.recover(cycle, problem)
+        leaving.recover(cycle, taken or error)
 
     def _again(self, cycle: Cycle, writes: Writes) -> None:
         """Write it later: a sender holds the row in an open transaction, say."""

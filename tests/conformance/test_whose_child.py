@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from typing import Any
@@ -13,7 +14,7 @@ from engine.deletion import remove
 from engine.identity import StepIdentity, child_id
 from engine.models import Instance, Waiter
 from engine.registry import Workflow
-from tests.shifts import running_shift, wait_for, wait_until
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 CALLS = ["run_workflow", "parallel", "spawn"]
 
@@ -96,6 +97,26 @@ def test_an_instance_with_the_id_of_a_child_fails_the_parent_and_says_so(call: s
         "did not start. Delete that instance, then restart this one."
     )
     assert not Instance.objects.filter(parent_key=instance.key).exists()
+
+
+def test_it_says_so_beside_a_sensitive_step_too(settings: Any) -> None:
+    """Both are written at once, and what the database says of the values of such a step is not shown."""
+
+    @workflow
+    async def child(step: WorkflowStep, params: str) -> None: ...
+
+    @workflow
+    async def story(step: WorkflowStep, params: str) -> None:
+        await asyncio.gather(
+            step.do("key", lambda: "s3cr3t", sensitive=True), step.run_workflow("child", child, params)
+        )
+
+    instance = story.start("honest", id="victim")
+    taken = child_id(instance.key, "story", "victim", 1, path("run_workflow"), secret=settings.SECRET_KEY)
+    forge(taken)
+    error = run_to_end(instance).error
+    assert error["type"] == "ChildIdTakenError"
+    assert f'its id "{taken}" belongs to an instance that this one did not start' in error["message"]
 
 
 def test_what_has_come_after_a_deleted_child_is_not_taken_for_it() -> None:
