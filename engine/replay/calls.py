@@ -13,6 +13,7 @@ from engine.defined_step import DefinedStep
 from engine.errors import InvalidParamsError, StepArgumentsError, StepConfigError
 from engine.replay.history import StepRecord
 from engine.replay.sensitive import arguments_masked
+from engine.replay.unawaited import check_awaited
 from engine.retry import StepOptions, is_option
 from engine.serialization import Codec, is_local, return_annotation
 
@@ -52,7 +53,8 @@ def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) ->
 
 
 def check_is_function(fn: object, operation: str, call: str) -> None:
-    """Refuse what is not a function, and most often the result of one."""
+    """Refuse what is not a function, and most often the result of one. Raises NotAwaitedError for that of a step."""
+    check_awaited("it was passed to another step", fn)
     if callable(fn):
         return
     kind = "It must be a function"

@@ -235,7 +235,10 @@ class WorkflowStep(ChildCalls, Collections):
         return decorate
 
     def _options(self, name: str, options: dict[str, Any]) -> StepOptions:
-        return self._defaults.override(_what(name), **options) if options else self._defaults
+        if not options:
+            return self._defaults
+        check_awaited("it was passed to another step", *options.values())
+        return self._defaults.override(_what(name), **options)
 
     def _do(
         self,

@@ -105,7 +105,7 @@ _USES = {
     "an item of it was taken": "getitem setitem delitem",
     "it was put into a text": "format str",
     "it was called": "call",
-    "it was entered as a context": "enter aenter",
+    "it was entered as a context": "enter aenter exit aexit",  # both, or Python says itself that one is missing
 }
 for _use, _names in _USES.items():
     for _name in _names.split():

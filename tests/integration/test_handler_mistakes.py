@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine import NonRetryableError, StepError, WorkflowStep, workflow, workflows
-from engine.models import Instance, Log
+from engine.models import Attempt, Instance, Log
 from engine.testing import workflow_test
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry")]
@@ -101,6 +101,36 @@ async def maps(step: WorkflowStep) -> Any:
     return await step.map("all", step.do("charge", lambda: [7]), lambda item, index: item)
 
 
+async def passes_as_function(step: WorkflowStep) -> Any:
+    @step.do("charge")
+    def charge() -> int:
+        return 7
+
+    return await step.do("again", charge())
+
+
+async def maps_with_it(step: WorkflowStep) -> Any:
+    return await step.map("all", [1], step.do("charge", lambda: 7))  # type: ignore[arg-type]
+
+
+async def undoes_with_it(step: WorkflowStep) -> Any:
+    return await step.do("book", lambda: 7, rollback=step.do("charge", lambda: 7))
+
+
+async def delays_with_it(step: WorkflowStep) -> Any:
+    return await step.do("book", lambda: 7, delay=step.do("charge", lambda: 7))
+
+
+async def enters(step: WorkflowStep) -> Any:
+    with step.do("charge", lambda: 7):  # type: ignore[attr-defined]
+        pass
+
+
+async def enters_with_async(step: WorkflowStep) -> Any:
+    async with step.do("charge", lambda: 7):  # type: ignore[attr-defined]
+        pass
+
+
 async def waits(step: WorkflowStep) -> Any:
     return step.wait_for_event("charge").payload  # type: ignore[attr-defined]
 
@@ -114,11 +144,18 @@ async def waits(step: WorkflowStep) -> Any:
         (starts_with, "it was passed to a child"),
         (loops, "it was iterated over"),
         (maps, "it was passed to another step"),
+        (enters, "it was entered as a context"),
+        (enters_with_async, "it was entered as a context"),
+        (passes_as_function, "it was passed to another step"),
+        (maps_with_it, "it was passed to another step"),
+        (undoes_with_it, "it was passed to another step"),
+        (delays_with_it, "it was passed to another step"),
         (waits, 'Write: await step.wait_for_event("charge", …).'),
     ],
 )
 def test_an_operation_that_is_handed_on_without_await_is_named(handler: Any, said: str) -> None:
     assert said in error_of(handler)["message"]
+    assert not Attempt.objects.filter(status="errored").exists()
 
 
 async def forgets(step: WorkflowStep) -> None:
