@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from engine.invariants import INVARIANTS, Invariant
+from engine.worker.claims import LIGHT_FACTOR
 
 # What workers do in time. Where rows are planted, there is no worker.
 BY_WORKERS = {"nothing-is-overdue", "leases-are-swept", "no-orphans", "ends-are-told", "debts-are-paid"}
@@ -14,10 +15,11 @@ WORKERS = (
     Invariant(
         "",
         "workers-are-shifts-or-clusters",
-        "A row is of a cluster, which holds nothing itself, or of a shift, which holds no more than it has slots.",
-        """
+        "A row is of a cluster, which holds nothing itself, or of a shift, which holds at most eight times its slots.",
+        f"""
         SELECT key, format('%%s with %%s of %%s slots', role, held, slots) FROM engine_worker
-        WHERE CASE role WHEN 'cluster' THEN held <> 0 WHEN 'shift' THEN held NOT BETWEEN 0 AND slots ELSE true END
+        WHERE CASE role WHEN 'cluster' THEN held <> 0 WHEN 'shift' THEN held NOT BETWEEN 0 AND {LIGHT_FACTOR} * slots
+              ELSE true END
            OR slots < 1
         """,
     ),

@@ -59,7 +59,7 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The living workers that serve a workflow, their slots, and how many instances they hold in these.
+    """The living workers that serve a workflow, their slots, and how many of these have an instance.
 
     `is_full`: each has an instance in every slot. `is_starting`: there is none yet, but a cluster that starts them.
     """

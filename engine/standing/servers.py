@@ -35,7 +35,7 @@ def _servers(rows: Sequence[Worker]) -> Servers:
     return Servers(
         count=len(workers),
         slots=sum(row.slots for row in workers),
-        held=sum(row.held for row in workers),
+        held=sum(min(row.held, row.slots) for row in workers),  # it may hold more than it has slots
         is_full=bool(workers) and all(row.held >= row.slots for row in workers),
         is_starting=bool(rows) and not workers,
         seen_at=max((row.seen_at for row in workers), default=None),

@@ -151,6 +151,13 @@ def test_all_slots_busy_is_said_of_workers_that_hold_as_much_as_they_may(operato
     assert sentence(operator) == "Nothing needs you · 3 workers OK, 23 of 24 slots busy."
 
 
+def test_a_worker_that_holds_more_than_its_slots_has_no_more_busy_than_it_has(operator: Client) -> None:
+    """Those that only wait take no slot: it may hold eight times as many."""
+    factories.worker(["orders"], slots=8, held=60)
+    factories.worker(["orders"], slots=8, held=3)
+    assert sentence(operator) == "Nothing needs you · 2 workers OK, 11 of 16 slots busy."
+
+
 def test_a_worker_that_was_not_seen_for_20_s_is_none(operator: Client) -> None:
     factories.workers(["orders"], count=2, held=3, seen_at=factories.ago(seconds=21))
     assert sentence(operator) == "Nothing needs you · no worker is running, so nothing runs."
