@@ -15,7 +15,6 @@ from engine.serialization.rules import show_path
 
 KEY = "$reprise-secret"
 MASK = "••••••"
-LABEL = "secret"
 # How the key begins an object in a text that the writer made, and in no string: there its quotes are escaped.
 MARK = f'"{KEY}":'
 

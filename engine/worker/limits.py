@@ -37,7 +37,7 @@ class Limits:
     async def claim(self, line: Line, *, isolated: bool, **values: object) -> list[rows.Row]:
         """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds.
 
-        What is due for less than `late` seconds is left to other shifts.
+        What is due for less than `late` seconds is left to other shifts; of what has not begun yet, `late_new` counts.
         """
         find, take = (sql.OPEN_ISOLATED, sql.CLAIM_ISOLATED) if isolated else (sql.OPEN, sql.CLAIM)
         found = await (await line.execute(find, self.parameters())).fetchall()

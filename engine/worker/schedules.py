@@ -1,9 +1,9 @@
 """Start what schedules have planned: once for each planned moment, however many look and whatever dies.
 
-`fire_due` is run every minute by a Schedule of django-q's (`engine.worker.upkeep`), in one worker or in several at a
-time. Each schedule is a transaction of its own that locks its row, starts the instance and moves `next_at` on: all of
-it is there, or nothing. And the instance's id is made from the schedule and the planned moment, so that there could be
-no second one.
+The shift at the front runs `fire_due` when something is due (`engine.worker.periodic`). Others do if it is stuck or
+gone, so several may run it at once. Each schedule is a transaction of its own that locks its row, starts the instance
+and moves `next_at` on: all of it is there, or nothing. And the instance's id is made from the schedule and the planned
+moment, so that there could be no second one.
 """
 
 from __future__ import annotations
