@@ -92,7 +92,9 @@ def _error(fault: Fault, *, hides_values: bool) -> ParamError:
         missing = [name for name in fault.validator_value if message == f"{name!r} is a required property"]
         path, message = [*path, *missing], "This is required."
     elif fault.validator == "format":
-        message = f"This is no {fault.validator_value}."
+        message = f"This is not a valid {fault.validator_value}."
+    elif hides_values and fault.validator == "additionalProperties":
+        path, message = [*path, *_unknown_fields(fault)[:1]], "This field is not known."
     elif hides_values:
         message = _broken_rule(str(fault.validator), fault.validator_value)
     if len(message) > LONGEST_MESSAGE:
@@ -100,9 +102,14 @@ def _error(fault: Fault, *, hides_values: bool) -> ParamError:
     return ParamError(path="/".join(path), message=message, code=str(fault.validator))
 
 
+def _unknown_fields(fault: Fault) -> list[str]:
+    known = fault.schema.get("properties", {})
+    return [name for name in fault.instance if name not in known and repr(name) in fault.message]
+
+
 def _broken_rule(word: str, value: object) -> str:
     if word == "type":
         return f"It must be of type {value}."
-    return (
-        f"It breaks the rule {word}: {value}." if isinstance(value, str | int | float) else "It does not fit."
-    )
+    if isinstance(value, str | int | float):
+        return f"It breaks the rule {word}: {value}."
+    return "It does not match the schema."

@@ -129,7 +129,7 @@ class _SecretNode:
             return value.get_secret_value()
         # Of a union another member, or what was put into an object without being validated.
         if isinstance(value, SECRETS) or not self._is_held.isinstance_python(value, strict=True):
-            raise ValueError("it is not what this secret holds")
+            raise ValueError("The value is not of the type that the secret declares.")
         return value
 
     # Made when they are first needed: a type may contain itself, by the definitions.

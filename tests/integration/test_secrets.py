@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 import pytest
 from django.core.management import call_command
@@ -429,6 +430,26 @@ class TestAnswers:
                 requests.answer(instance, "ask", wrong, by="ada")
             assert CANARY not in str(caught.value)
         assert EventRow.objects.count() == 0
+
+    @pytest.mark.parametrize(
+        ("wrong", "path", "said"),
+        [
+            ({"extra": CANARY}, "extra", "This field is not known."),
+            ({"at": "yesterday"}, "at", "This is not a valid date-time."),
+            ({"kind": "c"}, "kind", "It does not match the schema."),
+        ],
+    )
+    def test_a_wrong_answer_is_told_what_is_wrong_where_a_secret_is_beside_it(
+        self, asked: Callable[[Any], Instance], wrong: dict[str, str], path: str, said: str
+    ) -> None:
+        class Strict(BaseModel, extra="forbid"):
+            pin: SecretStr
+            at: datetime | None = None
+            kind: Literal["a", "b"] = "a"
+
+        with pytest.raises(InvalidParamsError) as caught:
+            requests.answer(asked(Strict), "ask", {"pin": CANARY, **wrong}, by="ada")
+        assert [(error["path"], error["message"]) for error in caught.value.errors] == [(path, said)]
 
     def test_a_mask_is_refused_at_its_field(self, asked: Callable[[Any], Instance]) -> None:
         with pytest.raises(InvalidParamsError) as caught:

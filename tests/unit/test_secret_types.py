@@ -236,6 +236,7 @@ def test_what_cannot_be_in_the_place_of_a_secret_is_refused_and_not_shown() -> N
     wrong: Any = {"pin": CANARY}
     with pytest.raises(InvalidValueError) as caught:
         Codec(Model).store(Model.model_construct(token=wrong))
+    assert str(caught.value).endswith("The value is not of the type that the secret declares.")
     assert CANARY not in str(caught.value) + str(caught.value.__cause__)
 
 
