@@ -144,7 +144,8 @@ def _control(
     default = about.get("default")
     return replace(
         made,
-        label=label and str(about.get("title") or label),
+        # The title of a type that is referred to is that of all its fields: two addresses would look the same.
+        label=label and str(own.get("title") or label),
         help=str(about.get("description") or "") if depth or made.kind != "group" else "",
         is_required=is_required and not is_nullable,
         nothing=None if is_required and is_nullable else _NOTHING,

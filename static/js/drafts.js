@@ -7,17 +7,22 @@
   const FIELDS = "input:not([type=hidden], [type=password]), select, textarea";
 
   function fields(form) {
-    const found = new Map();
+    const found = []; // of a label and a text: two fields may have the same label
     for (const one of $$(FIELDS, form)) {
       const isChoice = one.type === "radio" || one.type === "checkbox";
       const text = one.tagName === "SELECT" ? one.selectedOptions[0]?.textContent : one.type === "radio" ? one.labels[0]?.textContent : one.value;
-      if (isChoice ? one.checked : one.value.trim()) found.set(label(one), (isChoice && one.type === "checkbox" ? "yes" : text ?? "").trim());
+      if (isChoice ? one.checked : one.value.trim()) found.push([label(one), (isChoice && one.type === "checkbox" ? "yes" : text ?? "").trim()]);
     }
     return found;
   }
+  // A street says whose: the legends of the groups around a field stand before its own label.
   function label(one) {
-    const about = one.type === "radio" ? $("legend", one.closest("fieldset")) : one.labels?.[0];
-    return (about?.textContent ?? one.name).replace("*", "").replace(/\s+/g, " ").trim();
+    const parts = one.type === "radio" ? [] : [one.labels?.[0]?.textContent ?? one.name];
+    for (let group = one.closest("fieldset"); group; group = group.parentElement.closest("fieldset")) {
+      const legend = $(":scope > legend", group);
+      if (legend) parts.unshift(legend.textContent);
+    }
+    return parts.map((part) => part.replace("*", "").replace(/\s+/g, " ").trim()).join(" › ");
   }
 
   const words = (node) => node?.textContent.replace(/\s+/g, " ").trim() ?? "";
@@ -55,7 +60,7 @@
     const form = target.form;
     if (form?.dataset.keep === undefined || !form.id) return;
     const typed = fields(form);
-    if (typed.size) drafts.set(form.id, { form, typed });
+    if (typed.length) drafts.set(form.id, { form, typed });
     else drafts.delete(form.id);
   });
   // A dialog that is closed since there is nothing left to do in it.

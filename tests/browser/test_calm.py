@@ -150,6 +150,29 @@ def test_what_was_typed_stays_when_somebody_else_answers(signed_in: Page, new_ta
     assert page.locator("#unsent .unsent").count() == 0
 
 
+def test_two_fields_with_the_same_label_both_stay(signed_in: Page, new_tab: NewTab) -> None:
+    page, other = signed_in, new_tab()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/workflows/ask-addresses/start/")
+    page.get_by_role("button", name="Start ask-addresses").click()
+    page.wait_for_url("**/instances/**")
+    other.goto(page.url)
+    live(other)
+    for group, street, home in (("billing", "Station Road", "Yes"), ("shipping", "Harbour Lane", "No")):
+        fields = other.get_by_role("group", name=group, exact=True)
+        fields.get_by_label("street").fill(street)
+        fields.get_by_label(home, exact=True).check()
+    terminate(page, "duplicate")
+    unsent(other)
+    other.get_by_role("button", name="Copy what you typed").click()
+    assert other.evaluate("navigator.clipboard.readText()").splitlines() == [
+        "billing › Street: Station Road",
+        "billing › Is Home: Yes",
+        "shipping › Street: Harbour Lane",
+        "shipping › Is Home: No",
+    ]
+
+
 def test_what_was_typed_stays_when_the_instance_is_terminated(signed_in: Page, new_tab: NewTab) -> None:
     page, other = signed_in, new_tab()
     address = ask(page)

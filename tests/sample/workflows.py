@@ -115,6 +115,25 @@ async def gate(step: WorkflowStep, params: Gate) -> str:
     return f"{given.answered_by}: {given.value.refund} {given.value.amount} by {given.value.pay_by}"
 
 
+class Address(BaseModel):
+    street: str
+    is_home: bool
+
+
+class Addresses(BaseModel):
+    """Two groups of fields that are called the same."""
+
+    billing: Address
+    shipping: Address
+
+
+@workflow
+async def ask_addresses(step: WorkflowStep) -> str:
+    """Ask people where to send an invoice, and where its goods."""
+    given = await step.request("addresses", Addresses, message="Where to?")
+    return f"{given.value.billing.street}, {given.value.shipping.street}"
+
+
 @workflow
 async def stumble(step: WorkflowStep, params: dict[str, int]) -> None:
     """Try `params["attempts"]` times, a second apart, and fail."""
