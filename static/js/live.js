@@ -53,9 +53,21 @@
     if (reason === "removed" || document.hidden) return;
     if (code === 1000) return;
     if (code === 4000) return state("done");
-    if (code === 4401) return state("out");
+    if (code === 4401) return comeBack();
     lose();
   });
+
+  // The socket's session is over, but this browser may have a new one: after a new password, say. The socket is opened
+  // again and the page is not loaded again, so that nothing typed is lost. Once: until a message comes, it proves nothing.
+  let cameBack = false;
+  async function comeBack() {
+    const where = $("#reconcile")?.getAttribute("hx-get");
+    const answer = cameBack || !where ? null : await fetch(where, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!answer?.ok) return state("out");
+    cameBack = true;
+    state("connecting");
+    reconnect();
+  }
 
   // --- a server that hangs keeps its sockets open: only an answer tells that it is there --------------------------
   const BEAT = "beat", BEAT_MS = 2000, SILENT_MS = 3500, GIVE_UP_MS = 15000;
@@ -76,6 +88,7 @@
   document.addEventListener("htmx:ws:before:message:incoming", (event) => {
     heard = Date.now();
     unanswered = 0;
+    cameBack = false;
     if (lost && navigator.onLine) state("live");
     if (event.detail.message.data === BEAT) event.preventDefault();
   });

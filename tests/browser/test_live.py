@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
 
-from playwright.sync_api import Dialog, Page, WebSocketRoute, expect
+from playwright.sync_api import Browser, Dialog, Page, StorageState, WebSocketRoute, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.test_journey import live, start_order, status, terminate, type_json
@@ -94,6 +95,29 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     page.press("input[name=password]", "Enter")
     page.wait_for_url(where)
     terminate(page, "only a test")
+
+
+def test_a_page_whose_session_was_replaced_goes_on(
+    browser: Browser, just_signed_in: Page, session: StorageState
+) -> None:
+    """As in the other tabs of a browser in which somebody has changed the password: it has a new session."""
+    page = just_signed_in
+    start_order(page)
+    page.get_by_role("button", name="Terminate…").click()
+    page.fill("#reason", "half typed")
+    before = page.context.storage_state()
+    page.context.add_cookies(session["cookies"])  # type: ignore[arg-type]
+    with (
+        page.expect_websocket(),
+        closing(browser.new_context(base_url=page.url, storage_state=before)) as elsewhere,
+    ):
+        tab = elsewhere.new_page()
+        tab.goto("/")
+        tab.locator("form[action='/sign-out/'] button").click()
+        tab.wait_for_url("**/sign-in/")
+    live(page)
+    expect(page.locator("#offline")).to_be_hidden()
+    expect(page.locator("#reason")).to_have_value("half typed")
 
 
 EVIL = [
