@@ -34,13 +34,13 @@ def workflow_names() -> list[str]:
 
 
 def id_begins(q: str) -> Q:
-    """Match the instances whose ID begins with this text, in any case."""
+    """Match the instances whose ID begins with this text, ignoring case."""
     # What is the lower case of a letter, the database says on both sides.
     return Q(StartsWith(Lower("id"), Lower(Value(q))))
 
 
 def by_id(rows: QuerySet[Instance], q: str) -> QuerySet[Instance]:
-    """Keep the instances whose ID begins with this text, in any case and however old they are.
+    """Keep the instances whose ID begins with this text, ignoring case, however old they are.
 
     Asks the index first. The planner does not know that the few that match may all be old, and would look for them
     from the newest on, past millions of others.

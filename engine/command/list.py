@@ -38,7 +38,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="those in this status, or in all that are open or finished; may be given several times",
     )
     parser.add_argument("--tag", help="those with this tag")
-    parser.add_argument("--q", metavar="TEXT", help="those whose ID starts with this text, in any case")
+    parser.add_argument("--q", metavar="TEXT", help="those whose ID starts with this text, ignoring case")
     take_limit(parser, "instances")
     parser.add_argument(
         "--before", type=_key, metavar="KEY", help='older ones: the "older" of the page before'

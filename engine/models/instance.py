@@ -166,7 +166,7 @@ class Instance(models.Model):
             models.Index(fields=["key"], condition=Q(owes=True), name="engine_instance_owes"),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
-            # The search for IDs by their beginning, in any case and over all rows.
+            # The search for IDs by their beginning, ignoring case and over all rows.
             models.Index(Collate(Lower("id"), "C"), name="engine_instance_id_start"),
             # What needs attention: what failed lately, what tries again, and what is paused for a recorded reason.
             models.Index(
