@@ -181,8 +181,8 @@ class TestWithoutARole:
         self, signed_in: SignIn
     ) -> None:
         page = signed_in("nobody", "ned").get("/").content.decode()
-        assert "signed in as <strong>ned</strong>" in page
-        assert "Ask whoever administers it to add you to the group <strong>reprise-viewer</strong>" in page
+        assert "Your account, <strong>ned</strong>, has no access to this Studio yet." in page
+        assert "Ask an administrator to add you to the group <strong>reprise-viewer</strong>" in page
         assert "Sign out ned" in page
         assert ">Home<" not in page
 
