@@ -5,7 +5,6 @@
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const root = document.documentElement;
   const Studio = (window.Studio = { $, $$ });  // what the other files share
-  root.classList.add("js");
 
   // --- time: text ticks here, attributes come from the server -------------------------------------------------
   const skew = Date.parse($("meta[name=server-time]")?.content || "") - Date.now() || 0;
