@@ -11,6 +11,8 @@ from engine.models import Worker
 from engine.standing.facts import Servers
 
 ALIVE_FOR = timedelta(seconds=20)
+# A cluster that has no shift after this long is draining, or its shifts cannot start.
+STARTS_WITHIN = timedelta(seconds=60)
 
 
 def servers_of(names: Iterable[str]) -> dict[str, Servers]:
@@ -37,6 +39,6 @@ def _servers(rows: Sequence[Worker]) -> Servers:
         slots=sum(row.slots for row in workers),
         held=sum(min(row.held, row.slots) for row in workers),  # it may hold more than it has slots
         is_full=bool(workers) and all(row.held >= row.slots for row in workers),
-        is_starting=bool(rows) and not workers,
+        is_starting=not workers and any(row.seen_at - row.started_at < STARTS_WITHIN for row in rows),
         seen_at=max((row.seen_at for row in workers), default=None),
     )

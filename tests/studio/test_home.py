@@ -161,8 +161,16 @@ def test_a_worker_that_holds_more_than_its_slots_has_no_more_busy_than_it_has(op
 def test_a_worker_that_was_not_seen_for_20_s_is_none(operator: Client) -> None:
     factories.workers(["orders"], count=2, held=3, seen_at=factories.ago(seconds=21))
     assert sentence(operator) == "Nothing needs you · no worker is running, so nothing runs."
-    factories.worker(["orders"], role="cluster")
+    factories.worker(["orders"], role="cluster", started_at=factories.ago(seconds=50))
     assert sentence(operator) == "Nothing needs you · workers are starting."
+
+
+def test_a_cluster_that_is_long_without_a_worker_is_not_said_to_start_them(operator: Client) -> None:
+    """Its shifts cannot start, or it is draining."""
+    factories.worker(["orders"], role="cluster", started_at=factories.ago(seconds=70))
+    factories.instance(workflow="orders")
+    assert sentence(operator) == "Nothing needs you · no worker is running, so nothing runs."
+    assert "no worker</span>" in home(operator)
 
 
 def test_home_stays_quick_beside_many_instances(
