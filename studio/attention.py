@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -57,13 +57,17 @@ _COUNTS, _ROWS = _for_each_kind(_COUNT), _for_each_kind(_NEWEST)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A reason to look at instances: how many there are, and where all of them are listed."""
+    """A reason to look at instances: how many there are, and a page that lists all of them.
+
+    The list of a status has more: what people have paused, and what failed earlier.
+    """
 
     words: str
     look: str  # the status whose colour and icon it has
     count: int
     address: str
     workflows: int = 0  # of how many workflows they are
+    is_cut: bool = False  # there are more than `Attention.instances` has
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +85,37 @@ class Attention:
         return [kind for kind in (self.paused, self.asking, self.retrying, self.failed) if kind.count]
 
     @property
-    def total(self) -> int:
-        return sum(kind.count for kind in self.kinds)
+    def cut(self) -> list[Kind]:
+        return [kind for kind in self.kinds if kind.is_cut]
 
 
 def attention(names: Sequence[str]) -> Attention:
-    """Read what needs people of these workflows, with five queries."""
-    counts = _counts(names)
-    asking = counted(open_requests()[:CAP].count(), CAP)
+    """Read what needs people of these workflows, with four queries."""
+    counts, keys = _counts(names), _keys(names)
+    chosen = _chosen(keys)
+    asking = counted(len(keys["asking"]), CAP)
     listed = reverse("instances")
+
+    def is_cut(name: str, count: int) -> bool:
+        return count > sum(key in chosen for key in keys[name])
 
     def kind(name: str, words: str, look: str) -> Kind:
         of = counts.get(name, {})
-        return Kind(words, look, sum(of.values()), f"{listed}?status={look}", len(of))
+        count = sum(of.values())
+        return Kind(words, look, count, f"{listed}?status={look}", len(of), is_cut(name, count))
 
     return Attention(
         paused=kind("paused", "paused by the engine", "paused"),
-        asking=Kind("waiting for approval", "approval", asking, f"{reverse('approvals')}?box=open"),
+        asking=Kind(
+            "waiting for approval",
+            "approval",
+            asking,
+            f"{reverse('approvals')}?box=open",
+            is_cut=is_cut("asking", asking),
+        ),
         retrying=kind("retrying", "retrying", "retrying"),
         failed=kind("failed", "failed in the last 24 h", "errored"),
-        instances=tuple(_instances(names)),
+        instances=tuple(_instances(chosen)),
     )
 
 
@@ -111,19 +126,25 @@ def _counts(names: Sequence[str]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _instances(names: Sequence[str]) -> list[Instance]:
-    """Read some of each kind: none is pushed out by many of another."""
+def _keys(names: Sequence[str]) -> dict[str, list[int]]:
+    """Read the keys of the newest of each kind; of requests, those of their instances, the soonest to expire first."""
     keys: dict[str, list[int]] = {kind: [] for kind in ("paused", "asking", "retrying", "failed")}
     for kind, key in _ask(_ROWS, names):
         keys[kind].append(key)
     soonest = open_requests().order_by(F("expires_at").asc(nulls_last=True), "opened_at")
-    keys["asking"] = list(soonest.values_list("instance_id", flat=True)[:SHOWN])
-    chosen = {kind: set(some) for kind, some in zip(keys, share(list(keys.values()), SHOWN), strict=True)}
-    ordered = list(
-        dict.fromkeys(key for kind, all_of in keys.items() for key in all_of if key in chosen[kind])
-    )
-    found = {row.key: row for row in without_values().filter(key__in=ordered)}
-    return [found[key] for key in ordered if key in found]
+    keys["asking"] = list(soonest.values_list("instance_id", flat=True)[:CAP])
+    return keys
+
+
+def _chosen(keys: Mapping[str, Sequence[int]]) -> list[int]:
+    """Choose some of each kind: none is pushed out by many of another. One may be of two kinds, or ask twice."""
+    kinds = [list(dict.fromkeys(some)) for some in keys.values()]
+    return list(dict.fromkeys(key for some in share(kinds, SHOWN) for key in some))
+
+
+def _instances(keys: Sequence[int]) -> list[Instance]:
+    found = {row.key: row for row in without_values().filter(key__in=keys)}
+    return [found[key] for key in keys if key in found]
 
 
 def share(kinds: Sequence[Sequence[int]], most: int) -> list[list[int]]:
