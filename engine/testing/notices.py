@@ -42,9 +42,9 @@ class PromptNotices(Notices):
         """It is the test's connection."""
 
     async def settle(self) -> bool:
-        """Tell all that there is; tell whether there was anything."""
-        if not await self._is_any():
-            return False
-        while await self.write_some() or await self.send_some():
-            continue
-        return True
+        """Tell all that there is; tell whether anything was told. What is left to others stays."""
+        has_told = False
+        if await self._is_any():
+            while await self.write_some() or await self.send_some():
+                has_told = True
+        return has_told

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.utils import timezone
 
 from engine import RollbackContext, StepContext, WorkflowStep, signals, workflow
 from engine.models import Instance, Notice
@@ -112,3 +113,21 @@ def test_a_receiver_may_end_the_test() -> None:
     signals.instance_errored.connect(ends)
     with pytest.raises(pytest.fail.Exception, match="as the receiver says"), workflow_test(fails) as test:
         test.run()
+
+
+def test_what_is_left_to_another_process_does_not_keep_a_test_from_its_end() -> None:
+    Notice.objects.create(kind="instance_errored", workflow="elsewhere", instance_id="a", at=timezone.now())
+    told: list[str] = []
+
+    @workflow
+    async def fails(step: WorkflowStep) -> None:
+        raise LookupError("no")
+
+    def receives(workflow: str, **_: Any) -> None:
+        told.append(workflow)
+
+    signals.instance_errored.connect(receives)
+    with workflow_test(fails) as test:
+        assert test.run().status == "errored"
+    assert told == ["fails"]
+    assert Notice.objects.get().workflow == "elsewhere"
