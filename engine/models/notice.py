@@ -21,10 +21,11 @@ class NoticeKind(StrEnum):
 
 
 class Notice(models.Model):
-    """A row written by a trigger, in the transaction of what it tells, and deleted once it was told.
+    """A row written in the transaction of what it tells, and deleted once it was told.
 
-    It says all by value: the instance may have been restarted, or deleted, by then. Whoever tells it has taken it until
-    `taken_until`; if that process dies, another tells it again.
+    Triggers write it, except for `worker_retired`, which the worker writes itself. It says all by value: the instance
+    may have been restarted, or deleted, by then. Whoever tells it has taken it until `taken_until`; if that process
+    dies, another tells it again.
     """
 
     key = models.BigAutoField(primary_key=True)
