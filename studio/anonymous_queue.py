@@ -37,6 +37,10 @@ _known: OrderedDict[str, float] = OrderedDict()  # session keys, and until when
 _lock = threading.Lock()
 
 
+class QueueFullError(Exception):
+    """Too many requests wait for a turn already."""
+
+
 class AnonymousQueue:
     """Queue anonymous requests; answer 503 when too many wait. Only requests that `applies_to` accepts are queued."""
 
@@ -63,10 +67,16 @@ class AnonymousQueue:
 
 
 async def take_turn(scope: Scope, question: Callable[[Scope], Awaitable[T]]) -> T:
-    """Answer a question about a request; an anonymous request waits for its turn first."""
+    """Answer a question about a request; an anonymous request waits for its turn first.
+
+    Raises QueueFullError if too many requests are waiting.
+    """
     if RELEASE in scope or is_known(session_key_of(scope)):
         return await question(scope)
-    async with _queue().turn(scope, sender_of(scope)):
+    queue, address = _queue(), sender_of(scope)
+    if queue.is_full_for(address):
+        raise QueueFullError
+    async with queue.turn(scope, address):
         return await question(scope)
 
 

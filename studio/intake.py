@@ -25,7 +25,9 @@ from twisted.internet import reactor
 from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.web.http import HTTPChannel
 
+from studio.anonymous_queue import TOO_MANY, QueueFullError
 from studio.body_limit import SMALL
+from studio.plain_answers import RETRY_AFTER_S
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +45,8 @@ PAUSE_SECONDS = 0.1
 class Limits:
     """`timeout_seconds` start with the connection, and again after each answer.
 
-    `may_be_large` decides whether a body over 64 KiB is read, and `is_known` whether the sender is signed in. Both get
-    an ASGI scope.
+    `may_be_large` decides whether a body over 64 KiB is read; it may raise QueueFullError. `is_known` tells whether a
+    view has recently accepted the sender's session. Both get an ASGI scope.
     """
 
     max_body_bytes: int
@@ -147,6 +149,8 @@ class LimitedChannel(HTTPChannel):
 
     def _answer(self, status: HTTPStatus, message: str) -> None:
         body = message.encode() + b"\n"
+        is_busy = status is HTTPStatus.SERVICE_UNAVAILABLE
+        retry_after = f"Retry-After: {RETRY_AFTER_S}\r\n" if is_busy else ""
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\n"
             "Content-Type: text/plain; charset=utf-8\r\n"
@@ -155,6 +159,7 @@ class LimitedChannel(HTTPChannel):
             "X-Frame-Options: DENY\r\n"
             "X-Content-Type-Options: nosniff\r\n"
             "Cache-Control: no-store\r\n"
+            f"{retry_after}"
             "Connection: close\r\n\r\n"
         )
         self.transport.write(head.encode("ascii") + body)
@@ -244,6 +249,12 @@ class LimitedRequest(WebRequest):
         self.path = path.split(b"?", 1)[0]
         self.process()
 
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        """Leave the queue in which the question about the body's size may be waiting."""
+        if self._asking is not None:
+            self._asking.cancel()
+        super().connectionLost(reason)
+
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
         """Log daphne's own refusals, too."""
         logger.info("Refused a request from %s: %s", self.getClientIP(), body)
@@ -274,7 +285,13 @@ class LimitedRequest(WebRequest):
     def _told(self, asked: asyncio.Task[bool]) -> None:
         if asked.cancelled() or self._disconnected:
             return
-        if asked.exception() is None and not asked.result():
+        error = asked.exception()
+        if isinstance(error, QueueFullError):
+            self._refuse(HTTPStatus(TOO_MANY.status), TOO_MANY.text)
+        elif error is not None:
+            logger.error("Cannot tell how large a body may be", exc_info=error)
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "The request could not be checked.")
+        elif not asked.result():
             self._refuse_large(SMALL)
         self.channel.read_on()
         if self._received is not None:

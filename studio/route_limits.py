@@ -24,11 +24,17 @@ def is_studio_request(scope: Scope) -> bool:
 
 
 async def may_be_large(scope: Scope) -> bool:
-    """Tell whether a body may exceed 64 KiB: only if the view takes a payload and the sender is signed in."""
+    """Tell whether a body may exceed 64 KiB: only if the view takes a payload and the sender is signed in.
+
+    Raises QueueFullError if too many anonymous requests are waiting.
+    """
     rule = rule_at(scope["path"])
     if rule is None:
         return not is_whole_site()
-    return rule.takes_payload and await take_turn(scope, _is_signed_in)
+    # Without a session there is nothing to ask the database, so nothing to wait for.
+    if not rule.takes_payload or not session_key_of(scope):
+        return False
+    return await take_turn(scope, _is_signed_in)
 
 
 def is_from_known(scope: Scope) -> bool:
@@ -45,8 +51,7 @@ def rule_at(path: str) -> Rule | None:
 
 
 async def _is_signed_in(scope: Scope) -> bool:
-    key = session_key_of(scope)
     try:
-        return bool(key) and await in_thread(person_of_session, key) is not None
+        return await in_thread(person_of_session, session_key_of(scope)) is not None
     except DatabaseError:
         return True  # Django's own answer says that the database is away

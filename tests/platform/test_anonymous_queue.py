@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from studio import anonymous_queue
-from studio.anonymous_queue import AnonymousQueue, release_turn, remember_session, take_turn
+from studio import anonymous_queue, route_limits
+from studio.anonymous_queue import AnonymousQueue, QueueFullError, release_turn, remember_session, take_turn
 from tests.live import LiveStack
 from tests.platform.crowd import REQUESTS
 from tests.platform.delays import least_delayed
@@ -190,6 +190,29 @@ class TestLane:
         for key in ("a", "b", "a", "c"):
             remember_session(key)
         assert [anonymous_queue.is_known(key) for key in "abc"] == [True, False, True]
+
+
+class TestLargeBodies:
+    def asked(self, cookie: bytes = b"", path: str = "/workflows/orders/start/") -> Any:
+        headers = [(b"cookie", cookie)] if cookie else []
+        return {"type": "http", "path": path, "headers": headers, "client": ["10.0.0.1", 1]}
+
+    async def test_of_a_client_without_a_session_are_refused_at_once(self, server: Server) -> None:
+        server.ask("a")
+        await server.until(lambda: server.begun == ["a"])
+        async with asyncio.timeout(20):
+            assert await route_limits.may_be_large(self.asked()) is False
+
+    async def test_wait_in_the_same_queue_with_the_same_limits(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(anonymous_queue, "MOST_OF_AN_ADDRESS", 1)
+        for path in ("a", "b"):
+            server.ask(path)
+        await server.until(lambda: server.begun == ["a"])
+        with pytest.raises(QueueFullError):
+            async with asyncio.timeout(20):
+                await route_limits.may_be_large(self.asked(f"{settings.SESSION_COOKIE_NAME}=x".encode()))
 
 
 @pytest.mark.process

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from studio.supervisor.address import answers
 from tests.live import LiveStack, free_port
-from tests.platform.visitor import FORM, SignedIn, post, status_of, talk
+from tests.platform.visitor import FORM, At, SignedIn, post, status_of, talk
 from tests.processes import marked
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -227,6 +227,30 @@ def test_a_large_body_is_asked_about_before_it_is_sent(hasty_port: int) -> None:
     with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as connection:
         connection.sendall(_large("/small", is_chunked=False)[:200])
         assert _status(connection.recv(4096)) == 413
+
+
+def test_a_large_body_is_refused_while_too_many_wait_to_be_asked_about(hasty_port: int) -> None:
+    answer = talk(At(hasty_port), _large("/full", is_chunked=False))
+    assert status_of(answer) == 503
+    assert b"Retry-After: 5" in answer
+
+
+def test_a_large_body_that_cannot_be_asked_about_is_refused(hasty_port: int) -> None:
+    assert status_of(talk(At(hasty_port), _large("/broken", is_chunked=False))) == 500
+
+
+def test_a_connection_that_ends_asks_about_its_body_no_longer(hasty_port: int) -> None:
+    asking = b"GET /asking HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as connection:
+        connection.sendall(_large("/queue", is_chunked=False)[:200])
+        deadline = time.monotonic() + 20
+        while not talk(At(hasty_port), asking).endswith(b"\r\n1"):
+            assert time.monotonic() < deadline
+        # The limit on the time of a request ends it.
+        assert _status(connection.recv(4096)) == 408
+    while not talk(At(hasty_port), asking).endswith(b"\r\n0"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_somebody_who_is_signed_in_may_send_what_a_form_takes(live_stack: LiveStack) -> None:

@@ -6,11 +6,16 @@ from typing import Any
 
 from daphne.cli import CommandLineInterface
 
+from studio.anonymous_queue import QueueFullError
 from studio.intake import Limits, limit_daphne
 
 
 async def may_be_large(scope: dict[str, Any]) -> bool:
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(60 if scope["path"] == "/queue" else 0.1)
+    if scope["path"] == "/full":
+        raise QueueFullError
+    if scope["path"] == "/broken":
+        raise RuntimeError
     return bool(scope["path"] == "/large")
 
 
@@ -19,8 +24,11 @@ def is_known(scope: dict[str, Any]) -> bool:
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"ok"})
+    names = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]
+    body = b"%d" % names.count(may_be_large.__name__) if scope["path"] == "/asking" else b"ok"
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": 200, "headers": [length]})
+    await send({"type": "http.response.body", "body": body})
 
 
 if __name__ == "__main__":
