@@ -279,8 +279,14 @@ class LimitedRequest(WebRequest):
         return self.scope_of_headers() | {
             "type": "http",
             "path": unquote(self.channel.request_target.split(b"?", 1)[0].decode("latin1")),
+            "root_path": self._root_path(),
             "client": [peer.host, peer.port] if hasattr(peer, "host") else None,
         }
+
+    def _root_path(self) -> str:
+        """Return what daphne will put into the scope."""
+        given = self.requestHeaders.getRawHeaders(b"Daphne-Root-Path")
+        return unquote(given[-1].decode("latin1")) if given else self.server.root_path
 
     def _told(self, asked: asyncio.Task[bool]) -> None:
         if asked.cancelled() or self._disconnected:

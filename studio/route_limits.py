@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.handlers.asgi import get_script_prefix
 from django.db import DatabaseError
 from django.urls import Resolver404, resolve
 
@@ -20,7 +21,7 @@ def is_whole_site() -> bool:
 
 def is_studio_request(scope: Scope) -> bool:
     """Tell whether a request is for a page of the Studio, or for a socket."""
-    return scope["type"] == "websocket" or is_whole_site() or rule_at(scope["path"]) is not None
+    return scope["type"] == "websocket" or is_whole_site() or rule_for(scope) is not None
 
 
 async def may_be_large(scope: Scope) -> bool:
@@ -28,7 +29,7 @@ async def may_be_large(scope: Scope) -> bool:
 
     Raises QueueFullError if too many anonymous requests are waiting.
     """
-    rule = rule_at(scope["path"])
+    rule = rule_for(scope)
     if rule is None:
         return not is_whole_site()
     # Without a session there is nothing to ask the database, so nothing to wait for.
@@ -42,8 +43,10 @@ def is_from_known(scope: Scope) -> bool:
     return is_known(session_key_of(scope))
 
 
-def rule_at(path: str) -> Rule | None:
-    """Return the rule of the view at a path; None if that is no view of the Studio."""
+def rule_for(scope: Scope) -> Rule | None:
+    """Return the rule of the view that Django would call; None if that is no view of the Studio."""
+    # As in ASGIRequest. The prefix may come from the client: daphne reads it from a header.
+    path = scope["path"].removeprefix(get_script_prefix(scope))
     try:
         return rule_of(resolve(path).func)
     except Resolver404:

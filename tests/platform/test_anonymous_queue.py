@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from studio import anonymous_queue, route_limits
+from studio import anonymous_queue, route_limits, urls
 from studio.anonymous_queue import AnonymousQueue, QueueFullError, release_turn, remember_session, take_turn
 from tests.live import LiveStack
 from tests.platform.crowd import REQUESTS
@@ -193,15 +193,19 @@ class TestLane:
 
 
 class TestLargeBodies:
-    def asked(self, cookie: bytes = b"", path: str = "/workflows/orders/start/") -> Any:
-        headers = [(b"cookie", cookie)] if cookie else []
-        return {"type": "http", "path": path, "headers": headers, "client": ["10.0.0.1", 1]}
+    def asked(self, session: bytes = b"") -> Any:
+        cookie = f"{settings.SESSION_COOKIE_NAME}=".encode() + session
+        path = "/workflows/orders/start/"
+        return {"type": "http", "path": path, "headers": [(b"cookie", cookie)], "client": ["10.0.0.1", 1]}
 
-    async def test_of_a_client_without_a_session_are_refused_at_once(self, server: Server) -> None:
+    @pytest.mark.parametrize("session", [b""])
+    async def test_of_a_client_without_a_session_are_refused_at_once(
+        self, server: Server, session: bytes
+    ) -> None:
         server.ask("a")
         await server.until(lambda: server.begun == ["a"])
         async with asyncio.timeout(20):
-            assert await route_limits.may_be_large(self.asked()) is False
+            assert await route_limits.may_be_large(self.asked(session)) is False
 
     async def test_wait_in_the_same_queue_with_the_same_limits(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
@@ -212,7 +216,41 @@ class TestLargeBodies:
         await server.until(lambda: server.begun == ["a"])
         with pytest.raises(QueueFullError):
             async with asyncio.timeout(20):
-                await route_limits.may_be_large(self.asked(f"{settings.SESSION_COOKIE_NAME}=x".encode()))
+                await route_limits.may_be_large(self.asked(b"x" * 32))
+
+
+class TestPrefixes:
+    """A prefix of the path that Django leaves out: set by the project, by the server, or by the client in a header."""
+
+    @pytest.fixture(autouse=True)
+    def larger_site(self, settings: Any) -> None:
+        settings.ROOT_URLCONF = LargerSite
+
+    @pytest.mark.parametrize(
+        ("path", "root_path", "is_ours"),
+        [
+            ("/sign-in/", "", True),
+            ("/x/sign-in/", "/x", True),
+            ("/x/sign-in/", "", False),
+            ("/sign-in/", "/sig", False),
+            ("/sign-in/", "/x", True),
+        ],
+    )
+    def test_are_left_out_of_the_path_as_django_does(self, path: str, root_path: str, is_ours: bool) -> None:
+        scope = {"type": "http", "path": path, "root_path": root_path}
+        assert route_limits.is_studio_request(scope) is is_ours
+
+    def test_that_the_project_sets_come_before_those_of_a_client(self, settings: Any) -> None:
+        settings.FORCE_SCRIPT_NAME = "/studio"
+        for root_path in ("", "/x"):
+            scope = {"type": "http", "path": "/studio/sign-in/", "root_path": root_path}
+            assert route_limits.is_studio_request(scope)
+
+
+class LargerSite:
+    """A project that includes the Studio."""
+
+    urlpatterns = urls.urlpatterns
 
 
 @pytest.mark.process

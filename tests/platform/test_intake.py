@@ -223,6 +223,13 @@ def test_a_large_body_is_let_in_where_somebody_says_so(
         assert status == 200 or b"65536 bytes" in answer
 
 
+def test_a_large_body_is_asked_about_with_the_prefix_that_the_header_sets(hasty_port: int) -> None:
+    for prefix, status in ((b"/x", 200), (b"/%78", 200), (b"/y", 413)):
+        headers = b" HTTP/1.1\r\nDaphne-Root-Path: " + prefix
+        request = _large("/x/large", is_chunked=False).replace(b" HTTP/1.1", headers)
+        assert status_of(talk(At(hasty_port), request)) == status
+
+
 def test_a_large_body_is_asked_about_before_it_is_sent(hasty_port: int) -> None:
     with socket.create_connection(("127.0.0.1", hasty_port), timeout=60) as connection:
         connection.sendall(_large("/small", is_chunked=False)[:200])

@@ -16,7 +16,7 @@ async def may_be_large(scope: dict[str, Any]) -> bool:
         raise QueueFullError
     if scope["path"] == "/broken":
         raise RuntimeError
-    return bool(scope["path"] == "/large")
+    return bool(scope["path"].removeprefix(scope["root_path"]) == "/large")
 
 
 def is_known(scope: dict[str, Any]) -> bool:
