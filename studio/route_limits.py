@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
-from django.db import DatabaseError
+from django.db import InterfaceError, OperationalError
 from django.urls import Resolver404, resolve
 
 from studio.anonymous_queue import is_known, take_turn
-from studio.cookies import session_key_of
+from studio.cookies import broken_cookie, session_key_of
 from studio.people import in_thread, person_of_session
 from studio.plain_answers import Scope
 from studio.views.guard import Rule, rule_of
@@ -32,8 +32,8 @@ async def may_be_large(scope: Scope) -> bool:
     rule = rule_for(scope)
     if rule is None:
         return not is_whole_site()
-    # Without a session there is nothing to ask the database, so nothing to wait for.
-    if not rule.takes_payload or not session_key_of(scope):
+    # Without a session there is nothing to ask the database, so nothing to wait for. PostgreSQL refuses a broken key.
+    if not rule.takes_payload or not session_key_of(scope) or broken_cookie(scope["headers"]):
         return False
     return await take_turn(scope, _is_signed_in)
 
@@ -56,5 +56,5 @@ def rule_for(scope: Scope) -> Rule | None:
 async def _is_signed_in(scope: Scope) -> bool:
     try:
         return await in_thread(person_of_session, session_key_of(scope)) is not None
-    except DatabaseError:
+    except (OperationalError, InterfaceError):
         return True  # Django's own answer says that the database is away

@@ -198,7 +198,7 @@ class TestLargeBodies:
         path = "/workflows/orders/start/"
         return {"type": "http", "path": path, "headers": [(b"cookie", cookie)], "client": ["10.0.0.1", 1]}
 
-    @pytest.mark.parametrize("session", [b""])
+    @pytest.mark.parametrize("session", [b"", rb'"\000aaaaaaaaaa"', b"\xff" * 32])
     async def test_of_a_client_without_a_session_are_refused_at_once(
         self, server: Server, session: bytes
     ) -> None:
