@@ -28,6 +28,7 @@ LONGEST_WAIT_S = 0.1  # for people who are signed in; then an anonymous request 
 KNOWN_FOR_S = 600.0
 MOST_KNOWN = 10_000
 RELEASE = "studio.release_turn"
+ANONYMOUS = "studio.is_anonymous_turn"
 
 TOO_MANY = Refusal(503, "Too many requests are waiting. Try again in a moment.")
 # Parsing 64 KiB of parts takes Django a tenth of a second, and no form of the Studio sends them.
@@ -102,6 +103,16 @@ def release_turn(scope: MutableMapping[str, Any]) -> None:
         release()
 
 
+def accept_session(scope: MutableMapping[str, Any], session_key: str) -> None:
+    """Remember that a view has accepted the session of a request. If the request came as anonymous, release its turn.
+
+    A request of a known session keeps its priority. Thread-safe.
+    """
+    remember_session(session_key)
+    if session_key and ANONYMOUS in scope:
+        release_turn(scope)
+
+
 class _Queue:
     """The queue of one event loop."""
 
@@ -138,6 +149,7 @@ class _Queue:
             self.waiting -= Counter([address])  # drops addresses at zero
         began = self.loop.time()
         end = _once(lambda: self._end_turn(self.loop.time() - began))
+        scope[ANONYMOUS] = True
         scope[RELEASE] = lambda: self.loop.call_soon_threadsafe(end)
         try:
             await self._wait_for_prior()

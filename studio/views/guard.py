@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_protect
 
 from studio import denied_audit
 from studio.access import RefusedError, Verb, allowed
-from studio.anonymous_queue import remember_session
+from studio.anonymous_queue import accept_session
 from studio.denied_audit import Subject
 from studio.views.errors import bad_request, forbidden, not_allowed, sign_in_first
 
@@ -127,7 +127,8 @@ def _refusal(rule: Rule, request: HttpRequest, names: Names) -> HttpResponseBase
     if verb is not None:
         subject = rule.about(names)
         if allowed(user, verb, subject.workflow):
-            remember_session(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+            session_key = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+            accept_session(getattr(request, "scope", {}), session_key)
         else:
             if rule.deed and request.method == "POST":
                 denied_audit.record(rule.deed, subject, user)

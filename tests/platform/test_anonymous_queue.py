@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+from django.test import RequestFactory
 
 from studio import anonymous_queue, route_limits, urls
+from studio.access import Verb
 from studio.anonymous_queue import AnonymousQueue, QueueFullError, release_turn, remember_session, take_turn
+from studio.cookies import session_key_of
+from studio.views.guard import guard
 from tests.live import LiveStack
 from tests.platform.crowd import REQUESTS
 from tests.platform.delays import least_delayed
@@ -190,6 +196,36 @@ class TestLane:
         for key in ("a", "b", "a", "c"):
             remember_session(key)
         assert [anonymous_queue.is_known(key) for key in "abc"] == [True, False, True]
+
+
+class TestAcceptedSessions:
+    """A page whose view accepts the session, and which then goes on, as a long download does."""
+
+    def show(self, scope: Any) -> int:
+        request = RequestFactory().get("/")
+        request.scope = scope  # type: ignore[attr-defined]
+        request.user = User(username="ada", is_superuser=True)
+        request.COOKIES = {settings.SESSION_COOKIE_NAME: session_key_of(scope)}
+        view = guard(get=Verb.VIEW)(lambda request: HttpResponse())
+        return view(request).status_code
+
+    async def test_stop_holding_the_turn_of_an_anonymous_request(self, server: Server) -> None:
+        server.ask("first page", session="n" * 32)
+        await server.until(lambda: server.begun == ["first page"])
+        server.ask("sign-in")
+        assert await asyncio.to_thread(self.show, server.scopes["first page"]) == 200
+        await server.until(lambda: server.begun == ["first page", "sign-in"])
+
+    async def test_keep_the_priority_of_a_session_that_was_known(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(anonymous_queue, "LONGEST_WAIT_S", 60)
+        server.ask("page", session=KNOWN)
+        await server.until(lambda: server.begun == ["page"])
+        server.ask("sign-in")
+        assert await asyncio.to_thread(self.show, server.scopes["page"]) == 200
+        await asyncio.sleep(0.1)
+        assert server.begun == ["page"]
 
 
 class TestLargeBodies:
