@@ -58,6 +58,8 @@ def attempt(address: str, name: str) -> Iterator[None]:
         raise
     throttle.take_back(limits)
     throttle.forget(_pair(address, name))
+    # A live count keeps its end, and this one has to last from the latest sign-in.
+    throttle.forget(_known(address, name))
     throttle.count([_known(address, name)])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
@@ -100,6 +101,17 @@ class TestLimits:
             sign_in(client, address=f"192.0.2.{n}")
         assert sign_in(client, password=factories.PASSWORD, address=ELSEWHERE).status_code == 429
         assert sign_in(client, password=factories.PASSWORD, address=HERE).status_code == 302
+
+    def test_an_address_is_known_from_the_latest_sign_in(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sign_in_limits, "OF_A_NAME", 2)
+        for _ in range(2):
+            assert sign_in(Client(), password=factories.PASSWORD).status_code == 302
+            Throttle.objects.update(ends_at=F("ends_at") - timedelta(days=20))
+        statuses(client, 4, address=ELSEWHERE)
+        assert sign_in(client, password=factories.PASSWORD, address="192.0.2.1").status_code == 429
+        assert sign_in(client, password=factories.PASSWORD).status_code == 302
 
     def test_no_password_is_looked_at_once_it_is_too_many(
         self, client: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
