@@ -82,10 +82,19 @@ def _own_path(request: HttpRequest, url: str) -> str:
 
 
 def too_many(request: HttpRequest, wait: timedelta) -> HttpResponse:
-    """Answer 429 and say when to try again."""
+    """Answer 429 to one attempt too many, and say when to try again."""
+    return _wait(request, "errors/429.html", wait)
+
+
+def busy(request: HttpRequest, wait: timedelta) -> HttpResponse:
+    """Answer 429 to an attempt that found the server busy."""
+    return _wait(request, "errors/busy.html", wait)
+
+
+def _wait(request: HttpRequest, template: str, wait: timedelta) -> HttpResponse:
     seconds = max(1, math.ceil(wait.total_seconds()))
     said = f"{math.ceil(seconds / 60)} minutes" if seconds > 90 else f"{seconds} seconds"
-    response = render(request, "errors/429.html", {"wait": said}, status=429)
+    response = render(request, template, {"wait": said}, status=429)
     response.headers["Retry-After"] = str(seconds)
     return response
 

@@ -19,7 +19,7 @@ from studio.access import Verb
 from studio.addresses import address_of
 from studio.anonymous_queue import release_turn
 from studio.sign_in_limits import TooManyAttemptsError, attempt
-from studio.views.errors import too_many
+from studio.views.errors import busy, too_many
 from studio.views.guard import guard, public
 
 SESSION_PAGES = ("sign-in", "sign-out", "theme")
@@ -75,7 +75,7 @@ class LimitedView:
         except TooManyAttemptsError as error:
             return too_many(request, error.wait)
         except hashing.BusyError:
-            return too_many(request, hashing.RETRY_AFTER)
+            return busy(request, hashing.RETRY_AFTER)
         return response
 
 

@@ -270,7 +270,10 @@ class TestSlots:
         monkeypatch.setattr(hashing, "LONGEST_WAIT_S", 0.01)
         answer = sign_in(client)
         assert (answer.status_code, answer.headers["Retry-After"]) == (429, "5")
-        assert "Wait 5 seconds" in answer.content.decode()
+        page = answer.content.decode()
+        assert "<h1>The server is busy</h1>" in page
+        assert "Nothing was changed. Wait 5 seconds, then try again." in page
+        assert "attempts" not in page
         assert set(Throttle.objects.values_list("n", flat=True)) == {0}
 
 
