@@ -28,13 +28,29 @@ _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="studio-dr
 
 
 def person_of_session(key: str) -> Any:
-    """Return the user of a session; None if nobody is signed in, or the user may not view anything."""
+    """Return the user of a session; None if nobody is signed in, or the user may not view anything.
+
+    The session stays as it is.
+    """
     store = import_string(f"{settings.SESSION_ENGINE}.SessionStore")
-    session = store(session_key=key)
+    session = _Copy(store(session_key=key).items())
     if "_auth_user_id" not in session:
         return None
     user = get_user(SimpleNamespace(session=session))  # type: ignore[arg-type]
     return user if allowed(user, Verb.VIEW, None) else None
+
+
+class _Copy(dict[str, Any]):
+    """A copy of a session for `get_user`.
+
+    After a change of SECRET_KEY, `get_user` gives the session another key, which only a page can send to the browser.
+    """
+
+    def cycle_key(self) -> None:
+        """Leave it to the next page."""
+
+    def flush(self) -> None:
+        """Leave it to the next page."""
 
 
 async def person_now(key: str) -> Any:

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db import OperationalError, connections
 from django.test import Client
 
@@ -297,6 +298,20 @@ async def test_who_lost_access_is_closed_out(
     await deed(user)
     await sync_to_async(lifecycle.pause)(instance)
     assert await closing_code(socket) == consumers.SIGNED_OUT
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_a_check_writes_no_session_after_the_secret_key_was_changed(
+    opened: Open, settings: Any, is_kept: bool
+) -> None:
+    vic = await sync_to_async(factories.person)("viewer", "vic")
+    key = (await sync_to_async(cookie_of)(vic)).partition("=")[2]
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY] if is_kept else []
+    settings.SECRET_KEY = "another key, which is long enough to be taken for one of Django's"
+    found = await sync_to_async(people.person_of_session)(key)
+    assert found == (vic if is_kept else None)
+    assert await Session.objects.filter(session_key=key).aexists()
+    assert await Session.objects.acount() == 1
 
 
 async def test_a_beat_is_answered_and_a_page_may_send_one_every_two_seconds(opened: Open) -> None:
