@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
-from django.http import parse_cookie
+from django.http import HttpResponse, parse_cookie
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -24,6 +24,25 @@ def broken_cookie(headers: Headers) -> str:
     found = _cookies(headers)
     names = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME)
     return next((name for name in names if not _is_plain(found.get(name, ""))), "")
+
+
+def deletion_of(name: str) -> str:
+    """Return the Set-Cookie header that deletes the session or CSRF cookie.
+
+    Browsers ignore it unless path, domain and Secure are those with which Django set the cookie.
+    """
+    kind = "SESSION" if name == settings.SESSION_COOKIE_NAME else "CSRF"
+    response = HttpResponse()
+    response.set_cookie(
+        name,
+        max_age=0,
+        path=getattr(settings, f"{kind}_COOKIE_PATH"),
+        domain=getattr(settings, f"{kind}_COOKIE_DOMAIN"),
+        secure=getattr(settings, f"{kind}_COOKIE_SECURE"),
+        httponly=getattr(settings, f"{kind}_COOKIE_HTTPONLY"),
+        samesite=getattr(settings, f"{kind}_COOKIE_SAMESITE"),
+    )
+    return response.cookies[name].OutputString()
 
 
 def _is_plain(text: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 
-from studio.cookies import broken_cookie
+from studio.cookies import broken_cookie, deletion_of
 from studio.plain_answers import Application, Receive, Refusal, Scope, Send, refuse
 
 _CHARSET = re.compile(rb"charset\s*(\*?)\s*=\s*\"?([^;\"\s]*)", re.IGNORECASE)
@@ -33,8 +33,8 @@ def refusal_of(scope: Scope) -> Refusal | None:
     """Return why the headers of a request or a handshake are refused; None if they are fine."""
     name = broken_cookie(scope["headers"])
     if name:
-        gone = f"{name}=; Max-Age=0; Path=/".encode("ascii")
-        return Refusal(400, "A cookie of this site is not valid. It was deleted.", ((b"set-cookie", gone),))
+        header = (b"set-cookie", deletion_of(name).encode("ascii"))
+        return Refusal(400, "A cookie of this site is not valid. It was deleted.", (header,))
     if scope["type"] == "websocket" and not _is_host_allowed(scope):
         return Refusal(403, "This host name is not allowed.")
     for header, value in scope["headers"]:

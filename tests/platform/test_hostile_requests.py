@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -50,9 +51,7 @@ class TestCookies:
         answer = talk(live_stack, head(live_stack, f"GET {path} HTTP/1.1", b"Cookie: " + cookie))
         told(log, 400, answer)
         name = cookie.split(b"reprise-")[1].split(b"=")[0]
-        assert b"set-cookie: reprise-%s=; Max-Age=0; Path=/" % name in answer.lower().replace(
-            b"max-age", b"Max-Age"
-        ).replace(b"path", b"Path")
+        assert re.search(rb'set-cookie: reprise-%s="";.* max-age=0; path=/' % name, answer.lower())
 
     @pytest.mark.parametrize("cookie", COOKIES)
     def test_opens_no_socket(self, live_stack: LiveStack, cookie: bytes) -> None:

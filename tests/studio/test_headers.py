@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from http.cookies import SimpleCookie
 
 import pytest
 from django.test import Client
@@ -11,6 +12,7 @@ from django.urls import path
 from django.urls.resolvers import URLPattern
 
 from studio import urls
+from studio.header_limits import refusal_of
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +111,25 @@ def test_an_error_page_tells_nothing_of_the_server(client: Client) -> None:
     page = client.get("/broken/").content.decode()
     assert "a secret of the server" not in page
     assert re.search(r"Reference <code>[0-9a-f]{12}</code>", page)
+
+
+def test_a_broken_cookie_is_deleted_as_it_was_set(settings) -> None:  # type: ignore[no-untyped-def]
+    settings.SESSION_COOKIE_NAME, settings.SESSION_COOKIE_SECURE = "__Host-session", True
+    settings.CSRF_COOKIE_NAME, settings.CSRF_COOKIE_SECURE = "token", False
+    settings.CSRF_COOKIE_PATH, settings.CSRF_COOKIE_DOMAIN = "/studio/", "example.com"
+    deleted = {}
+    for name in ("__Host-session", "token"):
+        headers = [(b"cookie", f'{name}="\\000aaaaaaaaaa"'.encode())]
+        refusal = refusal_of({"type": "http", "headers": headers})
+        assert refusal is not None
+        ((header, value),) = refusal.headers
+        assert header == b"set-cookie"
+        deleted[name] = SimpleCookie(value.decode())[name]
+    session, token = deleted["__Host-session"], deleted["token"]
+    assert (session.value, session["max-age"], session["path"]) == ("", "0", "/")
+    assert (session["secure"], session["domain"]) == (True, "")
+    assert (token.value, token["max-age"], token["path"]) == ("", "0", "/studio/")
+    assert (token["secure"], token["domain"]) == ("", "example.com")
 
 
 def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
