@@ -43,7 +43,10 @@ def slot(address: str) -> Iterator[None]:
 
 
 def _return_connection() -> None:
-    """Return the database connection to the pool while waiting: there are few, and pages need them."""
+    """Return the database connection to the pool while waiting: there are few, and pages need them.
+
+    Without a pool, CONN_MAX_AGE may keep the connection open: it belongs to this thread, so no page waits for it.
+    """
     if not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
 

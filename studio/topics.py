@@ -56,7 +56,7 @@ class Drawing:
     order: tuple[str, ...] = ()
     is_done: bool = False
     say: str = ""
-    is_personal: bool = False  # another person of the same role may see something else
+    is_personal: bool = False  # another person with the same rights may see something else
     forms: tuple[str, ...] = ()  # of the requests that are drawn, by their references
 
     @property
