@@ -60,21 +60,30 @@ def is_secret(node: Mapping[str, Any]) -> bool:
     return node.get(MARK) is True
 
 
-def is_secret_inside(root: Mapping[str, Any], node: Any) -> bool:
-    """Tell whether a value is a secret, or a list or union of some; the fields of an object are not looked at."""
-    node = resolve(root, node)
+def is_secret_inside(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> bool:
+    """Tell whether a value is a secret, or a list or union of some; the fields of an object are not looked at.
+
+    `seen` are the references that lead here: a type may hold itself.
+    """
+    reference = _reference(node)
+    if reference in seen:
+        return False
+    seen, node = seen | {reference} if reference else seen, resolve(root, node)
     inner = [node.get("items"), node.get("additionalProperties"), *(node.get("prefixItems") or [])]
     options = [one for word in ("anyOf", "oneOf", "allOf") for one in node.get(word) or []]
-    return is_secret(node) or any(is_secret_inside(root, one) for one in (*inner, *options) if one)
+    return is_secret(node) or any(is_secret_inside(root, one, seen) for one in (*inner, *options) if one)
 
 
-def _type(root: Mapping[str, Any], node: Any) -> str:
-    node = resolve(root, node)
+def _type(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> str:
+    reference = _reference(node)
+    if reference in seen:
+        return reference.rpartition("/")[2]
+    seen, node = seen | {reference} if reference else seen, resolve(root, node)
     if is_secret(node):
         return f"secret {node.get('type', 'value')}"
     for word in ("anyOf", "oneOf"):
         if node.get(word):
-            return " or ".join(dict.fromkeys(_type(root, option) for option in node[word]))
+            return " or ".join(dict.fromkeys(_type(root, option, seen) for option in node[word]))
     if "const" in node:
         return repr(node["const"])
     if node.get("enum"):
@@ -82,7 +91,7 @@ def _type(root: Mapping[str, Any], node: Any) -> str:
     kind = node.get("type", "any")
     if kind == "array":
         items = node.get("items")
-        return f"list of {_type(root, items)}" if isinstance(items, Mapping) else "list"
+        return f"list of {_type(root, items, seen)}" if isinstance(items, Mapping) else "list"
     if isinstance(kind, list):
         return " or ".join(map(str, kind))
     return f"{kind} ({node['format']})" if node.get("format") else str(kind)
@@ -120,16 +129,23 @@ def rules(both: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{sign} {option[word]}"
 
 
-def _innermost(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
+def _innermost(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> Mapping[str, Any]:
     """Step through lists and unions to the object that has fields, if there is one."""
-    node = resolve(root, node)
+    reference = _reference(node)
+    if reference in seen:
+        return {}
+    seen, node = seen | {reference} if reference else seen, resolve(root, node)
     if isinstance(node.get("items"), Mapping):
-        return _innermost(root, node["items"])
+        return _innermost(root, node["items"], seen)
     for option in [*(node.get("anyOf") or []), *(node.get("oneOf") or [])]:
-        inner = _innermost(root, option)
+        inner = _innermost(root, option, seen)
         if inner.get("properties"):
             return inner
     return node
+
+
+def _reference(node: Any) -> str:
+    return str(node.get("$ref", "")) if isinstance(node, Mapping) else ""
 
 
 def resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:

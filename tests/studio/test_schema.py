@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from studio import schema
 from studio.templatetags.studio_tags import with_code
@@ -26,6 +26,19 @@ class Order(BaseModel):
 class Tree(BaseModel):
     name: str
     children: list[Tree] = []
+
+
+class Outline(RootModel[list["Outline"] | str]):
+    """A type that holds itself without a field between."""
+
+
+class Book(BaseModel):
+    outline: Outline
+
+
+def test_a_type_that_holds_itself_is_named_where_it_comes_again() -> None:
+    (row,) = schema.fields(TypeAdapter(Book).json_schema())
+    assert (row.name, row.type) == ("outline", "list of Outline or string")
 
 
 def test_fields_are_listed_nested_with_type_and_rules() -> None:
