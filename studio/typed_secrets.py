@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +15,10 @@ from engine.serialization.secret_schema import holds_secrets
 from studio import jsonplace, schema
 from studio.forms import Checked, Problem, Typed, check_event, check_start, read_text
 from studio.jsonplace import Place
+
+_decoder = json.JSONDecoder()
+# A comma may be missing at the end of a line.
+_AFTER_A_VALUE = re.compile(r"""\s*(?:[,}\]]|\Z)|\s*\n[ \t]*\"""")
 
 
 def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> tuple[Typed, Checked]:
@@ -57,17 +62,33 @@ def _places(text: str, root: Mapping[str, Any]) -> list[Place]:
 
 
 def _by_name(text: str, root: Mapping[str, Any]) -> Iterator[Place]:
-    """Find secrets in a text that is not JSON: what follows their names. One without a name may be anywhere."""
-    if schema.is_secret_inside(root, root):
+    """Find what may be a secret in a text that is not JSON: what follows the name of one, or the whole text."""
+    names = _names(root, root)
+    is_document = text.lstrip().startswith(("{", "["))
+    if not names or not is_document or schema.is_secret_inside(root, root):
         yield Place(0, len(text))
         return
     reached = 0
-    for name in re.finditer(
-        "|".join(rf'"{re.escape(one)}"\s*:\s*' for one in sorted(_names(root, root))), text
-    ):
+    for name in _after_any(names).finditer(text):
         if name.start() >= reached:
-            reached = jsonplace.end_of(text, name.end())
+            reached = _end_of_secret(text, name.end())
             yield Place(name.end(), reached)
+
+
+def _after_any(names: set[str]) -> re.Pattern[str]:
+    """Match a name with what leads to its value. Quotes and colon may be wrong or missing."""
+    spellings = names | {json.dumps(name)[1:-1] for name in names}
+    longest_first = sorted(map(re.escape, spellings), key=len, reverse=True)
+    return re.compile(rf"""(?<!\w)["']?(?:{"|".join(longest_first)})(?!\w)["']?\s*[:=]?\s*""")
+
+
+def _end_of_secret(text: str, start: int) -> int:
+    """Return the end of a JSON value, or of the text where it is not certain that the value ends before."""
+    try:
+        _, end = _decoder.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return len(text)
+    return end if _AFTER_A_VALUE.match(text, end) else len(text)
 
 
 def _names(root: Mapping[str, Any], node: Any) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+from pydantic import BaseModel, RootModel, Secret, SecretBytes, SecretStr
 
 from engine import Event, WorkflowStep, requests, workflow
 from engine.identity import new_instance_id
@@ -145,6 +145,10 @@ class TestStart:
             '{"inner": {"key": "' + CANARY + '"}, x}',
             '{"password": "a\\"' + CANARY + '"',
             json.dumps(CANARY)[:-1] + params()[:-1],
+            repr({"user": "ada", "password": CANARY}),
+            f"password: {CANARY}",
+            f'"password" "{CANARY}"',
+            f'{{"password": correct {CANARY}, "user": "ada"}}',
         ],
     )
     def test_sends_back_no_secret_that_was_typed(self, operator: Client, text: str) -> None:
@@ -189,6 +193,47 @@ class TestStart:
         answer = operator.post(START, sent)
         assert answer.status_code == 422
         assert "mine is in use" in answer.content.decode()
+
+
+class Labels(RootModel[dict[str, "Labels"] | str]):
+    """A type that holds itself without a field between."""
+
+
+class Labelled(BaseModel):
+    labels: Labels
+    password: SecretStr
+
+
+def test_unreadable_json_of_a_type_that_holds_itself_hides_its_secrets() -> None:
+    found = Codec.of(Labelled).schema()
+    text = '{"labels": {"a": "b"}, "password": "hunter2"'
+    assert typed_secrets.hidden(text, found) == '{"labels": {"a": "b"}, "password": "••••••"'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{'user': 'ada', 'password': 'hunter2'}", "{'user': 'ada', 'password': \"••••••\""),
+        ("{user: ada, password: hunter2}", '{user: ada, password: "••••••"'),
+        ("{user = ada, password = hunter2}", '{user = ada, password = "••••••"'),
+        ('{"password" "hunter2", "user": ada}', '{"password" "••••••", "user": ada}'),
+        ('{"password": correct horse, "user": "ada"}', '{"password": "••••••"'),
+        ('{"password": "correct" horse", "user": "ada"}', '{"password": "••••••"'),
+        ('{"password: "hunter2", "user": "ada"}', '{"password: "••••••", "user": "ada"}'),
+        ('{"password": "hunter2"\n "user": "ada"}', '{"password": "••••••"\n "user": "ada"}'),
+        ('{"password": "hunter2" "user": "ada"}', '{"password": "••••••"'),
+        ('{"pin": 4711, "old": ["a", "b"], x}', '{"pin": "••••••", "old": "••••••", x}'),
+        ('{"pin": 4711x, "user": "ada"}', '{"pin": "••••••"'),
+        ('{"old": ["a", "b], "user": "ada"}', '{"old": "••••••"'),
+        ('{"old": ' + "[" * 100_000, '{"old": "••••••"'),
+        ("password: hunter2", '"••••••"'),
+        ("hunter2", '"••••••"'),
+        ('{"user": "ada", x}', '{"user": "ada", x}'),
+        ('{"password_hint": "a dog", x}', '{"password_hint": "a dog", x}'),
+    ],
+)
+def test_a_text_that_is_not_json_is_shown_up_to_what_may_be_a_secret(text: str, shown: str) -> None:
+    assert typed_secrets.hidden(text, Codec.of(Login).schema()) == shown
 
 
 class TestEvents:
