@@ -60,15 +60,16 @@ def is_secret(node: Mapping[str, Any]) -> bool:
     return node.get(MARK) is True
 
 
-def is_secret_inside(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> bool:
+def is_secret_inside(root: Mapping[str, Any], node: Any, seen: set[str] | None = None) -> bool:
     """Tell whether a value is a secret, or a list or union of some; the fields of an object are not looked at.
 
-    `seen` are the references that lead here: a type may hold itself.
+    `seen` are the references that were followed already: a type may hold itself.
     """
-    reference = _reference(node)
-    if reference in seen:
+    seen, reference = set() if seen is None else seen, _reference(node)
+    if reference in seen and not is_secret(node):
         return False
-    seen, node = seen | {reference} if reference else seen, resolve(root, node)
+    seen.update([reference] if reference else [])
+    node = resolve(root, node)
     inner = [node.get("items"), node.get("additionalProperties"), *(node.get("prefixItems") or [])]
     options = [one for word in ("anyOf", "oneOf", "allOf") for one in node.get(word) or []]
     return is_secret(node) or any(is_secret_inside(root, one, seen) for one in (*inner, *options) if one)
@@ -76,7 +77,7 @@ def is_secret_inside(root: Mapping[str, Any], node: Any, seen: frozenset[str] = 
 
 def _type(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> str:
     reference = _reference(node)
-    if reference in seen:
+    if reference in seen and not is_secret(node):
         return reference.rpartition("/")[2]
     seen, node = seen | {reference} if reference else seen, resolve(root, node)
     if is_secret(node):

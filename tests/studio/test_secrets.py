@@ -210,6 +210,11 @@ def test_unreadable_json_of_a_type_that_holds_itself_hides_its_secrets() -> None
     assert typed_secrets.hidden(text, found) == '{"labels": {"a": "b"}, "password": "••••••"'
 
 
+def test_a_secret_of_the_type_that_holds_it_is_one() -> None:
+    tree = {"anyOf": [{"items": {"$ref": "#/$defs/Tree", "x-secret": True}}, {"type": "string"}]}
+    assert schema.is_secret_inside({"$defs": {"Tree": tree}}, {"$ref": "#/$defs/Tree"})
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
