@@ -94,7 +94,6 @@ def start(cycle: Cycle, operation: DoOperation) -> None:
     if not is_alone:
         run_beside(cycle)
     attempt = AttemptRecord(record.seq, record.attempts, cycle.host.name, now, alone=is_alone)
-    attempt.records_itself = operation.options.atomic
     cycle.has_lone_body = is_alone
     cycle.bodies[record.seq] = attempt
     if record.is_nested:
@@ -379,8 +378,7 @@ def run_beside(cycle: Cycle) -> None:
     cycle.has_lone_body = False
     for attempt in cycle.bodies.values():
         attempt.alone = False
-        if not attempt.records_itself:
-            cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+        cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
     cycle.host.flush(cycle)
 
 

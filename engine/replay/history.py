@@ -75,8 +75,6 @@ class AttemptRecord:
     finished_us: int | None = None
     phase: str = AttemptPhase.DO
 
-    records_itself: bool = False  # its outcome, in the body's own transaction: that must not be written over
-
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:

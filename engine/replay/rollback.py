@@ -266,7 +266,6 @@ def _start(cycle: Cycle, operation: RollbackOperation) -> None:
     record.rollback = RollbackState.RUNNING
     record.wake_us = None
     attempt = _attempt(cycle, record, operation.number)
-    attempt.records_itself = operation.options.atomic
     cycle.has_lone_body = attempt.alone
     cycle.bodies[record.seq] = attempt
     cycle.writes.then.append(lambda _: _recorded_start(cycle, operation, attempt))

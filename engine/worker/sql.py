@@ -301,8 +301,8 @@ ACQUIT = """
     RETURNING key
 """
 
-# Say of the bodies that run here that they are not alone any more. Not by the journal: an atomic body may record its
-# end at any moment, and must not be written over.
+# Say of the bodies that run here that they are not alone any more, before another instance runs beside them. The
+# journal says it as well, but may come later.
 NOT_ALONE = """
     WITH mine AS MATERIALIZED (
         SELECT key, generation FROM engine_instance WHERE owner = %(seat)s
@@ -442,6 +442,8 @@ def _flush(others: str = "") -> str:
         ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
             status = excluded.status, alone = excluded.alone, error = excluded.error,
             finished_at = excluded.finished_at
+        -- An atomic body may have recorded its end meanwhile.
+        WHERE t.status = 'running' OR excluded.status <> 'running'
     ), events AS (
         UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = c.generation
         FROM json_to_recordset(%(consumed)s) AS c(key bigint, generation int, event bigint, seq int, starts bool)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -12,9 +14,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.models import Event, Instance
+from engine.worker import claims
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
-from tests.shifts import run_to_end
+from tests.shifts import PATIENCE, run_to_end
 from tests.shop import execute, open_shop, sales, sell
 
 
@@ -193,6 +196,33 @@ def test_an_on_commit_function_that_fails_does_not_undo_the_step(caplog: pytest.
     instance = run_to_end(start(body))
     assert (instance.output, sales(instance), called) == ("sold", [(1, "sold")], ["first"])
     assert 'an on_commit function of step "sell" failed' in caplog.text
+
+
+def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or it would be charged for a worker that the other one kills."""
+    monkeypatch.setattr(claims, "ALONE_SECONDS", 0.2)
+    has_seen = threading.Event()
+    seen: list[bool] = []
+
+    def body(ctx: StepContext) -> None:
+        sell(ctx)
+        assert has_seen.wait(PATIENCE)
+
+    def look() -> None:
+        seen.append(attempts(instance, "sell")[0].alone)
+        has_seen.set()
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await asyncio.gather(step.do("sell", body, atomic=True), step.do("look", look))
+
+    instance = story.start()
+    Instance.objects.filter(key=instance.key).update(isolated=True)
+    run_to_end(instance)
+    assert seen == [False]
+    assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])
 
 
 def test_a_reusable_step_that_returns_something_else_leaves_nothing() -> None:
