@@ -61,7 +61,7 @@ class Deed:
 class Servers:
     """The living workers that serve a workflow, their slots, and how many of these have an instance.
 
-    `is_full`: each has an instance in every slot. `is_starting`: there is none yet, but a young cluster that starts them.
+    `is_full`: each has an instance in every slot. `is_starting`: there is none, but a young cluster.
     """
 
     count: int = 0
