@@ -130,7 +130,7 @@ class Addresses(BaseModel):
 @workflow
 async def ask_addresses(step: WorkflowStep) -> str:
     """Ask people where to send an invoice, and where its goods."""
-    given = await step.request("addresses", Addresses, message="Where to?")
+    given = await step.request("addresses", Addresses, message="Where to?", timeout="7 days")
     return f"{given.value.billing.street}, {given.value.shipping.street}"
 
 
