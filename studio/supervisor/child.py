@@ -12,8 +12,9 @@ from studio.supervisor.mortal import dies_with_parent
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-# A program that ran this long had started well: its next failure is a new one.
-SETTLED_AFTER = 60.0
+# A program that cannot run ends sooner. One that ran this long had started well: its next failure is a new one, and a
+# longer pause would only keep its work waiting.
+SETTLED_AFTER = 10.0
 
 
 @dataclass

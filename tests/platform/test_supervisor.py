@@ -17,6 +17,7 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from studio.embedded import EmbeddedServer, socket_dir
+from studio.supervisor.child import Child
 from tests.conftest import copy_database, home_directory
 from tests.live import PASSWORD, PROJECT, LiveStack
 from tests.processes import environment, marked, serving
@@ -339,3 +340,15 @@ def test_a_dump_of_the_embedded_database_is_taken_while_everything_runs(
         check=True,
     )
     assert "TABLE DATA public engine_instance" in listed.stdout
+
+
+def test_only_a_program_that_ends_soon_after_its_start_waits_longer_each_time() -> None:
+    child = Child("workers", ["/bin/true"], {}, grace=1.0)
+    pauses = []
+    for ran_for in (1, 1, 1, 20, 20, 1):
+        child.start(now=0.0)
+        assert child.process is not None
+        child.process.wait()
+        child.ended(now=ran_for)
+        pauses.append(child.start_again_at - ran_for)
+    assert pauses == [0.5, 1, 2, 0.5, 0.5, 1]
