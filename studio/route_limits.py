@@ -44,7 +44,7 @@ def is_from_known(scope: Scope) -> bool:
 
 
 def rule_for(scope: Scope) -> Rule | None:
-    """Return the rule of the view that Django would call; None if that is no view of the Studio."""
+    """Return the rule of the view that Django would call, or None if it is not a view of the Studio."""
     # As in ASGIRequest. The prefix may come from the client: daphne reads it from a header.
     path = scope["path"].removeprefix(get_script_prefix(scope))
     try:

@@ -16,7 +16,7 @@ _HIDDEN = """(
             ORDER BY s.seq LIMIT 1
         )"""
 
-# An instance whose failed rollback is retried ends once more as it had ended before: that is no news.
+# An instance whose failed rollback is retried ends a second time, with the same outcome. That is not told again.
 NOTE_INSTANCE = (
     f"""
     CREATE FUNCTION engine_note_instance() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -24,7 +24,7 @@ class Notice(models.Model):
     """A row written in the transaction of what it tells, and deleted once it was told.
 
     Triggers write it, except for `worker_retired`, which the worker writes itself. It says all by value: the instance
-    may have been restarted, or deleted, by then. Whoever tells it has taken it until `taken_until`; if that process
+    may have been restarted or deleted by then. A process takes it until `taken_until` to tell it; if that process
     dies, another tells it again.
     """
 

@@ -28,7 +28,7 @@ class Unawaited:
     """What a future of asyncio's lets pass, or answers with a TypeError of its own, is refused here."""
 
     record: StepRecord
-    is_awaited = False  # by whoever called it, or by what that handed it to: a task, `gather`, `wait`
+    is_awaited = False  # by the handler, or by a task, `gather` or `wait` that has it
 
     if not TYPE_CHECKING:  # they have the types of a future's
 

@@ -100,7 +100,7 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
 def test_a_page_whose_session_was_replaced_goes_on(
     browser: Browser, just_signed_in: Page, session: StorageState
 ) -> None:
-    """As in the other tabs of a browser in which somebody has changed the password: it has a new session."""
+    """A password changed in one tab gives the whole browser a new session; the other tabs must go on with it."""
     page = just_signed_in
     start_order(page)
     page.get_by_role("button", name="Terminate…").click()
