@@ -67,6 +67,14 @@ def wait_until_told() -> None:
     wait_until(lambda: not Notice.objects.exists(), what="telling")
 
 
+def run_and_tell(instance: Instance) -> Instance:
+    """Run a shift until the instance is finished, and what there is to tell of it was told."""
+    with running_shift():
+        wait_for(instance)
+        wait_until_told()
+    return instance
+
+
 @pytest.fixture
 def fails() -> Workflow[str, None]:
     @workflow
@@ -316,10 +324,7 @@ def test_what_a_sensitive_step_says_is_never_told(told: Told, caplog: pytest.Log
         except Exception as error:
             raise ValueError(f"It failed: {error}") from error
 
-    instance = story.start()
-    with running_shift():
-        wait_for(instance)
-        wait_until_told()
+    instance = run_and_tell(story.start())
     assert "s3cr3t" in instance.error["message"]  # or the test shows nothing
     assert "s3cr3t" not in f"{lines(caplog)} {told.all}"
     assert {one["error_type"] for _, one in told.all} == {"ValueError", "NonRetryableError"}
@@ -361,10 +366,7 @@ def test_what_a_sensitive_step_says_is_not_told_of_those_who_waited_for_its_inst
     async def grandparent(step: WorkflowStep) -> None:
         await step.run_workflow("parent", parent)
 
-    instance = grandparent.start()
-    with running_shift():
-        wait_for(instance)
-        wait_until_told()
+    instance = run_and_tell(grandparent.start())
     leaf = Instance.objects.get(workflow="child")
     assert "s3cr3t" in instance.error["message"]  # or the test shows nothing
     assert "s3cr3t" not in f"{lines(caplog)} {told.all}"
@@ -386,10 +388,7 @@ def test_the_error_of_a_child_is_told_where_none_of_its_sensitive_steps_failed(t
     async def parent(step: WorkflowStep) -> None:
         await step.run_workflow("child", child)
 
-    instance = parent.start()
-    with running_shift():
-        wait_for(instance)
-        wait_until_told()
+    run_and_tell(parent.start())
     [message] = [one["error_message"] for one in told.of("instance_errored") if one["workflow"] == "parent"]
     assert message.endswith("is errored: LookupError: no such card")
 
