@@ -10,8 +10,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from typing import Any
 
 from engine.worker.latch import Latch
@@ -26,6 +28,9 @@ RECYCLED = -2  # what django-q's timer says of a worker that ended on purpose
 # How long a process may take to exit once its work is done. A body that hangs in a thread would hold it for
 # ever.
 EXIT_SECONDS = 5
+
+# The kernel closes a process's files a moment before it can be seen to be dead; the guard is woken by the former.
+DYING_SECONDS = 0.1
 
 
 def die_with(parent: int) -> None:
@@ -65,6 +70,9 @@ class Process(multiprocessing.context.ForkProcess):
 
     def is_alive(self) -> bool:
         """Tell whether it runs and takes work: django-q's guard replaces a worker that does not."""
+        ends_at = time.monotonic() + DYING_SECONDS
+        while super().is_alive() and wait([self.sentinel], 0) and time.monotonic() < ends_at:
+            time.sleep(0.001)
         return super().is_alive() and not self.is_leaving
 
     def ends(self) -> tuple[int, int]:

@@ -314,7 +314,7 @@ NOT_ALONE = """
     RETURNING a.instance_id
 """
 
-# What a shift looks for each second: what a dead worker has left, and ends that others do not know of.
+# What a shift looks for twice a second: what a dead worker has left, and ends that others do not know of.
 LOOK = f"""
     SELECT EXISTS (
         SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_SEATS}))

@@ -13,8 +13,8 @@ from engine.worker.latch import Latch
 logger = logging.getLogger("engine.cluster")
 
 # One process for so many that wait, up to a number that comes at once; while any wait, one more in so many seconds.
-FOR_EACH = 4
-AT_ONCE = 4
+FOR_EACH = 2
+AT_ONCE = 8
 WARD_SECONDS = 0.5
 LARGEST = 8
 

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 
 import pytest
 
@@ -169,6 +170,21 @@ def test_a_guarded_process_dies_with_its_parent() -> None:
         while _lives(child):
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("seconds", "is_alive"), [(0.03, False), (60, True)])
+def test_a_process_that_has_closed_its_files_is_seen_to_die(seconds: float, is_alive: bool) -> None:
+    def die_slowly() -> None:
+        os.closerange(3, 256)
+        time.sleep(seconds)
+        os._exit(0)
+
+    child = guardian.Process(target=die_slowly)
+    child.start()
+    assert wait([child.sentinel], 60)
+    assert child.is_alive() == is_alive
+    child.kill()
+    child.join()
 
 
 def test_a_process_whose_parent_is_gone_already_does_not_begin() -> None:
