@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import django_q.cluster
@@ -16,12 +17,16 @@ from django.conf import settings
 from django_q.conf import Conf
 
 from engine import schema
+from engine.notify import REAP, WAKE
 from engine.registry import workflows
 from engine.version import VERSION
+from engine.worker.broker_connection import Connection
+from engine.worker.connect import parameters
 
 logger = logging.getLogger("reprise.cluster")
 
 LOOK_SECONDS = 1.0
+CONNECT_SECONDS = 2
 LOST = 1  # the exit code of a cluster that did not stop because it was told to
 
 
@@ -79,9 +84,17 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
             _how_it_ended(guard.exitcode),
             LOST,
         )
+        _have_work_taken_over()
         logging.shutdown()
         # Nothing else changes the exit code here.
         os._exit(LOST)
+
+
+def _have_work_taken_over() -> None:
+    """Tell other clusters at once that these workers are gone: left alone, they find out within a second."""
+    options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
+    with suppress(psycopg.Error), Connection.connect(**options, autocommit=True) as connection:
+        connection.execute("SELECT pg_notify(%s, %s)", (WAKE, REAP))
 
 
 def _lacking() -> list[str]:

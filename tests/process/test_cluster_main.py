@@ -56,6 +56,18 @@ def test_a_cluster_that_loses_its_guard_ends_with_an_error_and_says_so(
     )
 
 
+def test_a_cluster_that_loses_its_guard_tells_the_others_before_it_ends(
+    make_cluster: Callable[[], Cluster],
+) -> None:
+    cluster = make_cluster()
+    assert cluster.process is not None
+    with psycopg.connect(cluster.dsn, autocommit=True) as other:
+        other.execute("LISTEN engine_wake")
+        os.kill(cluster.sentinel, signal.SIGKILL)
+        cluster.process.wait(SOON)
+        assert "reap" in [told.payload for told in other.notifies(timeout=0.1)]
+
+
 def test_a_cluster_says_once_that_it_has_started_and_once_that_it_has_stopped(
     make_cluster: Callable[[], Cluster],
 ) -> None:
