@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import IntegrityError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.models import Event, Instance
-from engine.worker import claims
+from engine.worker import claims, sql
+from engine.worker.line import Line
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
 from tests.shifts import PATIENCE, run_to_end
@@ -222,6 +224,47 @@ def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
     Instance.objects.filter(key=instance.key).update(isolated=True)
     run_to_end(instance)
     assert seen == [False]
+    assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])
+
+
+def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The journal says that it is not alone any more while the body commits its own end."""
+    monkeypatch.setattr(claims, "ALONE_SECONDS", 0.2)
+    runs, is_held = threading.Event(), threading.Event()
+
+    def body(ctx: StepContext) -> None:
+        sell(ctx)
+        runs.set()
+        assert is_held.wait(PATIENCE)
+
+    def is_recorded() -> bool:
+        try:
+            return outcomes(instance, "sell") == ["complete"]
+        finally:
+            connection.close()
+
+    execute = Line.execute
+
+    async def execute_late(line: Line, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
+        if statement == sql.FLUSH and runs.is_set() and not is_held.is_set():
+            assert '"running"' in parameters["attempts"]
+            is_held.set()
+            while not await asyncio.to_thread(is_recorded):
+                await asyncio.sleep(0.01)
+        return await execute(line, statement, parameters)
+
+    monkeypatch.setattr(Line, "execute", execute_late)
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await asyncio.gather(step.do("sell", body, atomic=True), step.do("beside", bool))
+
+    instance = story.start()
+    Instance.objects.filter(key=instance.key).update(isolated=True)
+    run_to_end(instance)
+    assert is_held.is_set()
     assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])
 
 
