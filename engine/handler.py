@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import textwrap
 import typing
@@ -14,6 +13,7 @@ from typing import Any
 
 from engine.errors import DeclarationError
 from engine.identity import fingerprint
+from engine.syntax import parse
 
 _EMPTY = inspect.Parameter.empty
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -108,7 +108,7 @@ def _source(function: FunctionType) -> str:
     """Return the source from `async def` on: options in the decorator are no change of the handler."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
-        start = ast.parse(source).body[0].lineno
+        start = parse(source).body[0].lineno
     except (OSError, SyntaxError, IndexError, TypeError):
         # No source, as in a shell: the compiled code tells changes apart as well.
         return _compiled(function.__code__)

@@ -9,6 +9,7 @@ import tokenize
 from pathlib import Path
 
 from engine.lints.names import Names
+from engine.syntax import parse
 
 ALLOWED = re.compile(r"#\s*reprise:\s*allow\s+([EWI]\d{3}(?:\s*,\s*[EWI]\d{3})*)\s+because\s+\S")
 AsyncFunction = ast.AsyncFunctionDef
@@ -20,7 +21,7 @@ class Source:
     def __init__(self, text: str, file: str) -> None:
         """Raises SyntaxError and ValueError for what is no Python."""
         self.file = file
-        self.names = Names(ast.parse(text, file))
+        self.names = Names(parse(text, file))
         self._lines = text.splitlines() if "reprise:" in text else []
 
     @property
