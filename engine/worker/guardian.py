@@ -30,7 +30,7 @@ RECYCLED = -2  # what django-q's timer says of a worker that ended on purpose
 EXIT_SECONDS = 5
 
 # The kernel closes a process's files a moment before it can be seen to be dead; the guard is woken by the former.
-DYING_SECONDS = 0.1
+DYING_SECONDS = 0.5
 
 
 def die_with(parent: int) -> None:

@@ -241,25 +241,39 @@ def test_work_begins_in_time_although_no_worker_has_a_free_thread(cluster: Clust
 
 
 @pytest.mark.parametrize(
-    ("kind", "count", "within"),
-    [("errand", 60, 15), ("blocking-errand", 30, 25), ("counting-errand", 60, 25)],
+    ("kind", "count", "threads", "within"),
+    [("errand", 60, 60, 15), ("blocking-errand", 30, 16, 25), ("counting-errand", 60, 60, 25)],
 )
 def test_what_a_dead_worker_held_goes_on_soon_however_long_its_bodies(
-    make_cluster: Callable[..., Cluster], process_database: str, kind: str, count: int, within: float
+    make_cluster: Callable[..., Cluster],
+    process_database: str,
+    kind: str,
+    count: int,
+    threads: int,
+    within: float,
 ) -> None:
-    """Each runs alone for a while, and then beside others: few processes do, and as few sessions as the guide says."""
+    """Each runs alone for a while, and then beside others: few processes do, and as few sessions as the guide says.
+
+    A shift that has taken more than it has threads for runs so many.
+    """
     cluster = make_cluster(**constants(claims__ALONE_SECONDS=0.5))
     for number in range(count):
         cluster.begin(kind, f"e{number}", seconds=8.0)
-    wait_until(lambda: len([line for line in cluster.noted() if line.startswith("e")]) == count)
-    for pid in cluster.workers_at("e"):
+    wait_until(lambda: len([line for line in cluster.noted() if line.startswith("e")]) >= threads)
+    held = [
+        key for (key,) in cluster.query("SELECT instance_id FROM engine_attempt WHERE status = 'running'")
+    ]
+    for pid in cluster.shifts():
         kill(pid)
     began, seen = time.monotonic(), 0
-    again = "SELECT count(DISTINCT instance_id) FROM engine_attempt WHERE number > 1"
-    while cluster.query(again) != [(count,)]:
+    again = (
+        "SELECT count(DISTINCT instance_id) FROM engine_attempt WHERE number > 1 AND instance_id = ANY (%s)"
+    )
+    while cluster.query(again, [held]) != [(len(held),)]:
         seen = max(seen, sessions(process_database))
         assert time.monotonic() - began < PATIENCE
         time.sleep(0.05)
+    assert len(held) >= threads
     assert time.monotonic() - began < within
     assert seen <= 2 * 25 + 40
     for number in range(count):
