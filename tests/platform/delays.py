@@ -23,6 +23,7 @@ from tests.platform.crowd import REQUESTS
 from tests.platform.visitor import SignedIn
 
 MOST_S = 0.05
+PATIENCE_S = 30.0
 ROUNDS = 3
 PAGES = 40
 
@@ -42,13 +43,26 @@ class Round:
 def least_delayed(stack: LiveStack, name: str, rounds: int = ROUNDS) -> Round:
     """Measure until a round keeps the promise, and return the best one: other programs also delay pages."""
     measured: list[Round] = []
-    with closing(SignedIn(stack)) as somebody:
+    with closing(_sign_in(stack)) as somebody:
         while len(measured) < rounds and not any(one.delay <= MOST_S for one in measured):
             quiet = p95(somebody)
             with crowd(stack, name):
                 measured.append(Round(quiet, p95(somebody)))
     forgive(stack)
     return min(measured, key=lambda one: one.delay)
+
+
+def _sign_in(stack: LiveStack) -> SignedIn:
+    """Sign in, though the server may still be looking at passwords of strangers who have left."""
+    ends_at = time.monotonic() + PATIENCE_S
+    while True:
+        forgive(stack)
+        try:
+            return SignedIn(stack)
+        except AssertionError:
+            if time.monotonic() > ends_at:
+                raise
+            time.sleep(0.2)
 
 
 def forgive(stack: LiveStack) -> None:

@@ -89,8 +89,14 @@ class SignedIn:
         self.stack = stack
         self.connection = HTTPConnection("127.0.0.1", stack.port, timeout=60)
         self.cookies: dict[str, str] = {}
+        try:
+            self._sign_in(*stack.account)
+        except BaseException:
+            self.close()
+            raise
+
+    def _sign_in(self, name: str, password: str) -> None:
         self.ask("GET", "/sign-in/")
-        name, password = stack.account
         fields = f"username={name}&password={password}&csrfmiddlewaretoken={self.token}"
         answer = self.ask("POST", "/sign-in/", fields.encode(), FORM)
         assert answer.status == 302, answer.status
