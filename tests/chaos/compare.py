@@ -185,7 +185,8 @@ def keys(case: Case) -> Iterator[str]:
 def failures(case: Case) -> Iterator[str]:
     """Attempts fail where a story says so, as often as it says, and are cancelled where somebody steers.
 
-    A body that still waits for a thread when its instance is to pause is cancelled, and begins after the pause.
+    So is what runs beside a step that is convicted, since that ends the instance. A body that still waits for a
+    thread when its instance is to pause is cancelled, and begins after the pause.
     """
     failed: dict[tuple[str, str], int] = Counter()
     for row in case.record.attempts:
@@ -197,7 +198,11 @@ def failures(case: Case) -> Iterator[str]:
                 failed[row.instance, row.step] += 1
         elif row.status == "timed_out":
             yield f"{row} timed out"
-        elif row.status == "cancelled" and not (story and story.is_steered):
+        elif (
+            row.status == "cancelled"
+            and not (story and story.is_steered)
+            and row.instance not in case.convicted
+        ):
             yield f"{row} was cancelled"
     for (name, step), times in failed.items():
         story = case.stories.get(instance_of(name))

@@ -172,9 +172,12 @@ def sockets(case: Case) -> Iterator[str]:
 
 
 def silences(case: Case, machine: str) -> list[tuple[float, float]]:
-    """Return when a machine's Studio could not answer: from its kill until it answers again, or cut off."""
+    """Return when a machine's Studio could not answer: from its kill until it answers again, or cut off.
+
+    While a machine dies its Studio may still answer.
+    """
     windows = [
-        (fault.at, min(web_is_back(case, fault.at, machine), fault.at + WEB_IS_BACK))
+        (fault.at, min(web_is_back(case, fault.until, machine), fault.at + WEB_IS_BACK))
         for fault in case.of("web", "machine")
         if fault.machine == machine
     ]

@@ -269,6 +269,22 @@ def test_a_body_may_start_while_its_worker_has_not_heard_of_the_end() -> None:
     assert judge(case(ledger, told))["completed once"] == []
 
 
+def test_what_runs_beside_a_convicted_step_is_cancelled() -> None:
+    told = record()
+    told.attempts.append(AttemptRow("i2", "work-1", 1, "cancelled", WORKER, False, 4.9, 5.0))
+    assert judge(case(lines(), told))["failures"] != []
+    told.instances["i2"] = replace(told.instances["i2"], error={"type": "WorkerLostError"}, lost_alone=3)
+    assert not any("was cancelled" in one for one in judge(case(lines(), told))["failures"])
+
+
+def test_a_machine_that_dies_may_answer_once_more() -> None:
+    asked = [line("http", 20.1, "b", "GET /", 200, "0.05"), line("http", 20.5, "b", "GET /", 0, "0.05")]
+    dying = case([*lines(), *asked], record())
+    assert judge(dying)["pages"] != []
+    dying.faults.append(Fault("machine", 20.0, 20.3, machine="b"))
+    assert judge(dying)["pages"] == []
+
+
 def begun_when_ended(ledger: Ledger, record: Record, late: float, name: str = "i1") -> None:
     """Let a body start so many seconds after its step was cancelled, by default by somebody."""
     record.steps.append(StepRow(name, "work-1", "do", "cancelled", 1, 4.9, 5.0))
