@@ -92,9 +92,10 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
 
 def _have_work_taken_over() -> None:
     """Tell other clusters at once that these workers are gone: left alone, they find out within a second."""
-    options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
-    with suppress(psycopg.Error), Connection.connect(**options, autocommit=True) as connection:
-        connection.execute("SELECT pg_notify(%s, %s)", (WAKE, REAP))
+    with suppress(Exception):  # the exit code matters more
+        options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
+        with Connection.connect(**options, autocommit=True) as connection:
+            connection.execute("SELECT pg_notify(%s, %s)", (WAKE, REAP))
 
 
 def _lacking() -> list[str]:
