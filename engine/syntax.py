@@ -11,6 +11,6 @@ _one_at_a_time = threading.Lock()
 
 
 def parse(text: str, file: str = "<unknown>") -> ast.Module:
-    """Return the tree of a module. Raises SyntaxError and ValueError for what is no Python."""
+    """Return the tree of a module. Raises SyntaxError or ValueError if the text is not Python."""
     with _one_at_a_time:
         return ast.parse(text, file)

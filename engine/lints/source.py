@@ -19,7 +19,7 @@ class Source:
     """A module's source: its tree, its names, and what its comments allow."""
 
     def __init__(self, text: str, file: str) -> None:
-        """Raises SyntaxError and ValueError for what is no Python."""
+        """Raises SyntaxError or ValueError if the text is not Python."""
         self.file = file
         self.names = Names(parse(text, file))
         self._lines = text.splitlines() if "reprise:" in text else []

@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.models import Event, Instance
+from engine.registry import Workflow
 from engine.worker import claims, sql
 from engine.worker.line import Line
 from tests.faults.points import violations
@@ -38,6 +39,13 @@ def start(body: Callable[..., Any], **options: Any) -> Instance:
         return await step.do("sell", body, atomic=True, **{"delay": 0, "max_attempts": 3, **options})
 
     return story.start()
+
+
+def start_alone(story: Workflow[Any, Any]) -> Instance:
+    """Start an instance that must run alone, as if its last worker had died."""
+    instance = story.start()
+    Instance.objects.filter(key=instance.key).update(isolated=True)
+    return instance
 
 
 def error_of(instance: Instance, attempt: int = 1) -> tuple[str, str]:
@@ -220,8 +228,7 @@ def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
     async def story(step: WorkflowStep) -> None:
         await asyncio.gather(step.do("sell", body, atomic=True), step.do("look", look))
 
-    instance = story.start()
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    instance = start_alone(story)
     run_to_end(instance)
     assert seen == [False]
     assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])
@@ -261,8 +268,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
     async def story(step: WorkflowStep) -> None:
         await asyncio.gather(step.do("sell", body, atomic=True), step.do("beside", bool))
 
-    instance = story.start()
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    instance = start_alone(story)
     run_to_end(instance)
     assert is_held.is_set()
     assert (outcomes(instance, "sell"), sales(instance)) == (["complete"], [(1, "sold")])

@@ -43,11 +43,11 @@ class Round:
 def least_delayed(stack: LiveStack, name: str, rounds: int = ROUNDS) -> Round:
     """Measure until a round keeps the promise, and return the best one: other programs also delay pages."""
     measured: list[Round] = []
-    with closing(_sign_in(stack)) as somebody:
+    with closing(_sign_in(stack)) as visitor:
         while len(measured) < rounds and not any(one.delay <= MOST_S for one in measured):
-            quiet = p95(somebody)
+            quiet = p95(visitor)
             with crowd(stack, name):
-                measured.append(Round(quiet, p95(somebody)))
+                measured.append(Round(quiet, p95(visitor)))
     forgive(stack)
     return min(measured, key=lambda one: one.delay)
 
