@@ -31,7 +31,7 @@ from engine.worker.threads import Threads
 log = logging.getLogger("engine.bodies")
 
 SYNC_BODIES = 16  # threads a worker
-ORM_CALLS = 4  # threads, and connections, that the ORM calls of async bodies share
+ORM_CALLS = 4  # threads, with connections, that the ORM calls of async bodies share; or as few as sync bodies
 THREAD_CALLS = 16  # threads for what async bodies send to asyncio.to_thread
 
 
@@ -51,7 +51,7 @@ class Bodies:
         self._now_us = now_us
         self._thread = threading.get_ident()
         self.threads = Threads(threads)
-        self._orm = OrmCalls(ORM_CALLS)
+        self._orm = OrmCalls(min(ORM_CALLS, threads))
         self.delays = Delays(loop, self._orm_calls)
         self._elsewhere = Threads(THREAD_CALLS, name="call", keeps_sessions=False)
         self._running: dict[Key, Running] = {}

@@ -12,17 +12,16 @@ from engine.worker.latch import Latch
 
 logger = logging.getLogger("engine.cluster")
 
-# One process for so many that wait, up to a number that comes at once; while any wait, one more in so many seconds.
+# One process for so many that wait; while any wait, one more in so many seconds; no more than that many in all.
 FOR_EACH = 2
-AT_ONCE = 8
 WARD_SECONDS = 0.5
-LARGEST = 8
+LARGEST = 12
 
-# A shift has more threads for sync bodies, and more connections; here as many processes stand for one.
+# A shift has more threads for bodies, and more connections; here as many processes stand for one.
 THREADS = 2
 
-# A moment for the next one that a dying worker leaves; after it a process goes.
-IDLE_SECONDS = 2.0
+# Where one worker died others may, and a process that has to be started first costs each of them its time.
+IDLE_SECONDS = 10.0
 
 
 class Ward:
@@ -40,7 +39,7 @@ class Ward:
 
     def open(self, now: float, waiting: int) -> None:
         """Start processes for so many that wait."""
-        wanted = min(AT_ONCE, -(-waiting // FOR_EACH))
+        wanted = -(-waiting // FOR_EACH)
         if now >= self._opened_at + WARD_SECONDS:
             wanted = max(wanted, len(self._children) + 1)
             self._opened_at = now
