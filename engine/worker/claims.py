@@ -148,6 +148,7 @@ class Claims(Stage):
             self._changes.add(reaped)
             await self._reader.notify_alone()
             self._has_freed = bool(self._limits)
+            self._has_parked = True  # some need not run alone: only the other shifts may take those
             self._woken.set()
         if await self._reader.has_debts():
             self._debts.pay()

@@ -15,8 +15,10 @@ from engine.invariants import INVARIANTS, look
 from engine.models import Attempt, Instance, Step
 from engine.notify import REAP
 from engine.registry import Workflow
-from engine.worker import claims, sql
+from engine.worker import claims, shift, sql
+from engine.worker.claims import Isolates
 from tests.integration.rows import attempt_of, leased, step_of
+from tests.integration.sessions import Hints
 from tests.shifts import running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
@@ -48,6 +50,29 @@ def test_a_row_that_a_sender_holds_when_its_worker_dies_does_not_wait_for_the_ne
         sender.join()
         # It is suspect, and runs alone when the shift has nothing else to do.
         assert wait_for(left).output == "done"
+
+
+def test_what_a_process_for_suspects_takes_back_and_may_not_run_is_told_to_the_shifts(hints: Hints) -> None:
+    """Of what its like held when it died, only the one that it was observing may have killed it."""
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        return "done"
+
+    def held(id: str, *, alone: bool) -> Instance:
+        row = Instance.objects.create(workflow=story.name, id=id, params={}, isolated=alone)
+        return leased(row, seat=DEAD_SEAT)
+
+    suspect, acquitted = held("suspect", alone=True), held("acquitted", alone=False)
+    hints.heard()
+    shift.run(
+        shift.Terms(
+            slots=1, name="alone", should_stop=lambda: False, idle_seconds=0.5, isolates=Isolates.ONLY
+        )
+    )
+    assert suspect.refresh().status == "complete"
+    assert (acquitted.refresh().status, acquitted.isolated) == ("queued", False)
+    assert ("engine_wake", "") in hints.heard()
 
 
 def _hold(instance: Instance, locked: Event, release: Event) -> None:
