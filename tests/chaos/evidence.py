@@ -65,13 +65,27 @@ class Evidence:
         return self.starts[place] if place < len(self.starts) else None
 
     def taken_up(self, fault: Fault) -> list[float]:
-        """Return how long each body that the fault took waited for its next attempt."""
+        """Return how long each body that the fault took waited for its next attempt.
+
+        One whose step was at its next attempt already had been taken before; one that people paused waits for them.
+        """
         pids, found = set(fault.pids), []
         for run in self.runs:
             if run.pid in pids and not run.how and run.started < fault.at:
-                later = [one.started for one in self.runs_of[run.body[:2]] if one.started > fault.at]
-                found += [min(later) - fault.at] if later else []
+                later = [one.started for one in self.runs_of[run.body[:2]] if one.started > run.started]
+                at = min(later, default=0.0)
+                if at > fault.at and not self._was_paused(run.body[0], fault.at, at):
+                    found.append(at - fault.at)
         return found
+
+    def _was_paused(self, instance: str, begin: float, end: float) -> bool:
+        """Tell whether people had it paused at some time between these."""
+        resumed = [line.at for line in self.by_what["resume"] if line.instance == instance]
+        return any(
+            line.at < end and min((at for at in resumed if at > line.at), default=end) >= begin
+            for line in self.by_what["pause"]
+            if line.instance == instance
+        )
 
 
 def percentile(values: Iterable[float], share: float) -> float:

@@ -269,6 +269,30 @@ def test_a_body_may_start_while_its_worker_has_not_heard_of_the_end() -> None:
     assert judge(case(ledger, told))["completed once"] == []
 
 
+def test_a_kill_answers_for_the_time_until_the_next_attempt_alone() -> None:
+    kill = Fault("worker in a body", 2.5, 2.5, pids=[ZOMBIE])
+    assert Evidence(lines(), {}).taken_up(kill) == [0.5]
+    superseded = replace(kill, at=3.5)
+    assert Evidence([*lines(), line("start", 9, step="work-1", attempt=3)], {}).taken_up(superseded) == []
+
+
+@pytest.mark.parametrize(
+    ("paused", "resumed", "waited"),
+    [(2.0, 2.9, []), (2.6, 2.9, []), (2.0, None, []), (2.0, 2.3, [0.5]), (3.5, 4.0, [0.5])],
+)
+def test_what_people_have_paused_waits_for_them(
+    paused: float, resumed: float | None, waited: list[float]
+) -> None:
+    ledger = lines()
+    change(ledger, "pause", at=paused)
+    if resumed is None:
+        remove(ledger, "resume")
+    else:
+        change(ledger, "resume", at=resumed)
+    kill = Fault("worker in a body", 2.5, 2.5, pids=[ZOMBIE])
+    assert Evidence(ledger, {}).taken_up(kill) == waited
+
+
 def test_what_runs_beside_a_convicted_step_is_cancelled() -> None:
     told = record()
     told.attempts.append(AttemptRow("i2", "work-1", 1, "cancelled", WORKER, False, 4.9, 5.0))
