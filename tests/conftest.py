@@ -1,6 +1,7 @@
 """What every test may use: a real PostgreSQL and the whole stack, each started once and only when asked for."""
 
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -42,6 +43,12 @@ make_first_account({PASSWORD!r})
 
 # Cheap tests first: what they find need not be looked for in a browser.
 ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
+
+
+def pytest_configure() -> None:
+    # What a shell starts in the background ignores Ctrl-C, and so would the programs that the tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
