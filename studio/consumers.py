@@ -34,8 +34,9 @@ LINGER_S = 2.0  # what a finished instance still has to say
 SAY_EVERY_S = 10.0
 SOCKETS_A_PERSON = 50
 LONGEST_FRAME = 1_024
-FRAMES_A_MINUTE = 60
+FRAMES_A_MINUTE = 120
 BEAT = "beat"  # which a page sends every two seconds, to hear that somebody is there
+PAINTED = "painted"  # which it sends when an answer has changed it: it may differ from what was sent last
 
 _open_sockets: Counter[object] = Counter()
 
@@ -71,6 +72,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         self.sent: dict[str, int] = {}
         self.order: tuple[str, ...] = ()
+        self.is_painted = False
         self.said, self.said_at = "", 0.0
         self.checked_at = time.monotonic()
         self.frames: list[float] = []
@@ -108,7 +110,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
             self.task.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Answer a beat. Pages say nothing else, and may not say much."""
+        """Answer a beat, or draw all anew. Pages say nothing else, and may not say much."""
         if bytes_data is not None or len(text_data or "") > LONGEST_FRAME:
             await self.close(TOO_BIG)
             return
@@ -118,6 +120,9 @@ class StudioConsumer(AsyncWebsocketConsumer):
             await self.close(NOT_ALLOWED)
         elif text_data == BEAT and self.task is not None:
             await self.send(text_data=BEAT)
+        elif text_data == PAINTED and self.task is not None:
+            self.sent, self.order, self.is_painted = {}, (), True
+            self.wake.set()
 
     def _changed(self, keys: frozenset[int] | None) -> None:
         if self.topic.concerns(keys):
@@ -150,7 +155,9 @@ class StudioConsumer(AsyncWebsocketConsumer):
                 return
             if not is_news and self.topic.kind != "instance":
                 continue
-            drawing = await self._draw(is_news=is_news)
+            # What is kept may be older than the answer: the news of what it did may yet have to come.
+            may_be_kept, self.is_painted = is_news and not self.is_painted, False
+            drawing = await self._draw(may_be_kept=may_be_kept)
             message = self._news(drawing)
             if message:
                 await self.send(text_data=message)
@@ -168,11 +175,11 @@ class StudioConsumer(AsyncWebsocketConsumer):
         except TimeoutError:
             return
 
-    async def _draw(self, *, is_news: bool) -> topics.Drawing:
+    async def _draw(self, *, may_be_kept: bool) -> topics.Drawing:
         version = live.hub().version(self.topic.key)
         held = await in_thread(rights, self.user)
         shared, own = (self.topic, held), (self.topic, "person", self.user.pk)
-        found = (cache.get(own, version) or cache.get(shared, version)) if is_news else None
+        found = (cache.get(own, version) or cache.get(shared, version)) if may_be_kept else None
         if found is None:
             found = await in_thread(topics.draw, self.topic, self.user)
             cache.keep(own if found.is_personal else shared, version, found)

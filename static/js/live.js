@@ -115,16 +115,11 @@
     if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
-  // The answer to an action shows the whole page as it was when it was drawn. News that came while it was on its way may be
-  // younger, and does not come again: ask once more.
-  const OVERTAKEN_MS = 500;
-  let news = 0;
-  const paints = ({ detail }) => detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
-  document.addEventListener("htmx:ws:after:message:incoming", () => { news += 1; });
-  document.addEventListener("htmx:before:request", (event) => { if (paints(event)) event.detail.ctx.studioNews = news; });
-  document.addEventListener("htmx:finally:request", (event) => {
-    if (!paints(event) || event.detail.ctx.studioNews === news) return;
-    setTimeout(ask, OVERTAKEN_MS);
+  // An answer shows the page as it was when it was drawn: news that came meanwhile are younger, and what the socket sent
+  // last, and would not send again, is no longer on the page. So have it send everything once more.
+  document.addEventListener("htmx:finally:request", ({ detail }) => {
+    const paints = detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
+    if (paints && connection?.socket?.readyState === WebSocket.OPEN) connection.socket.send("painted");
   });
 
   // What a person did and the server never got: say so, since nothing else on the page changes.

@@ -17,10 +17,11 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import OperationalError, connections
 from django.test import Client
+from django.utils import timezone
 
 from engine import lifecycle
 from engine.models import Instance
-from studio import consumers, people
+from studio import consumers, live, people
 from studio.asgi import application
 from tests.studio import factories
 
@@ -322,6 +323,33 @@ async def test_a_beat_is_answered_and_a_page_may_send_one_every_two_seconds(open
     for _ in range(31):
         await socket.send_to(text_data=consumers.BEAT)
         assert await frame(socket) == consumers.BEAT
+
+
+async def test_a_page_that_an_answer_has_painted_is_sent_everything_anew(opened: Open) -> None:
+    """Also where nothing has changed since the last frame: the answer may show what was true for a moment only."""
+    user, instance = await make()
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    before = await frame(socket)
+    assert 'hx-target="#head"' in before
+    await socket.send_to(text_data=consumers.PAINTED)
+    assert 'hx-target="#head"' in await frame(socket)
+
+
+async def test_what_is_sent_to_a_painted_page_is_no_older_than_the_answer(opened: Open) -> None:
+    """The hint of what the action did comes when it likes."""
+    user, instance = await make()
+    await (await opened("topic=home", user)).connect()
+    while live.hub().version(None) == (0, 0):  # until it listens, which makes what was drawn before stale
+        await asyncio.sleep(0.01)
+    socket = await opened(f"topic=instance:{instance.key}", user)
+    await socket.connect()
+    await frame(socket)
+    paused = {"status": "paused", "paused_at": timezone.now(), "waiting_for": "", "wake_at": None}
+    await Instance.objects.filter(key=instance.key).aupdate(**paused)  # nobody is told
+    await sync_to_async(factories.deed)(instance, "pause", "li", "", after="paused")
+    await socket.send_to(text_data=consumers.PAINTED)
+    assert "paused" in await frame(socket)
 
 
 class TestAbuse:
