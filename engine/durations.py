@@ -1,4 +1,4 @@
-"""One grammar for durations (CONTRACT.md, section 3): timedeltas, numbers of seconds, texts like `1h 30m`."""
+"""One grammar for durations: timedeltas, numbers of seconds, texts like `1h 30m`."""
 
 import math
 import re

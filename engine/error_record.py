@@ -1,4 +1,4 @@
-"""What is kept of an exception: bounded, storable texts, whatever the exception does (F17)."""
+"""What is kept of an exception: bounded, storable texts, whatever the exception does."""
 
 import itertools
 import json

@@ -659,7 +659,7 @@ class InvalidParamsError(RepriseError, ValueError):
 
 
 class LimitError(RepriseError, ValueError):
-    """A value is over a limit of CONTRACT.md, section 7; checked before anything is written."""
+    """A value is over a limit of docs/guarantees.md; checked before anything is written."""
 
     def __init__(self, what: str, value: int, limit: int, *, unit: str = "", advice: str = "") -> None:
         self.what = what

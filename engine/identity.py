@@ -1,4 +1,4 @@
-"""Names, ids and the identities derived from them (CONTRACT.md, sections 4, 5 and 7)."""
+"""Names, ids and the identities derived from them."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Restart instances: from the start, or from one of their steps (CONTRACT.md, guarantee 14).
+"""Restart instances: from the start, or from one of their steps (docs/guarantees.md, 14).
 
 One transaction: the present generation is closed and kept, as it stood; the next one begins, queued, with copies of
 the steps that it keeps. Whoever works on the last one is fenced. Lock order as in `engine.lifecycle`: the instance,

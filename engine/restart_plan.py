@@ -1,4 +1,4 @@
-"""What a restart keeps and what it does again, decided from the recorded steps (CONTRACT.md, guarantee 14)."""
+"""What a restart keeps and what it does again, decided from the recorded steps (docs/guarantees.md, 14)."""
 
 from __future__ import annotations
 

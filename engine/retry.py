@@ -84,7 +84,7 @@ class StepOptions:
 
     @classmethod
     def make(cls, what: str = "Step options", /, **options: object) -> "StepOptions":
-        """Validate options over the defaults of CONTRACT.md; `what` begins the message of an error."""
+        """Validate options over the defaults; `what` begins the message of an error."""
         return cls().override(what, **options)
 
     def override(self, what: str = "Step options", /, **options: object) -> "StepOptions":

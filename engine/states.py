@@ -1,4 +1,4 @@
-"""The states of instances, steps and attempts, and the changes between them (CONTRACT.md, section 4)."""
+"""The states of instances, steps and attempts, and the changes between them (docs/guarantees.md)."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The names in addresses. What could not be a name is a 404 here, before any query is asked (RELIABILITY F18–F20)."""
+"""The names in addresses. What could not be a name is a 404 here, before any query is asked."""
 
 
 class WorkflowName:

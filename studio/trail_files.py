@@ -57,7 +57,7 @@ FORMS: Mapping[str, tuple[str, Callable[[Iterable[list[Audit]]], Iterator[str]]]
 
 
 def harmless(text: str) -> str:
-    """Put a quotation mark before what a table would compute: `=HYPERLINK(…)` stays a text (RELIABILITY E55)."""
+    """Put a quotation mark before what a table would compute: `=HYPERLINK(…)` stays a text."""
     first = next((one for one in text if not _is_unseen(one)), "")
     is_formula = not _SIGNS.isdisjoint(unicodedata.normalize("NFKC", first))
     return f"'{text}" if is_formula or text.startswith(("\t", "\r", "\n")) else text

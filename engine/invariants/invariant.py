@@ -22,7 +22,7 @@ class Cursor(Protocol):
 class Invariant:
     """A sentence, and the query that finds what violates it, as rows of an instance's key and what is wrong.
 
-    `id` is that of RELIABILITY.md, section C.2. Parameters of the query: `grace`, seconds that something may be
+    `id` groups invariants of one subject. Parameters of the query: `grace`, seconds that something may be
     overdue; `skew`, seconds by which the workers' idea of the database's clock may differ; `limited` and `limits`, the
     workflows of which only so many instances may be held at a time, which only the code knows.
     """

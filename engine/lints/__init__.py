@@ -1,4 +1,4 @@
-"""Lints: mistakes in workflows that their source gives away (CONTRACT.md, section 8).
+"""Lints: mistakes in workflows that their source gives away.
 
 Only the source is read; nothing of it is executed. A comment at the end of a line silences a lint there:
 `# reprise: allow W106 because the call may happen twice`. Django's SILENCED_SYSTEM_CHECKS silences one everywhere.

@@ -1,4 +1,4 @@
-"""An instance that is taken on by other code than it started under (CONTRACT.md, guarantee 4)."""
+"""An instance that is taken on by other code than it started under (docs/guarantees.md, 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rollback: what the steps of an instance did is undone, in reverse order of their start (CONTRACT.md, guarantee 15).
+"""Rollback: what the steps of an instance did is undone, in reverse order of their start (docs/guarantees.md, 15).
 
     the handler has ended → what is open is cancelled → the row says that the rollbacks run
         → one after the other, each with attempts of its own → the end

@@ -1,4 +1,4 @@
-"""The one reader and writer of JSON (CONTRACT.md, section 7), for every value that enters or is stored.
+"""The one reader and writer of JSON, for every value that enters or is stored.
 
 `read_json` takes texts from outside, `encode` and `decode` keep plain values, and a `Codec` keeps values of
 any annotated type. What is accepted is read back equal, in type too, by every process and on every replay.

@@ -209,7 +209,7 @@ def test_keys_lead_through_the_pages(signed_in: Page) -> None:
 
 
 def test_every_page_is_clean_at_both_widths_and_in_both_colours(signed_in: Page) -> None:
-    """E31: no violation of the policy anywhere; and no page scrolls sideways."""
+    """No violation of the policy anywhere; and no page scrolls sideways."""
     page = signed_in
     start_order(page)
     instance = page.url

@@ -131,7 +131,7 @@ EVIL = [
 
 
 def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
-    """E53: no dialog, no report of the policy (the `complaints` see them), no request that nobody made."""
+    """No dialog, no report of the policy (the `complaints` see them), no request that nobody made."""
     page = signed_in
     opened: list[str] = []
     asked: list[str] = []

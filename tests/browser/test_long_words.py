@@ -1,4 +1,4 @@
-"""A word without an end makes no page wider than the window (RELIABILITY E53)."""
+"""A word without an end makes no page wider than the window."""
 
 from __future__ import annotations
 

@@ -201,7 +201,6 @@ def test_a_question_is_answered_without_a_script(signed_in: Page) -> None:
 
 
 def test_the_inbox_is_clean_at_both_widths_and_in_both_colours(signed_in: Page) -> None:
-    """E31"""
     page = signed_in
     address = ask(page, message=QUESTION + "\n" + "a-very-long-word" * 30)
     page.goto("/approvals/?box=open")

@@ -190,7 +190,7 @@ def pages(case: Case) -> dict[str, Any]:
 
 
 def invariants(case: Case) -> dict[str, int]:
-    """Count the violations by the id of RELIABILITY.md, section C.2."""
+    """Count the violations by the invariant's id."""
     found: dict[str, int] = Counter()
     for finding in case.findings:
         found[finding.invariant.id] += finding.count

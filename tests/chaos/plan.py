@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
-# The timeline of RELIABILITY.md, section D: ten minutes, of which seven are under load and faults.
+# Ten minutes, of which seven are under load and faults.
 WHOLE_MINUTES = 10.0
 LOAD_PART = 0.7
 RATE = 12.0

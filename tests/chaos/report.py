@@ -64,7 +64,7 @@ def _lines(case: Case, told: dict[str, Any], complaints: dict[str, list[str]]) -
 
 
 def _scaled(case: Case) -> Iterator[str]:
-    """Say in what the run is not that of RELIABILITY.md, section D."""
+    """Return how the run differs from the planned one, for the report."""
     plan = case.plan
     planned = Plan.of(plan.seed, plan.minutes).rate
     if plan.rate < planned:

@@ -275,7 +275,7 @@ TELLERS: dict[str, Callable[[Teller], None]] = {
     "deleted": _deleted,
     "nasty": _nasty,
 }
-# The shares of RELIABILITY.md, section D.
+# Their shares, in percent.
 MIX = {
     "steps": 28,
     "sleeps": 20,

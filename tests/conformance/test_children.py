@@ -245,7 +245,7 @@ def test_a_call_that_is_cancelled_ends_its_child_and_the_parent_goes_on(parks: b
 
 
 def test_a_parent_that_fails_ends_the_child_that_it_waits_for_and_not_what_it_spawned() -> None:
-    """CONTRACT 10, 13"""
+    """guarantees 10 and 13"""
     listener = listening()
 
     @workflow
@@ -362,7 +362,7 @@ def test_rolling_a_parent_back_rolls_back_those_that_end_with_it() -> None:
 
 
 def test_terminating_ends_descendants_through_all_generations() -> None:
-    """CONTRACT 13: run_workflow and parallel, not spawn; at once, without a worker"""
+    """guarantee 13: run_workflow and parallel, not spawn; at once, without a worker"""
     listener = listening()
 
     @workflow

@@ -224,7 +224,6 @@ def test_an_uncaught_error_of_the_handler_ends_as_errored_with_its_traceback() -
     "error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()]
 )
 def test_a_handler_that_exits_ends_its_instance_and_not_the_worker(error: BaseException) -> None:
-    """F17"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:

@@ -164,7 +164,7 @@ def test_a_delay_function_that_fails_ends_the_attempts(delay: Any, reason: str) 
     ],
 )
 def test_wrong_options_are_an_error_that_the_handler_can_catch(options: dict[str, Any]) -> None:
-    """CF-20, F25"""
+    """CF-20"""
     ran: list[int] = []
 
     @workflow

@@ -47,7 +47,7 @@ def test_a_sleep_lasts_what_was_said(duration: Any, length: timedelta) -> None:
     ["soon", "", "10", "1 month", "1 fortnight", "1h-5m", -1, float("nan"), "366 days", True, None],
 )
 def test_a_duration_that_is_none_is_a_clear_error(duration: Any) -> None:
-    """CF-38, F21: it quotes the text, and no step is recorded"""
+    """CF-38: it quotes the text, and no step is recorded"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:
@@ -111,7 +111,7 @@ NAIVE = datetime.fromisoformat("2030-01-01T00:00:00")
 
 @pytest.mark.parametrize("when", [NAIVE, datetime(9999, 1, 1, tzinfo=UTC), "tomorrow", 1_900_000_000, None])
 def test_a_moment_that_is_none_is_a_clear_error(when: Any) -> None:
-    """F22: aware only, and such that every reader can show it"""
+    """Aware only, and such that every reader can show it"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:

@@ -98,7 +98,7 @@ def test_an_output_of_one_mebibyte_is_stored() -> None:
 
 @pytest.mark.parametrize("name", ["x" * 257, "a\nb", "a\0b", "", " ", "reprise:spawn:x", "\ud800", 7])
 def test_a_wrong_step_name_is_an_error_that_names_the_rule(name: Any) -> None:
-    """LC-13, LC-22 (our prefix), F19: for every kind"""
+    """LC-13, LC-22 (our prefix): for every kind"""
     ran: list[int] = []
 
     @workflow

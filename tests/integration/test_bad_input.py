@@ -1,4 +1,4 @@
-"""Values that JSON or PostgreSQL cannot hold, at every entrance of the engine (RELIABILITY.md, F1–F17).
+"""Values that JSON or PostgreSQL cannot hold, at every entrance of the engine.
 
 The caller gets an error that names the place and the rule, nothing is half-written, and the worker goes on.
 """
@@ -46,49 +46,49 @@ def cyclic() -> list[Any]:
 
 # What cannot be stored: how it is made, where it is wrong, and the part of the message that names the rule.
 BAD: dict[str, tuple[Callable[[], Any], str, str]] = {
-    "F1 NUL": (lambda: {"a": "x\0y"}, "$.a", "NUL"),
-    "F1 NUL in a key": (lambda: {"x\0y": 1}, "$", "NUL"),
-    "F2 lone surrogate": (lambda: ["\ud800"], "$[0]", "surrogate"),
-    "F2 lone surrogate in a key": (lambda: {"\udc00": 1}, "$", "surrogate"),
-    "F3 NaN": (lambda: {"a": [1, math.nan]}, "$.a[1]", "NaN"),
-    "F3 infinity": (lambda: math.inf, "$", "inf"),
-    "F3 -infinity": (lambda: [-math.inf], "$[0]", "inf"),
-    "F7 integer over 64 bits": (lambda: 2**63, "$", "64"),
-    "F7 integer of 4,301 digits": (lambda: {"n": 10**4301}, "$.n", "64"),
-    "F8 nesting of 65": (lambda: nested(65), "$[0][0][0]", "64"),
-    "F8 nesting of 100,000": (lambda: nested(100_000), "$", "64"),
-    "F15 key of 257 characters": (lambda: {"k" * 257: 1}, "$", "256"),
-    "F16 set": (lambda: {1, 2}, "$", "set"),
-    "F16 bytes": (lambda: b"x", "$", "bytes"),
-    "F16 datetime": (lambda: [datetime.now(UTC)], "$[0]", "datetime"),
-    "F16 Decimal": (lambda: Decimal(1), "$", "Decimal"),
-    "F16 UUID": (lambda: {"id": UUID(int=1)}, "$.id", "UUID"),
-    "F16 object whose repr raises": (lambda: {"a": [Thing()]}, "$.a[0]", "Thing"),
-    "F16 generator": (lambda: (n for n in range(3)), "$", "generator"),
-    "F16 function": (lambda: [len], "$[0]", "builtin"),
-    "F16 model": (lambda: Instance(), "$", "Instance"),
-    "F16 list that holds itself": (lambda: cyclic(), "$[0].again", "contains itself"),
-    "F16 integer as key": (lambda: {1: "a"}, "$", "int"),
+    "NUL": (lambda: {"a": "x\0y"}, "$.a", "NUL"),
+    "NUL in a key": (lambda: {"x\0y": 1}, "$", "NUL"),
+    "lone surrogate": (lambda: ["\ud800"], "$[0]", "surrogate"),
+    "lone surrogate in a key": (lambda: {"\udc00": 1}, "$", "surrogate"),
+    "NaN": (lambda: {"a": [1, math.nan]}, "$.a[1]", "NaN"),
+    "infinity": (lambda: math.inf, "$", "inf"),
+    "-infinity": (lambda: [-math.inf], "$[0]", "inf"),
+    "integer over 64 bits": (lambda: 2**63, "$", "64"),
+    "integer of 4,301 digits": (lambda: {"n": 10**4301}, "$.n", "64"),
+    "nesting of 65": (lambda: nested(65), "$[0][0][0]", "64"),
+    "nesting of 100,000": (lambda: nested(100_000), "$", "64"),
+    "key of 257 characters": (lambda: {"k" * 257: 1}, "$", "256"),
+    "set": (lambda: {1, 2}, "$", "set"),
+    "bytes": (lambda: b"x", "$", "bytes"),
+    "datetime": (lambda: [datetime.now(UTC)], "$[0]", "datetime"),
+    "Decimal": (lambda: Decimal(1), "$", "Decimal"),
+    "UUID": (lambda: {"id": UUID(int=1)}, "$.id", "UUID"),
+    "object whose repr raises": (lambda: {"a": [Thing()]}, "$.a[0]", "Thing"),
+    "generator": (lambda: (n for n in range(3)), "$", "generator"),
+    "function": (lambda: [len], "$[0]", "builtin"),
+    "model": (lambda: Instance(), "$", "Instance"),
+    "list that holds itself": (lambda: cyclic(), "$[0].again", "contains itself"),
+    "integer as key": (lambda: {1: "a"}, "$", "int"),
 }
 LARGE: dict[str, Callable[[], Any]] = {
-    "F11 one byte over 1 MiB": lambda: "x" * (2**20 - 1),
-    "F11 64 MB": lambda: "x" * 64_000_000,
-    "F11 64 MB in a list": lambda: ["x" * 1_000_000] * 64,
+    "one byte over 1 MiB": lambda: "x" * (2**20 - 1),
+    "64 MB": lambda: "x" * 64_000_000,
+    "64 MB in a list": lambda: ["x" * 1_000_000] * 64,
 }
 # What is stored and comes back as it went in.
 GOOD: dict[str, tuple[Any, str]] = {
-    "F5 large float": (1e16, "1e+16"),
-    "F5 negative zero": (-0.0, "-0.0"),
-    "F5 long fraction": (0.1000000000000000055511151231257827, "0.1"),
-    "F6 beyond JavaScript": (2**53 + 1, "9007199254740993"),
-    "F7 64 bits": ([2**63 - 1, -(2**63)], "[9223372036854775807, -9223372036854775808]"),
-    "F8 nesting of 64": (nested(64), "[" * 64 + "]" * 64),
-    "F10 key order": ({"zz": 1, "b": 2, "": 3}, "{'zz': 1, 'b': 2, '': 3}"),
-    "F13 null": (None, "None"),
-    "F13 empty text": ("", "''"),
-    "F13 false": (False, "False"),
-    "F15 names of JavaScript": ({"__proto__": {}, "a.b[0]$": 1}, "{'__proto__': {}, 'a.b[0]$': 1}"),
-    "F16 tuple": ((1, ("a",)), "[1, ['a']]"),
+    "large float": (1e16, "1e+16"),
+    "negative zero": (-0.0, "-0.0"),
+    "long fraction": (0.1000000000000000055511151231257827, "0.1"),
+    "beyond JavaScript": (2**53 + 1, "9007199254740993"),
+    "64 bits": ([2**63 - 1, -(2**63)], "[9223372036854775807, -9223372036854775808]"),
+    "nesting of 64": (nested(64), "[" * 64 + "]" * 64),
+    "key order": ({"zz": 1, "b": 2, "": 3}, "{'zz': 1, 'b': 2, '': 3}"),
+    "null": (None, "None"),
+    "empty text": ("", "''"),
+    "false": (False, "False"),
+    "names of JavaScript": ({"__proto__": {}, "a.b[0]$": 1}, "{'__proto__': {}, 'a.b[0]$': 1}"),
+    "tuple": ((1, ("a",)), "[1, ['a']]"),
 }
 
 
@@ -136,7 +136,7 @@ def test_what_is_too_large_is_refused_with_its_size_and_the_limit(case: str) -> 
 
 
 def test_an_output_that_cannot_be_stored_fails_its_step_at_once_and_nothing_else() -> None:
-    """F1–F3, F7, F8, F11, F15, F16: no retry, the place and the rule are named, and the neighbours go on."""
+    """No retry, the place and the rule are named, and the neighbours go on."""
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> list[Any]:
@@ -170,7 +170,6 @@ def test_an_output_that_cannot_be_stored_fails_its_step_at_once_and_nothing_else
 
 
 def test_an_output_that_can_be_stored_comes_back_as_it_is_stored_live_and_replayed() -> None:
-    """F5, F6, F8, F10, F13, F15, F16"""
     seen: dict[str, list[str]] = {case: [] for case in GOOD}
 
     @workflow
@@ -190,7 +189,7 @@ def test_an_output_that_can_be_stored_comes_back_as_it_is_stored_live_and_replay
 
 
 def test_params_and_payloads_come_back_as_they_went_in() -> None:
-    """F5, F6, F8, F10, F13, F15, F16 through start and send_event"""
+    """Through start and send_event."""
     seen: dict[str, list[str]] = {case: [] for case in GOOD}
 
     @workflow
@@ -278,7 +277,6 @@ ERRORS: dict[str, tuple[Callable[[], None], str, str]] = {
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_whatever_a_body_raises_is_a_failed_attempt_and_the_worker_goes_on(is_async: bool) -> None:
-    """F17"""
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> list[Any]:
@@ -307,7 +305,7 @@ def test_whatever_a_body_raises_is_a_failed_attempt_and_the_worker_goes_on(is_as
 
 
 def test_whatever_a_handler_raises_ends_its_instance_and_the_worker_goes_on() -> None:
-    """F17, between steps"""
+    """Between steps."""
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> None:
@@ -324,7 +322,6 @@ def test_whatever_a_handler_raises_ends_its_instance_and_the_worker_goes_on() ->
 
 
 def test_a_handlers_output_that_cannot_be_stored_ends_its_instance() -> None:
-    """F1–F3, F7, F8, F11, F16"""
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> Any:
@@ -340,7 +337,7 @@ def test_a_handlers_output_that_cannot_be_stored_ends_its_instance() -> None:
 
 
 def test_a_line_of_the_log_takes_whatever_is_said() -> None:
-    """F1–F3, F11, F16, F17: a log call never fails the workflow"""
+    """A log call never fails the workflow"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:

@@ -75,7 +75,7 @@ def test_an_instance_that_waits_for_none_of_its_type_sleeps_on() -> None:
 
 @pytest.mark.django_db
 def test_a_leased_row_keeps_its_lease_and_gets_a_signal() -> None:
-    """Decision 1, B9: the worker compares the signals when it parks."""
+    """The worker compares the signals when it parks."""
     instance = leased(row_of())
     lease = instance.wake_at
     instance.send_event("paid")
@@ -85,7 +85,7 @@ def test_a_leased_row_keeps_its_lease_and_gets_a_signal() -> None:
 
 @pytest.mark.django_db
 def test_events_are_buffered_while_paused_or_queued() -> None:
-    """Guarantee 11, CF-55, F23."""
+    """Guarantee 11, CF-55."""
     paused, queued = row_of(id="paused", **PAUSED), row_of(id="queued")
     due = queued.wake_at
     for instance in (paused, queued):
@@ -96,7 +96,6 @@ def test_events_are_buffered_while_paused_or_queued() -> None:
 
 @pytest.mark.django_db
 def test_a_finished_instance_takes_no_events() -> None:
-    """F23."""
     instance = row_of(**FINISHED)
     with pytest.raises(InstanceFinishedError):
         instance.send_event("paid")
@@ -124,7 +123,7 @@ def test_a_repeated_send_is_one_event() -> None:
 
 @pytest.mark.django_db
 def test_a_repeated_send_after_the_end_still_finds_its_event() -> None:
-    """B8: the answer was lost, and what the event led to is over."""
+    """The answer was lost, and what the event led to is over."""
     instance = row_of()
     first = instance.send_event("paid", 1, dedup_key="k")
     instance.terminate()
@@ -170,7 +169,7 @@ def test_a_declared_event_is_validated_whoever_names_it() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("type", ["", " ", "x" * 101, "a\0", "a\nb", "\ud800", None, 7])
 def test_a_wrong_type_sends_nothing(type: Any) -> None:
-    """F19, CF-58 (dots are fine here)."""
+    """CF-58 (dots are fine here)."""
     instance = row_of()
     with pytest.raises(InvalidNameError):
         instance.send_event(type)
@@ -181,7 +180,6 @@ def test_a_wrong_type_sends_nothing(type: Any) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("key", ["", " ", "x" * 256, "a\0", "\ud800", 7])
 def test_a_wrong_dedup_key_sends_nothing(key: Any) -> None:
-    """F24."""
     instance = row_of()
     with pytest.raises(InvalidNameError):
         instance.send_event("paid", dedup_key=key)
@@ -200,7 +198,6 @@ def test_a_wrong_dedup_key_sends_nothing(key: Any) -> None:
     ],
 )
 def test_a_payload_that_cannot_be_stored_sends_nothing(payload: Any, error: type[Exception]) -> None:
-    """F1-F4, F11, F16."""
     instance = row_of()
     with pytest.raises(error):
         instance.send_event("paid", payload)
@@ -209,7 +206,7 @@ def test_a_payload_that_cannot_be_stored_sends_nothing(payload: Any, error: type
 
 @pytest.mark.django_db
 def test_a_full_buffer_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """F23: consumed events do not count."""
+    """Consumed events do not count."""
     monkeypatch.setattr(events, "MAX_BUFFERED", 3)
     instance = row_of()
     sent = [instance.send_event("paid", n, dedup_key=f"k{n}") for n in range(3)]
@@ -301,7 +298,7 @@ def test_events_of_many_senders_are_in_the_order_of_their_keys() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_event_and_a_termination_at_once_do_not_contradict() -> None:
-    """B23: the event was taken by an instance that was open, or refused by one that was not."""
+    """The event was taken by an instance that was open, or refused by one that was not."""
     instance = row_of()
     with transaction.atomic():
         instance.terminate()
@@ -313,7 +310,7 @@ def test_an_event_and_a_termination_at_once_do_not_contradict() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_event_that_waits_for_a_parking_worker_wakes_it_again() -> None:
-    """B9: the park holds the row, the sender waits behind it, and finds the instance parked."""
+    """The park holds the row, the sender waits behind it, and finds the instance parked."""
     instance = leased(row_of())
     with transaction.atomic():
         step_of(instance, kind="event", status="waiting", event_types=["paid"])

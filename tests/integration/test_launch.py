@@ -92,7 +92,6 @@ def test_wrong_params_are_all_named_and_nothing_is_started() -> None:
     ],
 )
 def test_params_that_cannot_be_stored_start_nothing(params: Any, error: Any) -> None:
-    """F1-F3, F11, F16."""
     with pytest.raises(error):
         (listen_for if isinstance(params, list) else nap).start(params)
     assert Instance.objects.count() == 0
@@ -159,7 +158,7 @@ def test_params_for_a_workflow_that_takes_none_are_refused() -> None:
     ],
 )
 def test_a_wrong_id_starts_nothing(wrong: Any) -> None:
-    """F18, CF-79."""
+    """CF-79."""
     with pytest.raises(InvalidNameError):
         tick.start(id=wrong)
     with pytest.raises(InstanceNotFoundError):
@@ -188,7 +187,7 @@ def test_an_id_in_use_is_refused_and_hinders_nothing_after_it() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_fifty_starts_of_one_id_make_one_instance() -> None:
-    """B26: the same start from many sides at once."""
+    """The same start from many sides at once."""
     results = together(50, lambda number: tick.get_or_start("same"))
     assert Instance.objects.count() == 1
     answers = [result for result in results if not isinstance(result, Exception)]

@@ -284,7 +284,7 @@ def test_a_pause_that_is_rolled_back_never_was(hints: Hints) -> None:
 def test_of_two_at_once_the_second_sees_what_the_first_did(
     state: str, first: str, second: str, after: list[str]
 ) -> None:
-    """B17, B23: each held at the instance's row; the answers are what the record says."""
+    """Each held at the instance's row; the answers are what the record says."""
     instance = in_state(state)
     answers: list[str] = []
 
@@ -301,7 +301,7 @@ def test_of_two_at_once_the_second_sees_what_the_first_did(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_answers_of_many_operators_fit_the_trail() -> None:
-    """B23, I16: forty actions at once; each accepted one is in the trail, and the trail is one line."""
+    """I16: forty actions at once; each accepted one is in the trail, and the trail is one line."""
     instance = in_state("queued")
     actions = [lifecycle.pause, lifecycle.resume]
     answers = together(

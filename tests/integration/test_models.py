@@ -205,7 +205,7 @@ def test_an_earlier_generation_never_changes() -> None:
 
 @pytest.mark.parametrize("value", [1e16, -0.0, {"zz": 1, "b": 2}, 0.1, 9007199254740993, "\\u0000", [], None])
 def test_values_come_back_as_they_went_in(value: Any) -> None:
-    """F5, F6, F10: the columns are json, not jsonb."""
+    """The columns are json, not jsonb."""
     instance = row_of(params=[value])
     (read,) = Instance.objects.get(key=instance.key).params
     assert repr(read) == repr(value)

@@ -1,4 +1,4 @@
-"""Every two of the things that can be done to an instance, one held at its row while the other comes (B17, B23).
+"""Every two of the things that can be done to an instance, one held at its row while the other comes.
 
 Two sessions: the first does its part and keeps the row until the second waits for it. Whatever they are, both answer,
 the trail tells one story, and a worker can drive what is left to its end.
@@ -252,7 +252,7 @@ def drive_to_the_end() -> None:
 
 
 def test_every_two_actions_at_once_tell_one_story(story: Workflow[str, None], second: Second) -> None:
-    """B17, B23, I16: each is first, from a state in which it does something"""
+    """I16: each is first, from a state in which it does something"""
     cases = {
         f"{number}": (one, other, STATES.get(one, "waiting"))
         for number, (one, other) in enumerate((one, other) for one in ACTIONS for other in ACTIONS)
@@ -329,7 +329,7 @@ TURNS: dict[str, tuple[str, Callable[[int], list[tuple[Any, ...]]]]] = {
 def test_every_action_and_a_worker_at_once_tell_one_story(
     story: Workflow[str, None], second: Second, is_first: bool
 ) -> None:
-    """B17, B23, guarantee 17: what a worker writes counts before the action, or not at all"""
+    """guarantee 17: what a worker writes counts before the action, or not at all"""
     cases = {
         f"{number}": (turn, act)
         for number, (turn, act) in enumerate((turn, act) for turn in TURNS for act in ACTIONS)

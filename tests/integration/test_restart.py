@@ -262,7 +262,7 @@ def test_the_async_twins_do_the_same() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_answers_of_many_operators_fit_the_trail() -> None:
-    """B17, B23, I16: every accepted action is in the trail, the trail is one line, and nobody waits for ever"""
+    """I16: every accepted action is in the trail, the trail is one line, and nobody waits for ever"""
     instance = waiting(id="one")
     step_of(instance, **ENDED)
     attempt_of(instance, status="complete", finished_at=NOW)

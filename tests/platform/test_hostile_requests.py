@@ -1,4 +1,4 @@
-"""What no browser sends gets a 4xx and one line in the log, not a failure (RELIABILITY E38, E44, F1, F2, F14)."""
+"""What no browser sends gets a 4xx and one line in the log, not a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pages may open a socket (RELIABILITY E34)."""
+"""Which pages may open a socket."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""Parents and children while workers are killed: no orphan, no double, nothing lost (B25)."""
+"""Parents and children while workers are killed: no orphan, no double, nothing lost."""
 
 from __future__ import annotations
 

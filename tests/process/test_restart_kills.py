@@ -45,7 +45,7 @@ def restarted(one: Instance, target: str | None) -> Instance:
 
 
 def test_restarts_and_deaths_of_workers_leave_one_story_of_each_generation(arena: Arena) -> None:
-    """B23, I1, guarantees 14 and 17: whoever is restarted from where, by whom it was held, and when that died"""
+    """I1, guarantees 14 and 17: whoever is restarted from where, by whom it was held, and when that died"""
     rng = random.Random(7)
     instances = program.start_many([{"params": STEPS}] * INSTANCES).created
     restarts = Counter[int]()

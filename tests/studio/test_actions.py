@@ -1,4 +1,4 @@
-"""Pause, resume, terminate, send an event: done once, or said why not (RELIABILITY E44, E45)."""
+"""Pause, resume, terminate, send an event: done once, or said why not."""
 
 from __future__ import annotations
 
@@ -166,7 +166,6 @@ class TestEvents:
 @pytest.mark.parametrize("path", ["/workflows/nowhere/instances/x/", "/workflows/orders/instances/nowhere/"])
 @pytest.mark.parametrize("action", ["", "pause/", "resume/", "terminate/", "events/"])
 def test_what_does_not_exist_is_not_found(operator: Client, path: str, action: str) -> None:
-    """E45."""
     factories.instance()
     method = operator.post if action else operator.get
     assert method(f"{path}{action}", {"reason": "x", "type": "x"}).status_code == 404

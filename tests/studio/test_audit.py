@@ -1,4 +1,4 @@
-"""The audit trail: found by who, what, which and when, never without bound, and as files that harm nobody (E55)."""
+"""The audit trail: found by who, what, which and when, never without bound, and as files that harm nobody."""
 
 from __future__ import annotations
 
@@ -159,7 +159,6 @@ def test_a_file_holds_the_newest_and_says_if_that_is_all(
 
 
 def test_a_cell_is_no_formula(viewer: Client) -> None:
-    """E55"""
     order = factories.instance(id="order-1")
     wild = [
         '=HYPERLINK("http://x")',
@@ -222,7 +221,6 @@ def test_the_server_sends_a_file_while_it_reads(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("evil", EVIL, ids=[evil[:16] for evil in EVIL])
 def test_what_people_wrote_is_text(viewer: Client, evil: str) -> None:
-    """E53"""
     factories.deed(factories.instance(), "pause", evil[:150], evil)
     assert_is_text(viewer.get("/audit/", {"person": evil}).content.decode(), evil)
     page = viewer.get("/audit/").content.decode()

@@ -1,4 +1,4 @@
-"""What people and programs write is shown as text, wherever it is shown (RELIABILITY E53)."""
+"""What people and programs write is shown as text, wherever it is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an address may ask of a list (RELIABILITY E46)."""
+"""What an address may ask of a list."""
 
 from __future__ import annotations
 

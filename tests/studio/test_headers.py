@@ -1,4 +1,4 @@
-"""What the browser is told with every answer (RELIABILITY E30–E33)."""
+"""What the browser is told with every answer."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ def test_the_policy_allows_nothing_inline_and_nothing_foreign(client: Client) ->
 
 
 def test_a_download_cannot_run(client: Client) -> None:
-    """E54."""
     answer = client.get("/workflows/orders/instances/order-1/payload/params/")
     assert answer.headers["Content-Disposition"] == 'attachment; filename="order-1-params.json"'
     assert answer.headers["Content-Type"] == "application/json"
@@ -99,7 +98,6 @@ def test_pages_hold_no_inline_script_style_or_handler(client: Client, where: str
 
 
 def test_htmx_neither_evaluates_nor_leaves_the_site(client: Client) -> None:
-    """E32."""
     page = client.get("/").content.decode()
     config = json.loads(re.search(r"name=\"htmx-config\" content='([^']+)'", page)[1])  # type: ignore[index]
     assert (config["mode"], config["includeIndicatorCSS"]) == ("same-origin", False)
@@ -107,7 +105,6 @@ def test_htmx_neither_evaluates_nor_leaves_the_site(client: Client) -> None:
 
 
 def test_an_error_page_tells_nothing_of_the_server(client: Client) -> None:
-    """E58."""
     page = client.get("/broken/").content.decode()
     assert "a secret of the server" not in page
     assert re.search(r"Reference <code>[0-9a-f]{12}</code>", page)

@@ -326,7 +326,7 @@ def test_the_payload_of_another_instances_event_is_not_found(operator: Client) -
 
 
 def test_a_value_that_cannot_be_read_does_not_break_the_page(operator: Client) -> None:
-    """F7: a number of 4,301 digits that came in some other way."""
+    """A number of 4,301 digits that came in some other way."""
     from django.db import connection
 
     instance = factories.instance("running")

@@ -1,4 +1,4 @@
-"""The list of instances: bounded, filtered by its address, paged by keys (RELIABILITY E46)."""
+"""The list of instances: bounded, filtered by its address, paged by keys."""
 
 from __future__ import annotations
 
@@ -257,7 +257,6 @@ def test_rows_that_come_meanwhile_shift_no_page(operator: Client) -> None:
     ],
 )
 def test_a_strange_query_is_no_error(operator: Client, query: str) -> None:
-    """E46."""
     many(60)
     page = operator.get(f"/instances/{query[:1900]}")
     assert page.status_code == 200

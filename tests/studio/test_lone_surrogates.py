@@ -1,4 +1,4 @@
-"""Text that is no Unicode is refused wherever a form takes text (RELIABILITY F2)."""
+"""Text that is no Unicode is refused wherever a form takes text."""
 
 from __future__ import annotations
 

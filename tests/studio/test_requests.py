@@ -116,7 +116,7 @@ class TestAnswer:
     @pytest.mark.parametrize("htmx", [True, False])
     @pytest.mark.parametrize("place", ["", "mine"])
     def test_that_comes_second_is_told_who_was_first(self, operator: Client, htmx: bool, place: str) -> None:
-        """E7, HC-13"""
+        """HC-13"""
         step = asked()
         answer(step.instance, step.seq, {"refund": False, "amount": 0}, by="ada", comment="wrong IBAN")
         status, page = send(operator, step, htmx=htmx, place=place)
@@ -135,7 +135,6 @@ class TestAnswer:
 
     @pytest.mark.parametrize("htmx", [True, False])
     def test_after_its_expiry_is_refused(self, operator: Client, htmx: bool) -> None:
-        """E7"""
         step = asked(wake_at=timezone.now())
         status, page = send(operator, step, htmx=htmx)
         assert status == 409
@@ -144,7 +143,6 @@ class TestAnswer:
 
     @pytest.mark.parametrize("place", ["", "mine"])
     def test_after_the_end_of_the_instance_is_refused(self, operator: Client, place: str) -> None:
-        """E7"""
         step = asked()
         step.instance.terminate()
         status, page = send(operator, step, place=place)
@@ -191,8 +189,6 @@ class TestAnswer:
 
 
 class TestPermission:
-    """E4, E5."""
-
     def denied(self, client: Client, step: Step, said: str) -> None:
         status, page = send(client, step)
         assert status == 403
@@ -462,7 +458,6 @@ class TestElsewhere:
 
 @pytest.mark.parametrize("evil", EVIL, ids=[evil[:16] for evil in EVIL])
 def test_what_is_asked_and_answered_is_text(operator: Client, evil: str) -> None:
-    """E53"""
     schema = {
         "type": "object",
         "description": evil,

@@ -195,7 +195,6 @@ def _fields(step: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("evil", EVIL, ids=[evil[:16] for evil in EVIL])
 def test_names_are_text(operator: Client, evil: str) -> None:
-    """E53"""
     instance = factories.instance("errored")
     factories.step(instance, evil[:256])
     assert_is_text(preview_of(operator, instance, f"do:{evil[:256]}:1"), evil)
@@ -289,7 +288,6 @@ class TestDelete:
 
 
 def test_a_viewer_who_starts_something_leaves_a_row(viewer: Client) -> None:
-    """E4, E60"""
     assert viewer.post("/workflows/process-order/start/", {"params": "{}"}).status_code == 403
     (entry,) = Audit.objects.all()
     assert (entry.verb, entry.workflow, entry.outcome) == ("start", "process-order", "denied")

@@ -150,7 +150,6 @@ def test_params_that_fit_no_more_start_nothing(operator: Client) -> None:
 
 @pytest.mark.parametrize("action", ["pause", "resume", "run"])
 def test_a_viewer_sees_the_buttons_disabled_and_may_not_press(viewer: Client, action: str) -> None:
-    """E4, E60"""
     schedule = row()
     assert line_of(page_of(viewer), schedule).count('disabled title="Needs the role operator"') == 2
     assert act(viewer, schedule, action)[0] == 403
@@ -181,7 +180,6 @@ def test_the_page_of_a_workflow_has_its_own_and_how_long_it_keeps(viewer: Client
 
 @pytest.mark.parametrize("evil", EVIL, ids=[evil[:16] for evil in EVIL])
 def test_names_are_text(operator: Client, evil: str) -> None:
-    """E53"""
     row(
         evil[:100],
         expression=evil[:100],

@@ -1,4 +1,4 @@
-"""Signing in and out (RELIABILITY E17–E19, E23, E24, E26, E27)."""
+"""Signing in and out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def sign_in(client: Client, **given: str) -> object:
 
 
 def test_the_session_id_changes_at_sign_in(client: Client) -> None:
-    """E17."""
     factories.person("viewer", "zoe")
     session = client.session
     session["seen"] = True
@@ -34,7 +33,7 @@ def test_the_session_id_changes_at_sign_in(client: Client) -> None:
 
 
 def test_the_cookies_are_for_the_server_alone(client: Client) -> None:
-    """E18; the names and flags under TLS are in tests/platform."""
+    """The names and flags under TLS are in tests/platform."""
     factories.person("viewer", "zoe")
     client.get("/sign-in/")
     sign_in(client)
@@ -43,7 +42,6 @@ def test_the_cookies_are_for_the_server_alone(client: Client) -> None:
 
 
 def test_signing_out_takes_post_only(operator: Client) -> None:
-    """E19."""
     assert operator.get("/sign-out/").status_code == 405
     assert operator.get("/instances/").status_code == 200
 
@@ -54,7 +52,6 @@ def test_the_way_out_says_what_it_does_and_who_is_in(operator: Client) -> None:
 
 
 def test_signing_out_ends_the_session_and_clears_the_browser(operator: Client) -> None:
-    """E19."""
     key = operator.session.session_key
     answer = operator.post("/sign-out/")
     assert answer.headers["Clear-Site-Data"] == '"cache", "storage"'
@@ -63,7 +60,6 @@ def test_signing_out_ends_the_session_and_clears_the_browser(operator: Client) -
 
 
 def test_an_unknown_name_and_a_wrong_password_read_the_same(client: Client) -> None:
-    """E23."""
     factories.person("viewer", "zoe")
     texts = set()
     for name in ("zoe", "nobody-of-that-name"):
@@ -87,7 +83,6 @@ def test_an_unknown_name_and_a_wrong_password_read_the_same(client: Client) -> N
     ],
 )
 def test_next_leads_nowhere_else(client: Client, target: str) -> None:
-    """E24."""
     factories.person("viewer", "zoe")
     answer = sign_in(client, next=target)
     location = answer.headers["Location"]  # type: ignore[attr-defined]
@@ -107,7 +102,6 @@ def test_next_leads_back(client: Client) -> None:
     "target", ["/sign-in/", "/sign-in/?next=/sign-in/", "/sign-out/", "/theme/", "http://testserver/sign-in/"]
 )
 def test_next_leads_in_no_circle(operator: Client, client: Client, target: str) -> None:
-    """E24."""
     answer = operator.get("/sign-in/", {"next": target})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     factories.person("viewer", "zoe")
@@ -115,7 +109,6 @@ def test_next_leads_in_no_circle(operator: Client, client: Client, target: str) 
 
 
 def test_the_theme_goes_only_where_it_came_from(client: Client) -> None:
-    """E24."""
     answer = client.post("/theme/", {"theme": "dark", "next": "https://evil.example/"})
     assert (answer.headers["Location"], answer.cookies["studio-theme"].value) == ("/", "dark")
 
@@ -128,8 +121,6 @@ def test_the_first_page_is_drawn_in_the_chosen_colours(operator: Client) -> None
 
 
 class TestForgery:
-    """E26, E27."""
-
     def test_a_post_without_a_token_is_refused(self, signed_in) -> None:  # type: ignore[no-untyped-def]
         client = signed_in("operator", enforce_csrf_checks=True)
         instance = factories.instance("waiting")

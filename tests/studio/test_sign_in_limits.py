@@ -1,4 +1,4 @@
-"""Guessing passwords is counted before a password is looked at (RELIABILITY E20–E23)."""
+"""Guessing passwords is counted before a password is looked at."""
 
 from __future__ import annotations
 
@@ -121,7 +121,6 @@ class TestLimits:
         assert sign_in(client).status_code == 429
 
     def test_forged_headers_make_no_other_address(self, client: Client) -> None:
-        """E21."""
         for n in range(OF_A_NAME_FROM_AN_ADDRESS):
             sign_in(client, **{"X-Forwarded-For": f"10.0.0.{n}"})
         assert sign_in(client, **{"X-Forwarded-For": "10.0.1.1"}).status_code == 429
@@ -186,7 +185,7 @@ class TestTrail:
 
 @pytest.mark.django_db(transaction=True)
 def test_many_at_once_get_no_more_tries_than_one_after_the_other() -> None:
-    """E20, in parallel: the count is taken before the password is looked at."""
+    """In parallel: the count is taken before the password is looked at."""
     factories.person("viewer", "zoe")
     together, found = threading.Barrier(24), []
 

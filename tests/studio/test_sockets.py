@@ -1,4 +1,4 @@
-"""The socket of a tab (RELIABILITY E3, E11, E12, E34–E37)."""
+"""The socket of a tab."""
 
 from __future__ import annotations
 
@@ -98,7 +98,6 @@ async def closing_code(socket: WebsocketCommunicator) -> int:
 
 
 async def test_a_stranger_is_closed_out_before_any_frame(opened: Open) -> None:
-    """E3."""
     socket = await opened("topic=home", None)
     assert (await socket.connect())[0]
     assert await socket.receive_output() == {"type": "websocket.close", "code": consumers.SIGNED_OUT}
@@ -123,7 +122,6 @@ async def test_somebody_without_a_role_is_closed_out(opened: Open) -> None:
     ],
 )
 async def test_a_page_of_another_origin_gets_no_socket(opened: Open, origin: bytes | None) -> None:
-    """E34."""
     user, _ = await make()
     socket = await opened("topic=home", user, origin=origin)
     assert not (await socket.connect())[0]
@@ -133,7 +131,6 @@ async def test_a_page_of_another_origin_gets_no_socket(opened: Open, origin: byt
     "topic", ["topic=nonsense", "topic=instance:x", "", "topic=instance:-1", "topic=workflow:a/b"]
 )
 async def test_an_unknown_topic_is_refused(opened: Open, topic: str) -> None:
-    """E35."""
     user, _ = await make()
     socket = await opened(topic, user)
     await socket.connect()
@@ -290,7 +287,6 @@ def sign_out(user: User) -> None:
 async def test_who_lost_access_is_closed_out(
     opened: Open, monkeypatch: pytest.MonkeyPatch, deed: Callable[[User], Awaitable[None]]
 ) -> None:
-    """E11, E12."""
     monkeypatch.setattr(consumers, "CHECK_EVERY_S", 0.0)
     user, instance = await make("operator")
     socket = await opened("topic=home", user)
@@ -353,8 +349,6 @@ async def test_what_is_sent_to_a_painted_page_is_no_older_than_the_answer(opened
 
 
 class TestAbuse:
-    """E36."""
-
     async def socket(self, opened: Open) -> WebsocketCommunicator:
         user, _ = await make()
         socket = await opened("topic=home", user)

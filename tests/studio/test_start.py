@@ -1,4 +1,4 @@
-"""Starting from the form: checked as it is typed, and nothing started on bad input (RELIABILITY E44, F18)."""
+"""Starting from the form: checked as it is typed, and nothing started on bad input."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ BAD = [
     "text", BAD, ids=[text[:20].encode("unicode_escape").decode() or "empty" for text in BAD]
 )
 def test_bad_parameters_start_nothing_and_say_why(operator: Client, text: str) -> None:
-    """LC-47, E44 with the inputs of section F."""
+    """LC-47"""
     answer = operator.post(START, form(text))
     assert answer.status_code == 422
     assert "Nothing was started" in answer.content.decode()
@@ -164,7 +164,6 @@ BAD_IDS = [
 
 @pytest.mark.parametrize("id", BAD_IDS, ids=[bad.encode("unicode_escape").decode()[:20] for bad in BAD_IDS])
 def test_what_cannot_be_an_id_is_refused(operator: Client, id: str) -> None:
-    """F18."""
     answer = operator.post(START, form(id=id))
     assert answer.status_code == 422
     assert "<script>alert" not in answer.content.decode()
@@ -220,7 +219,6 @@ class TestCheck:
 
 
 def test_an_unknown_workflow_cannot_be_started(operator: Client) -> None:
-    """E45."""
     for where in ("/workflows/nowhere/start/", "/_f/workflows/nowhere/check/"):
         answer = operator.post(where, form())
         assert answer.status_code == 404

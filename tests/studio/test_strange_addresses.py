@@ -1,4 +1,4 @@
-"""No address and no body brings a 500 (RELIABILITY E43–E45, F18–F20), and a database that is away is a 503."""
+"""No address and no body brings a 500, and a database that is away is a 503."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ IDS = [
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_what_cannot_be_an_id_is_not_found(operator: Client, method: str, id: str) -> None:
-    """F18, F20."""
     for where in (f"/workflows/orders/instances/{id}/", f"/workflows/orders/instances/{id}/pause/"):
         answer = getattr(operator, method)(where)
         assert answer.status_code in (404, 405)
@@ -40,13 +39,11 @@ def test_what_cannot_be_an_id_is_not_found(operator: Client, method: str, id: st
 
 @pytest.mark.parametrize("name", [*IDS, "w" * 65])
 def test_what_cannot_be_a_workflow_is_not_found(operator: Client, name: str) -> None:
-    """F19."""
     for where in (f"/workflows/{name}/", f"/workflows/{name}/start/"):
         assert operator.get(where).status_code == 404
 
 
 def test_a_very_long_address_is_refused(operator: Client, client: Client) -> None:
-    """F20."""
     assert operator.get("/instances/" + "a" * 10_000).status_code == 414
     assert client.get("/" + "a" * 10_000).status_code == 414
 
@@ -90,7 +87,6 @@ BODIES = [
     ],
 )
 def test_a_strange_body_is_the_senders_mistake(operator: Client, where: str, body: bytes, kind: str) -> None:
-    """E44."""
     instance = factories.instance("waiting", id="order-1")
     operator.raise_request_exception = False
     answer = operator.post(where, body, content_type=kind)
@@ -100,7 +96,7 @@ def test_a_strange_body_is_the_senders_mistake(operator: Client, where: str, bod
 
 
 def test_a_body_over_the_limit_is_said_to_be_too_large(operator: Client, settings) -> None:  # type: ignore[no-untyped-def]
-    """E43; before it is read it is refused by the server, see tests/platform."""
+    """Before it is read it is refused by the server, see tests/platform."""
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
     answer = operator.post("/workflows/process-order/start/", {"params": "x" * 2_000})
     assert answer.status_code == 413

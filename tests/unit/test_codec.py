@@ -1,4 +1,4 @@
-"""Values of annotated types: written, read back equal in type too, or refused (CF-11, F16)."""
+"""Values of annotated types: written, read back equal in type too, or refused (CF-11)."""
 
 import collections
 import dataclasses
@@ -177,7 +177,6 @@ def test_a_value_comes_back_equal_and_of_the_same_type(annotation, value):
 
 @pytest.mark.parametrize("value", [-0.0, 1e16, 0.1, 5e-324])
 def test_a_float_stays_that_float(value):
-    """F5."""
     for annotation in (float, int | float, Any, list[float]):
         given = [value] if annotation == list[float] else value
         assert repr(Codec.of(annotation).store(given).value) == repr(given)

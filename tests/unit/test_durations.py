@@ -1,4 +1,4 @@
-"""The grammar of durations (F21), and how they are shown."""
+"""The grammar of durations, and how they are shown."""
 
 import math
 from datetime import timedelta

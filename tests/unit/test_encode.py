@@ -1,4 +1,4 @@
-"""Plain values: F1–F12 and F16, on their way into the database."""
+"""Plain values on their way into the database."""
 
 import collections
 import enum

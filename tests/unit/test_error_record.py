@@ -1,4 +1,4 @@
-"""What is kept of an exception: F17, whatever the exception does."""
+"""What is kept of an exception, whatever the exception does."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Names, ids, and the identities made from them (F18, F19)."""
+"""Names, ids, and the identities made from them."""
 
 import re
 import uuid

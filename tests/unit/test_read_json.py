@@ -1,4 +1,4 @@
-"""Texts from outside and from the database: F1–F15."""
+"""Texts from outside and from the database."""
 
 import json
 import math
@@ -219,7 +219,7 @@ values = st.recursive(
 
 @given(values)
 def test_what_is_accepted_is_read_back_equal(value):
-    """B20: accept ⇒ read_back == normal; whatever is refused, is refused by an InvalidJSON."""
+    """Accept ⇒ read_back == normal; whatever is refused, is refused by an InvalidJSON."""
     try:
         accepted = read_json(json.dumps(value))
     except InvalidJSON:
@@ -273,13 +273,13 @@ def test_the_parser_that_knows_the_path_agrees_with_pythons(value):
     ],
 )
 def test_a_stored_text_that_is_none_of_ours_is_unreadable_and_breaks_nothing(text, reason):
-    """F7: a row that another path has written."""
+    """A row that another path has written."""
     assert decode(text) == Unreadable(text, reason)
     with pytest.raises(InvalidJSON):
         decode_strict(text)
 
 
 def test_a_stored_number_keeps_its_type():
-    """F5: what jsonb would change."""
+    """What jsonb would change."""
     for value in (1e16, -0.0, 10**16, 0.1 + 0.2, 5e-324, math.pi):
         assert repr(decode(encode(value))) == repr(value)

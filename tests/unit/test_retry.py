@@ -1,4 +1,4 @@
-"""Options of a step (F25) and the delays between its attempts."""
+"""Options of a step and the delays between its attempts."""
 
 from datetime import timedelta
 from random import Random
