@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.children import InstanceResult as InstanceResult
     from engine.children import branch as branch
     from engine.declared_schedules import Schedule as Schedule
+    from engine.decorators import workflow as workflow
     from engine.defined_step import DefinedStep as DefinedStep
     from engine.defined_step import define_step as define_step
     from engine.errors import AtomicStepError as AtomicStepError
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from engine.messages import Answer as Answer
     from engine.messages import Event as Event
     from engine.messages import ReceivedEvent as ReceivedEvent
-    from engine.registry import workflow as workflow
     from engine.registry import workflows as workflows
     from engine.replay.context import RollbackContext as RollbackContext
     from engine.replay.context import StepContext as StepContext
@@ -119,7 +119,8 @@ _HOMES = {
     "Schedule": "engine.declared_schedules",
     **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
     **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.messages"),
-    **dict.fromkeys(("workflow", "workflows"), "engine.registry"),
+    "workflow": "engine.decorators",
+    "workflows": "engine.registry",
     **dict.fromkeys(("RollbackContext", "StepContext"), "engine.replay.context"),
     "WorkflowStep": "engine.replay.step",
 }

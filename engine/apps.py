@@ -9,8 +9,13 @@ class EngineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from engine import checks, secrets  # noqa: F401 - checks registers itself
+        from engine import checks, secrets, steering  # noqa: F401 - checks registers itself
         from engine.lints import checks as lints  # noqa: F401 - so do these
+        from engine.models import Instance
+        from engine.registry import Workflow
+
+        Instance.steering = steering
+        Workflow.steering = steering
 
         secrets.install()  # before the declarations, which may hold some
         # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
@@ -13,6 +14,7 @@ from engine.errors import BetweenStepsError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S")
 
 A_CHILD = (
     "Start a child: await step.spawn(name, workflow, params), or await step.run_workflow(…) for its output."
@@ -38,3 +40,17 @@ def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Return the async twin of a function that uses the database."""
     refuse(function.__name__)
     return sync_to_async(function)
+
+
+def async_twin(
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Return the async twin of a method that uses the database: `apause` of `pause`."""
+
+    @wraps(method)
+    async def twin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        act: Callable[P, T] = getattr(self, method.__name__)
+        return await in_thread(act)(*args, **kwargs)
+
+    twin.__name__ = f"a{method.__name__}"
+    return twin

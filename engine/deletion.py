@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 from django.db import connection, transaction
 
 from engine import audit, between_steps, kin, notify, sql
+from engine.batches import DeletedMany, DeleteError
 from engine.errors import (
     InstanceNeededError,
     InstanceNotFinishedError,
@@ -24,23 +24,6 @@ from engine.registry import Workflow
 from engine.states import Action, allows
 
 MAX_AT_ONCE = 100  # instances
-
-
-class DeleteError(TypedDict):
-    """Why an id of `delete_many` was not deleted."""
-
-    index: int
-    id: str
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedMany:
-    """What `delete_many` did: the ids that are gone, as often as they were named, and those that it left."""
-
-    deleted: list[str]
-    errors: list[DeleteError]
 
 
 def delete(instance: Instance, *, by: object = None, reason: str = "") -> None:

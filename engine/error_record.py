@@ -8,12 +8,10 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
 
 from pydantic_core import ValidationError
 
-if TYPE_CHECKING:
-    from engine.serialization import JSON
+from engine.json_type import JSON
 
 MAX_BYTES = 16 * 1024  # for each of message, details and traceback
 

@@ -5,13 +5,11 @@ import zlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from types import FunctionType
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from engine.durations import format_duration
 from engine.error_record import ErrorRecord, cut
-
-if TYPE_CHECKING:
-    from engine.serialization import JSON
+from engine.json_type import JSON
 
 __all__ = [
     "AbortWorkflow",

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from django.db import connection, transaction
 
 from engine import audit, between_steps, notify, sql
+from engine.batches import StartedMany, StartError, StartItem
 from engine.errors import (
     InstanceExistsError,
     InstanceNotFoundError,
@@ -33,32 +34,6 @@ MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 
 P = TypeVar("P")
-
-
-class StartItem(TypedDict, Generic[P], total=False):
-    """One instance for `start_many`; a missing id is made up."""
-
-    params: P | Mapping[str, Any]
-    id: str | None
-    tags: Iterable[str] | None
-    retention: Mapping[str, Any] | None
-
-
-class StartError(TypedDict):
-    """Why an item of `start_many` was not started."""
-
-    index: int
-    id: str | None
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class StartedMany:
-    """What `start_many` did: the instances in the order of their items, and the items it could not start."""
-
-    created: list[Instance]
-    errors: list[StartError]
 
 
 @dataclass(frozen=True, slots=True)

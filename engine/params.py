@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from engine.errors import (
     DeclarationError,
@@ -16,8 +16,16 @@ from engine.serialization import JSON, Codec, encode
 from engine.serialization.codec import as_loc
 from engine.serialization.envelope import KEY, STORED
 
-if TYPE_CHECKING:
-    from engine.registry import Workflow
+
+class TakesParams(Protocol):
+    """What is known of the params of a workflow."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def takes_params(self) -> bool: ...
+    @property
+    def params(self) -> Codec: ...
 
 
 def codec_of(annotation: Any, *, what: str, field: str) -> Codec:
@@ -79,7 +87,7 @@ def encode_stored(codec: Codec, document: FromStore, *, what: str = "params") ->
     return text
 
 
-def validate_params(workflow: Workflow[Any, Any], params: object) -> str:
+def validate_params(workflow: TakesParams, params: object) -> str:
     """Return the params as the JSON text to store.
 
     Raises InvalidParamsError, InvalidValueError or LimitError; SecretKeyError for those of the store.

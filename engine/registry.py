@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Unpack, overload
 
-from engine.between_steps import in_thread
-from engine.declared_schedules import DeclaredSchedule, Schedule, declare
+from engine.batches import DeletedMany, Fields, Origin, StartedMany, StartItem, StartOptions, TagOptions
+from engine.between_steps import async_twin, in_thread
+from engine.declared_schedules import DeclaredSchedule, declare
 from engine.errors import DeclarationError, InvalidNameError, UnknownWorkflowError
 from engine.handler import Handler
 from engine.identity import check_workflow_name
@@ -20,35 +21,38 @@ from engine.serialization import Codec
 from engine.workflow_options import OnCodeChange, StepIdentityRule, WorkflowOptions
 
 if TYPE_CHECKING:
-    from engine.deletion import DeletedMany
-    from engine.launch import StartedMany, StartItem
     from engine.models import Instance
-    from engine.replay.step import WorkflowStep
 
-__all__ = ["Event", "ReceivedEvent", "Registry", "Workflow", "declared_events", "workflow", "workflows"]
+__all__ = [
+    "Event",
+    "ReceivedEvent",
+    "Registry",
+    "Workflow",
+    "declare_workflow",
+    "declared_events",
+    "workflows",
+]
 
 P = TypeVar("P")
 R = TypeVar("R")
-Fields = Mapping[str, Any]  # params as JSON has them
 
 
-class Origin(TypedDict, total=False):
-    """Who starts an instance and why, for the audit trail."""
+class Steering(Protocol):
+    """The functions behind the methods of a workflow: `engine.steering`, set when Django starts."""
 
-    by: object
-    reason: str
-
-
-class StartOptions(Origin, total=False):
-    """What may be said about an instance at its start, besides its params."""
-
-    id: str | None
-    tags: Iterable[str] | None
-    retention: Mapping[str, timedelta | float | str | None] | None
-
-
-class TagOptions(Origin, total=False):
-    tags: Iterable[str] | None
+    def start(
+        self, workflow: Workflow[Any, Any], params: Any, **options: Unpack[StartOptions]
+    ) -> Instance: ...
+    def start_many(
+        self, workflow: Workflow[Any, Any], items: Iterable[StartItem[Any]], **origin: Unpack[Origin]
+    ) -> StartedMany: ...
+    def get(self, workflow: Workflow[Any, Any], id: str) -> Instance: ...
+    def get_or_start(
+        self, workflow: Workflow[Any, Any], id: str, params: Any, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
+    def delete_many(
+        self, workflow: Workflow[Any, Any], ids: Iterable[str], **origin: Unpack[Origin]
+    ) -> DeletedMany: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +77,8 @@ class Workflow(Generic[P, R]):
     fingerprint: str
     source: tuple[str, int]
 
+    steering: ClassVar[Steering]
+
     def __repr__(self) -> str:
         return f"<Workflow {self.name}>"
 
@@ -90,21 +96,15 @@ class Workflow(Generic[P, R]):
     def start(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
     def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
         """Start an instance: see `engine.launch.start`."""
-        from engine import launch
-
-        return launch.start(self, params, **options)
+        return self.steering.start(self, params, **options)
 
     def start_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany:
         """Start many instances in one statement: see `engine.launch.start_many`."""
-        from engine import launch
-
-        return launch.start_many(self, items, **origin)
+        return self.steering.start_many(self, items, **origin)
 
     def get(self, id: str) -> Instance:
         """Return the instance of that id. Raises InstanceNotFoundError."""
-        from engine import launch
-
-        return launch.get(self, id)
+        return self.steering.get(self, id)
 
     @overload
     def get_or_start(
@@ -118,15 +118,11 @@ class Workflow(Generic[P, R]):
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance, bool]:
         """Return the instance of that id, started if there was none, and whether this call started it."""
-        from engine import launch
-
-        return launch.get_or_start(self, id, params, **options)
+        return self.steering.get_or_start(self, id, params, **options)
 
     def delete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
         """Delete up to 100 finished instances: see `engine.deletion.delete_many`."""
-        from engine import deletion
-
-        return deletion.delete_many(self, ids, **origin)
+        return self.steering.delete_many(self, ids, **origin)
 
     @overload
     async def astart(
@@ -137,14 +133,11 @@ class Workflow(Generic[P, R]):
     async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
         return await in_thread(self.start)(params, **options)
 
-    async def astart_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany:
-        return await in_thread(self.start_many)(items, **origin)
+    astart_many = async_twin(start_many)
 
-    async def adelete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
-        return await in_thread(self.delete_many)(ids, **origin)
+    adelete_many = async_twin(delete_many)
 
-    async def aget(self, id: str) -> Instance:
-        return await in_thread(self.get)(id)
+    aget = async_twin(get)
 
     @overload
     async def aget_or_start(
@@ -202,47 +195,8 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
 workflows = Registry()
 
 
-class Declare(Protocol):
-    """What `@workflow(...)` with options is: a decorator of handlers."""
-
-    @overload
-    def __call__(self, handler: Callable[[WorkflowStep], Coroutine[Any, Any, R]], /) -> Workflow[None, R]: ...
-    @overload
-    def __call__(self, handler: Callable[[WorkflowStep, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
-
-
-@overload
-def workflow(handler: Callable[[WorkflowStep], Coroutine[Any, Any, R]], /) -> Workflow[None, R]: ...
-@overload
-def workflow(handler: Callable[[WorkflowStep, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
-@overload
-def workflow(
-    name: str | None = None,
-    *,
-    timeout: timedelta | float | str | None = None,
-    handler_timeout: timedelta | float | str = "5m",
-    max_steps: int = 10_000,
-    max_running: int | None = None,
-    schedules: Iterable[str | Schedule] = (),
-    retention: Mapping[str, timedelta | float | str | None] | None = ...,
-    step_identity: StepIdentityRule = "occurrence",
-    on_code_change: OnCodeChange = "continue",
-    defaults: Mapping[str, object] | None = None,
-) -> Declare: ...
-def workflow(handler: Any = None, /, **options: Any) -> Any:
-    """Declare a workflow: `@workflow` or `@workflow("name", timeout="1 day")` above an `async def`.
-
-    The name is the function's, with `-` for `_`, unless given; the docstring is what the Studio shows. Raises
-    DeclarationError for any mistake, here and now.
-    """
-    if handler is not None and not isinstance(handler, str):
-        return _declare(handler, None, options)
-    if handler is None:
-        handler = options.pop("name", None)
-    return lambda function: _declare(function, handler, options)
-
-
-def _declare(function: object, name: str | None, options: Mapping[str, object]) -> Workflow[Any, Any]:
+def declare_workflow(function: object, name: str | None, options: Mapping[str, object]) -> Workflow[Any, Any]:
+    """Declare what `@workflow` stands above. Raises DeclarationError."""
     handler = Handler.of(function)
     name = _name(handler, name)
     what = f'Workflow "{name}"'

@@ -6,7 +6,6 @@ from django.db import models
 from django.db.models import Q
 
 from engine.models.fields import JsonField, times
-from engine.models.instance import Instance
 
 
 class Event(models.Model):
@@ -17,7 +16,11 @@ class Event(models.Model):
 
     key = models.BigAutoField(primary_key=True)
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="events", db_constraint=False, db_index=False
+        "engine.Instance",
+        on_delete=models.CASCADE,
+        related_name="events",
+        db_constraint=False,
+        db_index=False,
     )
     type = models.CharField(max_length=100)
     payload = JsonField()

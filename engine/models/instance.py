@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower, Now
 
-from engine.between_steps import in_thread
+from engine.between_steps import async_twin
+from engine.models.event import Event
 from engine.models.fields import JsonField, times
+from engine.models.step import Step
 from engine.states import FINAL as FINAL_STATUSES
 from engine.states import InstanceStatus, RollbackState, WaitingFor
 
-if TYPE_CHECKING:
-    from engine.models.event import Event
-    from engine.models.step import Step
-
 FINAL = sorted(str(status) for status in FINAL_STATUSES)
+
+
+class Steering(Protocol):
+    """The functions behind the methods of an instance: `engine.steering`, set when Django starts."""
+
+    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
+    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
+    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance: ...
+    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
+    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
+    def restart(
+        self, instance: Instance, from_step: str | None, count: int, kind: str, *, by: Any, reason: str
+    ) -> Instance: ...
+    def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
+    def send_event(
+        self, instance: Instance, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
+    ) -> Event: ...
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -80,6 +95,7 @@ class Instance(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     objects = InstanceQuerySet.as_manager()
+    steering: ClassVar[Steering]
 
     if TYPE_CHECKING:
         steps: models.Manager[Step]
@@ -202,29 +218,19 @@ class Instance(models.Model):
         return self
 
     def pause(self, *, by: Any = None, reason: str = "") -> Instance:
-        from engine import lifecycle
-
-        return lifecycle.pause(self, by=by, reason=reason)
+        return self.steering.pause(self, by=by, reason=reason)
 
     def resume(self, *, by: Any = None, reason: str = "") -> Instance:
-        from engine import lifecycle
-
-        return lifecycle.resume(self, by=by, reason=reason)
+        return self.steering.resume(self, by=by, reason=reason)
 
     def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance:
-        from engine import lifecycle
-
-        return lifecycle.terminate(self, rollback=rollback, by=by, reason=reason)
+        return self.steering.terminate(self, rollback=rollback, by=by, reason=reason)
 
     def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance:
-        from engine import lifecycle
-
-        return lifecycle.retry_rollback(self, by=by, reason=reason)
+        return self.steering.retry_rollback(self, by=by, reason=reason)
 
     def accept_code(self, *, by: Any = None, reason: str = "") -> Instance:
-        from engine import lifecycle
-
-        return lifecycle.accept_code(self, by=by, reason=reason)
+        return self.steering.accept_code(self, by=by, reason=reason)
 
     def restart(
         self,
@@ -235,15 +241,11 @@ class Instance(models.Model):
         by: Any = None,
         reason: str = "",
     ) -> Instance:
-        from engine import restart
-
-        return restart.restart(self, from_step, count, kind, by=by, reason=reason)
+        return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
         """Delete it with all that it has recorded: see `engine.deletion.delete`."""
-        from engine import deletion
-
-        deletion.delete(self, by=by, reason=reason)
+        self.steering.delete(self, by=by, reason=reason)
 
     def send_event(
         self,
@@ -254,54 +256,18 @@ class Instance(models.Model):
         by: Any = None,
         reason: str = "",
     ) -> Event:
-        from engine import events
-
-        return events.send_event(self, type, payload, dedup_key, by=by, reason=reason)
+        return self.steering.send_event(self, type, payload, dedup_key, by=by, reason=reason)
 
     # The async twins; Django's own (`arefresh_from_db`, …) are there beside them.
-
-    async def arefresh(self) -> Instance:
-        return await in_thread(self.refresh)()
-
-    async def apause(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await in_thread(self.pause)(by=by, reason=reason)
-
-    async def aresume(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await in_thread(self.resume)(by=by, reason=reason)
-
-    async def aterminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance:
-        return await in_thread(self.terminate)(rollback=rollback, by=by, reason=reason)
-
-    async def aretry_rollback(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await in_thread(self.retry_rollback)(by=by, reason=reason)
-
-    async def aaccept_code(self, *, by: Any = None, reason: str = "") -> Instance:
-        return await in_thread(self.accept_code)(by=by, reason=reason)
-
-    async def arestart(
-        self,
-        from_step: str | None = None,
-        count: int = 1,
-        kind: str = "do",
-        *,
-        by: Any = None,
-        reason: str = "",
-    ) -> Instance:
-        return await in_thread(self.restart)(from_step, count, kind, by=by, reason=reason)
-
-    async def adelete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
-        await in_thread(self.delete)(by=by, reason=reason)
-
-    async def asend_event(
-        self,
-        type: Any,
-        payload: Any = None,
-        dedup_key: str | None = None,
-        *,
-        by: Any = None,
-        reason: str = "",
-    ) -> Event:
-        return await in_thread(self.send_event)(type, payload, dedup_key, by=by, reason=reason)
+    arefresh = async_twin(refresh)
+    apause = async_twin(pause)
+    aresume = async_twin(resume)
+    aterminate = async_twin(terminate)
+    aretry_rollback = async_twin(retry_rollback)
+    aaccept_code = async_twin(accept_code)
+    arestart = async_twin(restart)
+    adelete = async_twin(delete)  # type: ignore[arg-type]
+    asend_event = async_twin(send_event)
 
 
 class Generation(models.Model):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import models
 
 from engine.models.fields import JsonField, times
-from engine.models.instance import Instance
 
 
 class Log(models.Model):
@@ -18,7 +17,7 @@ class Log(models.Model):
 
     key = models.BigAutoField(primary_key=True)
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="logs", db_constraint=False, db_index=False
+        "engine.Instance", on_delete=models.CASCADE, related_name="logs", db_constraint=False, db_index=False
     )
     generation = models.IntegerField()
     position = models.IntegerField(null=True)

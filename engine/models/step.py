@@ -8,7 +8,6 @@ from django.db.models import Q
 
 from engine.identity import OLD_MILESTONE, milestone_name
 from engine.models.fields import JsonField, times
-from engine.models.instance import Instance
 from engine.states import AttemptStatus, StepKind, StepStatus
 
 FINAL = ["complete", "errored", "cancelled"]
@@ -26,7 +25,7 @@ class Step(models.Model):
     # index and each referential check costs a tenth of a step. The engine deletes steps with their instance.
     pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="steps", db_constraint=False, db_index=False
+        "engine.Instance", on_delete=models.CASCADE, related_name="steps", db_constraint=False, db_index=False
     )
     generation = models.IntegerField()
     seq = models.IntegerField()
@@ -93,7 +92,11 @@ class Attempt(models.Model):
 
     pk = models.CompositePrimaryKey("instance_id", "generation", "step_seq", "phase", "number")
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="attempts", db_constraint=False, db_index=False
+        "engine.Instance",
+        on_delete=models.CASCADE,
+        related_name="attempts",
+        db_constraint=False,
+        db_index=False,
     )
     generation = models.IntegerField()
     step_seq = models.IntegerField()

@@ -10,7 +10,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from engine.models.fields import times
-from engine.models.instance import Instance
 
 
 class OpenRequest(models.Model):
@@ -18,7 +17,11 @@ class OpenRequest(models.Model):
 
     pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="open_requests", db_constraint=False, db_index=False
+        "engine.Instance",
+        on_delete=models.CASCADE,
+        related_name="open_requests",
+        db_constraint=False,
+        db_index=False,
     )
     generation = models.IntegerField()
     seq = models.IntegerField()
@@ -44,7 +47,11 @@ class EndedRequest(models.Model):
 
     pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="ended_requests", db_constraint=False, db_index=False
+        "engine.Instance",
+        on_delete=models.CASCADE,
+        related_name="ended_requests",
+        db_constraint=False,
+        db_index=False,
     )
     generation = models.IntegerField()
     seq = models.IntegerField()
@@ -73,12 +80,16 @@ class Waiter(models.Model):
 
     pk = models.CompositePrimaryKey("waiter_id", "generation", "seq")
     waiter = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+        "engine.Instance", on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     generation = models.IntegerField()
     seq = models.IntegerField()
     instance = models.ForeignKey(
-        Instance, on_delete=models.CASCADE, related_name="waiters", db_constraint=False, db_index=False
+        "engine.Instance",
+        on_delete=models.CASCADE,
+        related_name="waiters",
+        db_constraint=False,
+        db_index=False,
     )
     told_at = models.DateTimeField(null=True)
 

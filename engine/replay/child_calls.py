@@ -6,10 +6,11 @@ from collections.abc import Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from engine.batches import Fields
 from engine.children import Branch, Handle, InstanceResult, known
 from engine.durations import parse_duration
 from engine.identity import check_step_name
-from engine.registry import Fields, Workflow
+from engine.registry import Workflow
 from engine.replay import children, instances, parallel
 from engine.replay.operation import INERT
 from engine.replay.unawaited import check_awaited

@@ -4,11 +4,12 @@
 any annotated type. What is accepted is read back equal, in type too, by every process and on every replay.
 """
 
+from engine.json_type import JSON
 from engine.serialization.annotations import awaited, return_annotation
 from engine.serialization.codec import Codec, Stored, param_errors
 from engine.serialization.local_types import is_local
 from engine.serialization.reading import InvalidJSON, Unreadable, decode, decode_strict, read_json
-from engine.serialization.rules import JSON, MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS, show_path
+from engine.serialization.rules import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS, show_path
 from engine.serialization.schema import adapter_for
 from engine.serialization.writing import encode
 

@@ -5,8 +5,9 @@ import re
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in CPython, unknown to typeshed
 
+from engine.json_type import JSON
 from engine.serialization import rules
-from engine.serialization.rules import JSON, MAX_DEPTH, MAX_INTEGER, MAX_KEY, MIN_INTEGER, show_path
+from engine.serialization.rules import MAX_DEPTH, MAX_INTEGER, MAX_KEY, MIN_INTEGER, show_path
 
 _BLANKS = re.compile(r"[ \t\n\r]*+")
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*+))(\.[0-9]++)?([eE][-+]?[0-9]++)?")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from engine.errors import InvalidValueError
+from engine.json_type import JSON
 from engine.serialization import rules
 from engine.serialization.parser import Fault, locate
 from engine.serialization.rules import (
-    JSON,
     MAX_BYTES,
     MAX_DEPTH,
     MAX_INTEGER,

@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import TypeAlias, Union
-
-JSON: TypeAlias = Union[bool, int, float, str, list["JSON"], dict[str, "JSON"], None]  # noqa: UP007 - no | with a text
+from typing import TypeAlias
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import NoReturn
 
 from engine.errors import InvalidValueError, LimitError
+from engine.json_type import JSON
 from engine.serialization import envelope, rules
 from engine.serialization.rules import (
-    JSON,
     MAX_BYTES,
     MAX_DEPTH,
     MAX_INTEGER,

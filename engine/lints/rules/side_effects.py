@@ -62,7 +62,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 SAVE_OPTIONS = {"force_insert", "force_update", "using", "update_fields"}
 STARTS = ("start_many", "get_or_start", "astart", "astart_many", "aget_or_start", "send_event", "asend_event")
 START = "start"  # which threads, timers and servers have as well
-DECORATORS = ("engine.workflow", "engine.registry.workflow")
+DECORATORS = ("engine.workflow", "engine.decorators.workflow")
 REGISTRY = ("engine.workflows[]", "engine.registry.workflows[]")
 
 
