@@ -55,7 +55,7 @@ class Project:
 
 
 def _readme_lines() -> tuple[str, str]:
-    text = (PROJECT / "README.md").read_text().split("## Into an existing Django project")[1]
+    text = (PROJECT / "README.md").read_text().split("## Add Reprise to an existing Django project")[1]
     found = re.search(r"```python\n# settings\.py\n(.*?)# urls\.py\n(.*?)```", text, re.DOTALL)
     assert found is not None
     return found[1], found[2]
