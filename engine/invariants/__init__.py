@@ -1,7 +1,7 @@
-"""What must always hold in the tables, whatever died when: queries that find violations, so they find nothing.
+"""Rules that the tables must always satisfy, whatever crashed, as queries that find violations.
 
-`manage.py verify` asks them of a live database. Constraints and triggers make some violations impossible; their
-queries are here all the same, for a database that was restored, repaired by hand, or lost a trigger.
+`manage.py verify` runs them on a live database. Constraints and triggers make some violations impossible. Their
+queries exist anyway, for a database that was restored, repaired by hand, or lost a trigger.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ INVARIANTS: tuple[Invariant, ...] = (
     *notices.INVARIANTS,
 )
 
-# What the tables do not tell, or not all of it: tests of the running system do.
+# What the tables cannot show, or only in part. Tests of the running system cover it.
 UNTOLD = {
-    "I1": "that no write of an earlier owner counts: rows do not say who wrote them, only attempts do",
-    "I3": "that a body starts only after its attempt was committed",
-    "I8": "that every event that was accepted is there",
-    "I9": "that no timer fires early: the moment is cleared when it has come",
-    "I12": "that every start that was accepted is there",
-    "I16": "that every action that was accepted is in the audit trail, with the right actor",
-    "L1": "that everything finishes once nothing fails any more",
+    "I1": "no write of an earlier owner takes effect (only attempts record their worker)",
+    "I3": "a body starts only after its attempt is committed",
+    "I8": "every accepted event is stored",
+    "I9": "no timer fires early (its time is cleared when it fires)",
+    "I12": "every accepted start is stored",
+    "I16": "every accepted action is in the audit trail, with the correct actor",
+    "L1": "every instance finishes once failures stop",
 }

@@ -1,4 +1,4 @@
-"""What holds between the record and the audit trail."""
+"""Invariants between instances and the audit trail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INVARIANTS = (
     Invariant(
         "I16",
         "terminated-by-somebody",
-        "A terminated instance has a row in the audit trail, unless it aborted itself.",
+        "Every terminated instance has a row in the audit trail, unless it aborted itself.",
         """
         SELECT i.key, 'no row' FROM engine_instance i
         WHERE i.status = 'terminated' AND i.error IS NULL AND NOT EXISTS (
@@ -20,7 +20,8 @@ INVARIANTS = (
     Invariant(
         "I16",
         "paused-by-somebody",
-        "A paused instance has a row in the audit trail, unless the engine paused it and says why.",
+        "Every paused instance has a row in the audit trail, unless the engine paused it and recorded the "
+        "reason.",
         """
         SELECT i.key, 'no row' FROM engine_instance i
         WHERE i.status = 'paused' AND i.error IS NULL AND NOT EXISTS (

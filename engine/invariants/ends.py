@@ -1,4 +1,4 @@
-"""What holds for instances that have ended, or are paused."""
+"""Invariants of instances that are finished or paused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ INVARIANTS = (
     Invariant(
         "I6",
         "finished-is-still",
-        "A finished instance has an end and no owner, no wake-up and nothing that it waits for; others have no end.",
+        "A finished instance has an end time, and no owner, wake-up or wait. An open instance has no end "
+        "time.",
         """
         SELECT key, status FROM engine_instance
         WHERE CASE WHEN status IN ('complete', 'errored', 'terminated')
@@ -19,7 +20,7 @@ INVARIANTS = (
     Invariant(
         "I6",
         "finished-has-the-outcome",
-        "A finished instance has the outcome that its status says, and an open one has no output.",
+        "A finished instance has the outcome that its status implies. An open instance has no output.",
         """
         SELECT key, status FROM engine_instance
         WHERE (output IS NOT NULL) <> (status = 'complete')
@@ -29,7 +30,7 @@ INVARIANTS = (
     Invariant(
         "I6",
         "finished-has-nothing-open",
-        "No step and no attempt is open in a generation that has ended, and no attempt at a step that has ended.",
+        "A finished generation has no open steps or attempts. A finished step has no open attempts.",
         """
         SELECT i.key, format('step %%s is %%s', s.seq, s.status)
         FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
@@ -49,7 +50,7 @@ INVARIANTS = (
     Invariant(
         "I6",
         "nothing-after-the-end",
-        "Nothing of an instance starts or ends after its end.",
+        "No step or attempt of an instance starts or ends after the instance has ended.",
         """
         SELECT i.key, format('step %%s', s.seq)
         FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id AND i.generation = s.generation
@@ -63,7 +64,7 @@ INVARIANTS = (
     Invariant(
         "I10",
         "success-rolls-nothing-back",
-        "An instance that completed has rolled nothing back.",
+        "A completed instance has no rollbacks.",
         """
         SELECT key, format('rollback is %%s', rollback) FROM engine_instance
         WHERE status = 'complete' AND rollback <> ''
@@ -76,7 +77,7 @@ INVARIANTS = (
     Invariant(
         "I14",
         "paused-is-still",
-        "A paused instance has no owner and no wake-up, and says since when.",
+        "A paused instance has a pause time, and no owner or wake-up.",
         """
         SELECT key, 'owner, wake-up or time of the pause' FROM engine_instance
         WHERE status = 'paused' AND (owner IS NOT NULL OR wake_at IS NOT NULL OR paused_at IS NULL)
@@ -85,7 +86,7 @@ INVARIANTS = (
     Invariant(
         "I14",
         "nothing-runs-while-paused",
-        "No attempt runs while an instance is paused: one whose worker died is lost.",
+        "No attempt is running while its instance is paused. If its worker died, the attempt is lost.",
         """
         SELECT i.key, format('step %%s attempt %%s', a.step_seq, a.number)
         FROM engine_instance i JOIN engine_attempt a ON a.instance_id = i.key
@@ -95,7 +96,7 @@ INVARIANTS = (
     Invariant(
         "I14",
         "nothing-starts-while-paused",
-        "Nothing starts while an instance is paused.",
+        "No step or attempt starts while its instance is paused.",
         """
         SELECT i.key, format('step %%s', s.seq)
         FROM engine_instance i JOIN engine_step s ON s.instance_id = i.key AND s.generation = i.generation

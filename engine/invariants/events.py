@@ -1,4 +1,4 @@
-"""What holds for events and the waits that consume them."""
+"""Invariants of events and the waits that consume them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INVARIANTS = (
     Invariant(
         "I8",
         "events-go-to-waits",
-        "An event is consumed by a wait that takes its type and completed by it.",
+        "A consumed event belongs to a completed wait that accepts its type.",
         """
         SELECT e.instance_id, format('event %%s', e.key)
         FROM engine_event e LEFT JOIN engine_step s
@@ -22,8 +22,8 @@ INVARIANTS = (
     Invariant(
         "I8",
         "waits-end-with-one-event",
-        "A completed wait has consumed exactly one event, and recorded it unchanged. A restart may have taken it "
-        "from a wait of an earlier generation, for another one.",
+        "A completed wait has consumed exactly one event and recorded it unchanged. Only a wait of an "
+        "earlier generation may have lost its event to a restart.",
         """
         SELECT s.instance_id, format('step %%s, %%s events', s.seq, count(e.key))
         FROM engine_step s LEFT JOIN engine_event e
@@ -39,7 +39,7 @@ INVARIANTS = (
     Invariant(
         "I8",
         "oldest-event-first",
-        "No event is consumed while an older one of its type, which its wait would have taken too, is left.",
+        "No event is consumed while an older one of the same type, which the wait also accepts, is buffered.",
         """
         SELECT young.instance_id, format('event %%s before %%s', young.key, old.key)
         FROM engine_event old
@@ -52,7 +52,7 @@ INVARIANTS = (
     Invariant(
         "I8",
         "states-of-events",
-        "An event is consumed by somebody, or buffered or dropped by nobody.",
+        "Every event is buffered, consumed or dropped, and has a consumer only if it is consumed.",
         """
         SELECT instance_id, format('event %%s is %%s', key, state) FROM engine_event
         WHERE (state = 'consumed') <> (consumed_by IS NOT NULL)
@@ -63,18 +63,18 @@ INVARIANTS = (
     Invariant(
         "I8",
         "one-event-a-dedup-key",
-        "A dedup key stands for one event of an instance.",
+        "No two events of an instance have the same dedup key.",
         """
         SELECT instance_id, format('%%s events', count(*)) FROM engine_event WHERE dedup_key IS NOT NULL
         GROUP BY instance_id, dedup_key HAVING count(*) > 1
         """,
     ),
-    # A sender that commits late stores an event that came, by its own time, before a deadline which has passed
-    # meanwhile: hence the grace.
+    # A sender that commits late stores an event whose arrival time is before a deadline that has already passed.
+    # The grace period allows for this.
     Invariant(
         "I8",
         "no-time-out-with-the-event-there",
-        "No wait timed out although an event for it had come before its deadline.",
+        "No wait timed out if an event for it arrived before its deadline.",
         """
         SELECT s.instance_id, format('step %%s, event %%s', s.seq, e.key)
         FROM engine_step s JOIN engine_event e

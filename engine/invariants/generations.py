@@ -1,4 +1,4 @@
-"""What holds for instances that were restarted: earlier generations stand, and the present one knows what it keeps."""
+"""Invariants of restarted instances: earlier generations are unchanged, and the current one knows what it keeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INVARIANTS = (
     Invariant(
         "I13",
         "generations-are-kept",
-        "Every generation before the present one is kept, once, with its end.",
+        "Every earlier generation of an instance is recorded exactly once, with its end.",
         """
         SELECT i.key, format('generation %%s, kept %%s', i.generation, count(g.key))
         FROM engine_instance i LEFT JOIN engine_generation g ON g.instance_id = i.key
@@ -22,7 +22,7 @@ INVARIANTS = (
     Invariant(
         "I13",
         "an-earlier-generation-is-over",
-        "Nothing of a generation starts or ends after its end, and nothing of it waits or is rolled back any more.",
+        "Nothing in an earlier generation starts or ends after its end, waits, or is being rolled back.",
         """
         SELECT g.instance_id, format('step %%s of generation %%s', s.seq, s.generation)
         FROM engine_generation g JOIN engine_step s ON s.instance_id = g.instance_id AND s.generation = g.number
@@ -43,7 +43,7 @@ INVARIANTS = (
     Invariant(
         "I13",
         "kept-steps-are-as-they-were",
-        "A step that a restart has kept says what it says in the generation in which it ran.",
+        "A step kept by a restart is identical to the same step in the generation in which it ran.",
         """
         SELECT s.instance_id, format('step %%s of generation %%s, from %%s', s.seq, s.generation, s.kept_from)
         FROM engine_step s LEFT JOIN engine_step ran
@@ -56,11 +56,11 @@ INVARIANTS = (
         )
         """,
     ),
-    # The outcome of an atomic step may have been kept before its turn.
+    # The outcome of an atomic step may have been kept before its delivery.
     Invariant(
         "I13",
         "what-is-kept-comes-first",
-        "What a restart has kept started, and was delivered, before all that runs again.",
+        "Steps kept by a restart started and were delivered before all steps that run again.",
         """
         SELECT instance_id, format('generation %%s, step %%s', generation, max(seq) FILTER (WHERE is_kept))
         FROM (
@@ -73,11 +73,11 @@ INVARIANTS = (
             OR max(turn) FILTER (WHERE is_kept) > min(turn) FILTER (WHERE NOT is_kept)
         """,
     ),
-    # A restart from the start leaves them where they are: they reached that generation.
+    # A restart from the beginning leaves consumed events with the generation that consumed them.
     Invariant(
         "I8",
         "restarts-lose-no-event",
-        "A restart from a step has left no event with a wait that it wiped.",
+        "After a restart from a step, no event is still consumed by a wait that the restart discarded.",
         """
         SELECT s.instance_id, format('event %%s, step %%s of generation %%s', e.key, s.seq, s.generation)
         FROM engine_audit a

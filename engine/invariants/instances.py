@@ -1,10 +1,10 @@
-"""What holds for instances that are open: somebody has them, or something will wake them."""
+"""Invariants of open instances: each has an owner, or something will wake it."""
 
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
 
-# Every table with moments: what names the instance of a row, and the columns.
+# Every table with times: the column with the instance's key, and the columns with times.
 TIMES = {
     "engine_instance": (
         "key",
@@ -34,8 +34,8 @@ INVARIANTS = (
     Invariant(
         "I7",
         "open-has-a-wake-up",
-        "Every open instance that is not paused has a wake-up, or waits for an event without a deadline or for an "
-        "instance.",
+        "Every open instance that is not paused has a wake-up, or waits without a deadline for an event or "
+        "another instance.",
         """
         SELECT i.key, concat_ws(' ', i.status, i.waiting_for) FROM engine_instance i
         WHERE i.wake_at IS NULL AND i.status NOT IN ('paused', 'complete', 'errored', 'terminated')
@@ -54,7 +54,7 @@ INVARIANTS = (
     Invariant(
         "I7",
         "wake-ups-are-those-of-steps",
-        "A parked instance wakes up when one of its steps does, or at its deadline.",
+        "A parked instance wakes up with one of its steps, or at its deadline.",
         """
         SELECT i.key, format('wakes up at %%s', i.wake_at) FROM engine_instance i
         WHERE i.status = 'waiting' AND i.wake_at > clock_timestamp()
@@ -69,8 +69,8 @@ INVARIANTS = (
     Invariant(
         "I7",
         "nothing-is-overdue",
-        "What is due is taken by a worker within the grace, unless its workflow has no place for it; so somebody "
-        "serves the workflow.",
+        "Every due instance is claimed within the grace period, unless its workflow has reached "
+        "max_running. This requires a worker that serves the workflow.",
         """
         SELECT key, format('due since %%s', wake_at) FROM engine_instance
         WHERE owner IS NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
@@ -83,11 +83,11 @@ INVARIANTS = (
         )
         """,
     ),
-    # New code may have dropped the wait: then the event lies there for nothing, and this tells of it.
+    # If new code has removed the wait, the event stays unused, and this query reports it.
     Invariant(
         "I7b",
         "nobody-waits-for-what-is-there",
-        "No instance is parked on an event that has come.",
+        "No instance is parked on an event that has arrived.",
         """
         SELECT i.key, format('step %%s, event %%s', s.seq, e.key)
         FROM engine_event e
@@ -102,7 +102,7 @@ INVARIANTS = (
     Invariant(
         "I12",
         "one-instance-an-id",
-        "No two instances of a workflow have one id.",
+        "No two instances of a workflow have the same ID.",
         """
         SELECT min(key), format('%%s times', count(*)) FROM engine_instance
         GROUP BY workflow, id HAVING count(*) > 1
@@ -111,7 +111,7 @@ INVARIANTS = (
     Invariant(
         "I12",
         "nothing-without-its-instance",
-        "Steps, attempts, events, log lines, requests and generations belong to an instance that exists.",
+        "Every step, attempt, event, log line, request and generation belongs to an existing instance.",
         """
         SELECT key, string_agg(DISTINCT found, ', ') FROM (
             SELECT instance_id, 'steps' FROM engine_step
@@ -129,7 +129,7 @@ INVARIANTS = (
     Invariant(
         "I15",
         "owner-and-lease-together",
-        "An instance has an owner if, and only if, it runs, and then it has the end of a lease.",
+        "An instance has an owner if and only if it is running, and then it also has a lease.",
         """
         SELECT key, status FROM engine_instance
         WHERE (owner IS NOT NULL) <> (status IN ('running', 'waiting_for_pause'))
@@ -140,7 +140,8 @@ INVARIANTS = (
     Invariant(
         "I15",
         "limits-are-kept",
-        "No more instances of a workflow are held than its max_running, unless that was lowered and they were there.",
+        "Workers hold no more instances of a workflow than its max_running, unless the limit was lowered "
+        "meanwhile.",
         """
         SELECT min(i.key), format('%%s of %%s %%s are held', count(*), l.most, l.name)
         FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most)
@@ -151,17 +152,17 @@ INVARIANTS = (
     Invariant(
         "I15",
         "leases-are-swept",
-        "A lease that has run out is taken back within the grace.",
+        "An expired lease is reclaimed within the grace period.",
         """
         SELECT key, format('ran out at %%s', wake_at) FROM engine_instance
         WHERE owner IS NOT NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
         """,
     ),
-    # Python reads no other: a page, or a list, with one such row could not be shown.
+    # Python cannot represent other years: one such row would break every page or list that includes it.
     Invariant(
         "I13",
         "times-are-readable",
-        "Every moment that is recorded lies in the years 1970 to 9999.",
+        "Every recorded time lies in the years 1970 to 9999.",
         " UNION ALL ".join(_unreadable(table, *of) for table, of in TIMES.items()),
     ),
 )

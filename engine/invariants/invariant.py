@@ -1,4 +1,4 @@
-"""One sentence about the tables, and how to ask a database whether it holds."""
+"""An invariant of the tables, and a function that checks it on a database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
 
 class Cursor(Protocol):
-    """Django's cursors and psycopg's."""
+    """A cursor of Django or psycopg."""
 
     def execute(self, query: Any, params: Any = None, /) -> Any: ...
     def fetchall(self) -> Sequence[tuple[Any, ...]]: ...
@@ -20,11 +20,11 @@ class Cursor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """A sentence, and the query that finds what violates it, as rows of an instance's key and what is wrong.
+    """A sentence, and a query that finds violations: rows of an instance's key and a description.
 
-    `id` groups invariants of one subject. Parameters of the query: `grace`, seconds that something may be
-    overdue; `skew`, seconds by which the workers' idea of the database's clock may differ; `limited` and `limits`, the
-    workflows of which only so many instances may be held at a time, which only the code knows.
+    `id` groups invariants of one subject. Parameters of the query: `grace`, seconds that something may be overdue;
+    `skew`, seconds by which a worker's estimate of the database's clock may differ; `limited` and `limits`, the
+    workflows with `max_running` and their limits, which only the code knows.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Invariant:
 
 @dataclass(frozen=True, slots=True)
 class Offender:
-    """An instance that violates an invariant; without workflow and id if its row does not exist."""
+    """An instance that violates an invariant. `workflow` and `id` are None if its row does not exist."""
 
     key: int
     workflow: str | None
@@ -48,7 +48,7 @@ class Offender:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a database answered: how many rows violate the invariant, and the first of them."""
+    """The result of a check: how many rows violate the invariant, and the first of them."""
 
     invariant: Invariant
     count: int
@@ -75,7 +75,7 @@ def look(
     offenders: int = OFFENDERS,
     limits: Mapping[str, int] = NO_LIMITS,
 ) -> Finding:
-    """Ask the database behind the cursor. `limits` are those of `engine.workflows.limits()`."""
+    """Check the invariant on the cursor's database. `limits` come from `engine.workflows.limits()`."""
     statement = FIRST.format(query=invariant.query)
     of_code = {"limited": [*limits], "limits": [*limits.values()]}
     cursor.execute(statement, {"grace": grace, "skew": skew, "offenders": offenders, **of_code})

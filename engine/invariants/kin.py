@@ -1,4 +1,4 @@
-"""What holds between an instance and those that it started or waits for."""
+"""Invariants between an instance and the instances that it started or waits for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INVARIANTS = (
     Invariant(
         "I11",
         "one-child-a-call",
-        "A step has started one child at most.",
+        "A step has started at most one child.",
         """
         SELECT parent_key, format('step %%s started %%s', parent_step, count(*)) FROM engine_instance
         WHERE parent_key IS NOT NULL
@@ -18,7 +18,7 @@ INVARIANTS = (
     Invariant(
         "I11",
         "children-have-steps",
-        "A child was started by a step of its parent, where that is still there.",
+        "Every child was started by a step of its parent, if the parent still exists.",
         """
         SELECT c.key, format('step %%s of #%%s', c.parent_step, c.parent_key) FROM engine_instance c
         JOIN engine_instance p ON p.key = c.parent_key
@@ -31,7 +31,8 @@ INVARIANTS = (
     Invariant(
         "I11",
         "steps-have-their-own-children",
-        "A step that waits for a child is that child's parent, and no other instance has the name of a child.",
+        "A step that waits for a child is the parent of that child, and no other instance has the child's "
+        "ID.",
         """
         SELECT s.instance_id, format('step %%s: %%s/%%s is %%s', s.seq, s.options ->> 'workflow',
             s.options ->> 'id', CASE WHEN c.key IS NULL THEN 'missing' ELSE 'no child of it' END)
@@ -43,11 +44,11 @@ INVARIANTS = (
                 IS DISTINCT FROM (s.instance_id, coalesce(s.kept_from, s.generation), s.seq) END
         """,
     ),
-    # Somebody may have restarted the child since.
+    # The child may have been restarted since.
     Invariant(
         "I11",
         "results-are-the-childrens",
-        "A step that waited for a child has recorded what the child came to.",
+        "A step that waited for a child has recorded the outcome of that child.",
         """
         SELECT s.instance_id, format('step %%s is %%s, its child %%s', s.seq, s.status, c.status)
         FROM engine_instance c
@@ -62,8 +63,8 @@ INVARIANTS = (
     Invariant(
         "I11",
         "no-orphans",
-        "A child ends within the grace when nobody waits for it any more, unless it was left to itself or is "
-        "being rolled back.",
+        "A child that its parent no longer waits for ends within the grace period, unless it was left "
+        "running or is being rolled back.",
         """
         SELECT c.key, format('step %%s of #%%s is %%s', s.seq, s.instance_id, s.status)
         FROM engine_instance c
@@ -81,7 +82,7 @@ INVARIANTS = (
     Invariant(
         "I11",
         "ends-are-told",
-        "Nobody is parked for longer than the grace on an instance that has ended.",
+        "No instance is parked for longer than the grace period on an instance that has ended.",
         """
         SELECT i.key, format('step %%s waits for %%s/%%s', s.seq, other.workflow, other.id)
         FROM engine_instance i
@@ -96,7 +97,8 @@ INVARIANTS = (
     Invariant(
         "I11",
         "debts-are-paid",
-        "What the end of an instance means for others is done within the grace.",
+        "When an instance ends, everything that others need to learn from it is done within the grace "
+        "period.",
         """
         SELECT key, status FROM engine_instance
         WHERE owes AND finished_at < clock_timestamp() - %(grace)s * interval '1 second'

@@ -1,4 +1,4 @@
-"""What holds for what has gone wrong and is to be told."""
+"""Invariants of notices of failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INVARIANTS = (
     Invariant(
         "L1",
         "failures-are-logged",
-        "A failure is in the log within the grace; its row waits for slow receivers only.",
+        "Every failure is logged within the grace period; its row may then stay only for slow receivers.",
         """
         SELECT coalesce(instance_key, 0), kind FROM engine_notice
         WHERE NOT is_logged AND at < clock_timestamp() - %(grace)s * interval '1 second'

@@ -1,17 +1,18 @@
-"""What holds for rollbacks: in reverse order, one at a time, to the end, and nothing goes forward any more."""
+"""Invariants of rollbacks: one at a time, in reverse order, to the end, and no new steps meanwhile."""
 
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
 
-# A step that is to be undone when its instance fails: recorded with a rollback, and begun.
+# A step to undo when its instance fails: it was started, and recorded with a rollback.
 _UNDOABLE = "s.kind = 'do' AND s.attempts > 0 AND s.options -> 'rollback' IS NOT NULL"
 
 INVARIANTS = (
     Invariant(
         "I10",
         "rollbacks-say-how-far-they-are",
-        "An instance whose rollbacks run is open and says how it will end, and no other does.",
+        "An instance whose rollbacks are running is open and has its future status in ends_as. No other "
+        "instance has.",
         """
         SELECT key, format('%%s, rollback %%s, ends as %%s', status, rollback, ends_as) FROM engine_instance
         WHERE (rollback = 'running') <> (ends_as <> '')
@@ -22,7 +23,7 @@ INVARIANTS = (
     Invariant(
         "I10",
         "rollbacks-are-complete",
-        "An instance that failed has undone every step that was to be undone, or says that its rollback failed.",
+        "A failed instance has undone every step that has a rollback, or its rollback is recorded as failed.",
         f"""
         SELECT i.key, format('step %%s is %%s, the instance %%s', s.seq, s.rollback, i.rollback)
         FROM engine_instance i JOIN engine_step s ON s.instance_id = i.key AND s.generation = i.generation
@@ -38,7 +39,7 @@ INVARIANTS = (
     Invariant(
         "I10",
         "rollbacks-have-a-function",
-        "Only steps that were begun, and were recorded with a rollback, are rolled back.",
+        "A step is rolled back only if it was started and recorded with a rollback.",
         f"""
         SELECT s.instance_id, format('step %%s', s.seq) FROM engine_step s
         WHERE s.rollback <> '' AND ({_UNDOABLE}) IS NOT TRUE
@@ -52,7 +53,7 @@ INVARIANTS = (
     Invariant(
         "I10",
         "rollbacks-in-reverse-order",
-        "A step is undone when all that started after it are: one at a time, the last one first.",
+        "Steps are undone one at a time, in reverse order of their starts.",
         """
         SELECT earlier.instance_id, format('step %%s before step %%s', earlier.step_seq, later.seq)
         FROM engine_attempt earlier JOIN engine_step later
@@ -68,7 +69,7 @@ INVARIANTS = (
     Invariant(
         "I10",
         "nothing-forward-after-a-rollback",
-        "No step is begun or attempted once the first rollback has begun.",
+        "No step or attempt starts after the first rollback has started.",
         """
         WITH first AS (
             SELECT instance_id, generation, min(started_at) AS at FROM engine_attempt
@@ -86,7 +87,8 @@ INVARIANTS = (
     Invariant(
         "I10",
         "rollbacks-end-as-their-last-attempt",
-        "The rollback of a step is complete if, and only if, its last attempt is; the attempts are numbered from 1.",
+        "The rollback of a step is complete if and only if its last attempt is. Attempts are numbered from "
+        "1.",
         """
         SELECT s.instance_id, format('step %%s, rollback %%s', s.seq, s.rollback)
         FROM engine_step s LEFT JOIN engine_attempt a
@@ -102,7 +104,7 @@ INVARIANTS = (
     Invariant(
         "I10",
         "budgets-of-rollbacks-are-kept",
-        "A rollback fails at most max_attempts times since it was last retried by somebody.",
+        "A rollback fails at most max_attempts times after an operator last retried it.",
         """
         SELECT s.instance_id, format('step %%s', s.seq)
         FROM engine_step s JOIN engine_attempt a

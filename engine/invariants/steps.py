@@ -1,4 +1,4 @@
-"""What holds for the steps of an instance and the attempts at them."""
+"""Invariants of steps and their attempts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INVARIANTS = (
     Invariant(
         "I1",
         "no-more-workers-than-claims",
-        "No more workers attempted steps of an instance than have claimed it.",
+        "The number of workers that attempted steps of an instance does not exceed its number of claims.",
         """
         SELECT i.key, format('%%s workers, %%s claims', count(DISTINCT a.worker), i.fence)
         FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
@@ -18,7 +18,7 @@ INVARIANTS = (
     Invariant(
         "I1",
         "attempts-one-at-a-time",
-        "An attempt at a step starts after the one before it has ended.",
+        "An attempt at a step starts only after the previous attempt has ended.",
         """
         SELECT a.instance_id, format('step %%s attempt %%s', a.step_seq, later.number)
         FROM engine_attempt a JOIN engine_attempt later
@@ -30,7 +30,7 @@ INVARIANTS = (
     Invariant(
         "I2",
         "nothing-after-success",
-        "A step that completed is never attempted again.",
+        "A completed step is never attempted again.",
         """
         SELECT a.instance_id, format('step %%s attempt %%s', a.step_seq, a.number)
         FROM engine_attempt a JOIN engine_attempt later
@@ -53,7 +53,8 @@ INVARIANTS = (
     Invariant(
         "I4",
         "attempts-without-gaps",
-        "The attempts at a step are numbered from 1 to the number that it says, in the generation in which it ran.",
+        "In the generation in which a step ran, its attempts are numbered from 1 to the recorded number of "
+        "attempts.",
         """
         SELECT s.instance_id, format('step %%s says %%s, has %%s', s.seq, s.attempts, count(a.number))
         FROM engine_step s LEFT JOIN engine_attempt a
@@ -68,7 +69,7 @@ INVARIANTS = (
     Invariant(
         "I4",
         "losses-are-counted",
-        "A step says how many of its attempts were lost.",
+        "The number of lost attempts recorded on a step is correct.",
         """
         SELECT s.instance_id, format('step %%s says %%s, has %%s', s.seq, s.lost, count(a.number))
         FROM engine_step s LEFT JOIN engine_attempt a
@@ -82,7 +83,7 @@ INVARIANTS = (
     Invariant(
         "I4",
         "budgets-are-kept",
-        "A step fails at most max_attempts times, and loses its worker alone at most 3 times.",
+        "A step fails at most max_attempts times, and loses its worker at most 3 times while running alone.",
         """
         SELECT s.instance_id, format('step %%s', s.seq)
         FROM engine_step s JOIN engine_attempt a
@@ -98,8 +99,8 @@ INVARIANTS = (
     Invariant(
         "I5",
         "steps-end-as-their-last-attempt",
-        "A step with a body is complete if, and only if, its last attempt is; one that failed had a last attempt "
-        "that failed or was lost.",
+        "A step with a body is complete if and only if its last attempt is. If the step failed, its last "
+        "attempt failed or was lost.",
         """
         SELECT s.instance_id, format('step %%s is %%s, its last attempt %%s', s.seq, s.status, a.status)
         FROM engine_step s LEFT JOIN engine_attempt a
@@ -114,7 +115,7 @@ INVARIANTS = (
     Invariant(
         "I5",
         "outcomes-are-recorded",
-        "A finished step has the outcome that its status says, and one that is not finished has none.",
+        "A finished step has the outcome that its status implies. An open step has no outcome.",
         """
         SELECT instance_id, format('step %%s is %%s', seq, status) FROM engine_step
         WHERE (output IS NOT NULL) <> (status = 'complete' AND kind <> 'sleep')
@@ -125,8 +126,8 @@ INVARIANTS = (
     Invariant(
         "I5",
         "outcomes-are-delivered",
-        "Every outcome that reaches the handler has a delivery number, and nothing else has one; an atomic step gets "
-        "it after its completion, and none if the handler came to its end before.",
+        "A step has a delivery number if and only if its outcome reaches the handler. An atomic step gets "
+        "the number after its completion, or none if the handler ended first.",
         """
         SELECT instance_id, format('step %%s is %%s, delivery %%s', seq, status, delivery) FROM engine_step
         WHERE (delivery IS NOT NULL) <> (status IN ('complete', 'errored')) AND parent = 0
@@ -136,7 +137,7 @@ INVARIANTS = (
     Invariant(
         "I5",
         "inner-steps-end-before-theirs",
-        "A step that runs inside another's body, or belongs to a map, has ended when that one does.",
+        "A step inside a body or a map ends before the enclosing step.",
         """
         SELECT s.instance_id, format('step %%s inside step %%s', s.seq, s.parent)
         FROM engine_step s LEFT JOIN engine_step around
@@ -150,7 +151,7 @@ INVARIANTS = (
     Invariant(
         "I13",
         "one-outcome-a-delivery",
-        "No two outcomes of a generation have one delivery number.",
+        "No two outcomes of a generation have the same delivery number.",
         """
         SELECT instance_id, format('delivery %%s', delivery) FROM engine_step WHERE delivery IS NOT NULL
         GROUP BY instance_id, generation, delivery HAVING count(*) > 1
@@ -159,7 +160,8 @@ INVARIANTS = (
     Invariant(
         "I13",
         "outcomes-in-order-of-time",
-        "An outcome is not older than those delivered before it, unless an atomic step recorded it by itself.",
+        "No outcome is older than those delivered before it, except that of an atomic step, which is "
+        "recorded with its own commit.",
         """
         SELECT instance_id, format('step %%s, delivery %%s', seq, delivery)
         FROM (
@@ -175,7 +177,7 @@ INVARIANTS = (
     Invariant(
         "I13",
         "generations-exist",
-        "Steps belong to a generation that has begun, and count from 1.",
+        "Every step belongs to a generation that has started, and is numbered from 1.",
         """
         SELECT i.key, format('step %%s of generation %%s', s.seq, s.generation)
         FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
