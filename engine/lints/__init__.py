@@ -1,6 +1,6 @@
-"""Lints: mistakes in workflows that their source gives away.
+"""Lints: mistakes that are visible in the source of workflows.
 
-Only the source is read; nothing of it is executed. A comment at the end of a line silences a lint there:
+Lints only read the source and execute none of it. A comment at the end of a line silences a lint there:
 `# reprise: allow W106 because the call may happen twice`. Django's SILENCED_SYSTEM_CHECKS silences one everywhere.
 """
 
@@ -25,13 +25,13 @@ __all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code"
 
 
 def findings(workflow: Workflow[Any, Any]) -> list[Finding]:
-    """Return what there is to say about a workflow, in the order of its source. Read once per process."""
+    """Return all findings of a workflow, in source order. They are computed once per process."""
     silenced = frozenset(settings.SILENCED_SYSTEM_CHECKS)
     return [one for one in _findings(workflow, frozenset(workflows)) if one.id not in silenced]
 
 
 def findings_of_code(workflow: Workflow[Any, Any]) -> list[Finding]:
-    """Return the errors and warnings of a workflow alone, which is quick: no other file is read."""
+    """Return the errors and warnings of one workflow, quickly: no other file is read."""
     known = frozenset(workflows)
     silenced = {*settings.SILENCED_SYSTEM_CHECKS}
     found = _findings_of_code(workflow, known)
@@ -39,9 +39,9 @@ def findings_of_code(workflow: Workflow[Any, Any]) -> list[Finding]:
 
 
 def all_findings(chosen: Collection[Workflow[Any, Any]] | None = None) -> list[Finding]:
-    """Return the findings of all workflows, or of these. One that several share stands under the first of them.
+    """Return the findings of all workflows, or of the chosen ones. A shared finding is listed under the first workflow.
 
-    Of all workflows, it also names the lookups of unknown ones elsewhere in the project.
+    For all workflows, also report lookups of unknown workflows elsewhere in the project.
     """
     every: list[Finding] = []
     for workflow in workflows.values() if chosen is None else chosen:
@@ -83,8 +83,8 @@ def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tu
 
 
 def _read(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
-    """Return a workflow's source; None for one that was typed into a shell, say."""
-    # What is declared stands at the innermost of functions that wrap each other.
+    """Return a workflow's source, or None if it has no file, as in a shell."""
+    # The declaration is at the innermost of the wrapped functions.
     declared = inspect.unwrap(workflow.handler).__code__
     source = Source.of(declared.co_filename)
     line = declared.co_firstlineno
@@ -96,13 +96,13 @@ def _by_place(one: Finding) -> tuple[str, int, int, str]:
 
 
 def reported(found: Iterable[Found], source: Source, workflow: str) -> Iterator[Finding]:
-    """Make findings of what no comment allows."""
+    """Convert what the rules found to findings, except where a comment allows it."""
     for one in found:
         if source.allows(one.id, one.node):
             continue
         hint = one.hint
-        if source.has_vain_comment(one.node):
-            hint += f" (A comment that allows it must read: # reprise: allow {one.id} because …)"
+        if source.has_malformed_comment(one.node):
+            hint += f" (To allow it, the comment must be: # reprise: allow {one.id} because …)"
         yield Finding(
             id=f"engine.{one.id}",
             severity=Severity.of(one.id),

@@ -1,8 +1,8 @@
 """The lints as Django's system checks.
 
-`manage.py check` shows errors and warnings, and fails on errors. Other commands, which Django also begins with its
-checks, show none: an operator who pauses an instance cannot repair its code, and a worker that refused to start would
-stop the correct workflows too. What is only worth knowing is in `lintworkflows` and in the Studio.
+`manage.py check` shows errors and warnings, and fails on errors. Other commands, which also run Django's checks, show
+none: an operator who pauses an instance cannot fix its code, and a worker that refused to start would stop the correct
+workflows too. Infos are shown only by `lintworkflows` and the Studio.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What of a workflow's source runs between its steps, and what inside them.
+"""Separate a workflow's code between steps from the code inside steps.
 
-Code between steps is the handler's own, that of functions inside it which it calls, and that of functions of the same
-module which these call (one level). What is handed to `step.do` and its like is a body: there everything is allowed.
+Code between steps is the handler itself, the inner functions that it calls, and the functions of the same module that
+these call (one level deep). A function passed to `step.do` or a similar call is a body, where everything is allowed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from engine.lints.names import FUNCTIONS, Function, own
 from engine.lints.operations import DECORATED, OPERATIONS, PARAMS, STEP, DurableCall, keyword
 from engine.lints.source import Source
 
-# Calls that call what they are given, with what else they are given.
+# Functions that call their first argument with the other arguments.
 CALLERS = ("asyncio.to_thread", "functools.partial")
 WRAPPERS = ("asgiref.sync.sync_to_async", "channels.db.database_sync_to_async")
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the source of a handler does not say about its workflow."""
+    """Facts about a workflow that the source of its handler does not show."""
 
     workflow: str
     known: Collection[str]
@@ -32,20 +32,20 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A function that is the body of a step, the call that makes it one, and what it is called with in order."""
+    """A function that is the body of a step, the call that runs it, and its positional arguments."""
 
     call: ast.Call
     function: Function
     args: tuple[ast.expr, ...]
 
     def given(self) -> Iterator[tuple[ast.arg, ast.expr]]:
-        """Pair the function's arguments with what they are. The context is handed over by name, wherever it stands."""
+        """Pair the function's parameters with their values. The context is passed by name, whatever its position."""
         takes = [*self.function.args.posonlyargs, *self.function.args.args]
         return zip((arg for arg in takes if arg.arg != "ctx"), self.args, strict=False)
 
 
 class Code:
-    """The source of one workflow, as its rules read it."""
+    """The source of one workflow, as the rules read it."""
 
     def __init__(self, source: Source, handler: ast.AsyncFunctionDef, facts: Facts) -> None:
         self.source, self.handler, self.facts = source, handler, facts
@@ -71,13 +71,13 @@ class Code:
         return self._own[frame]
 
     def calls(self, frame: Function | None = None) -> Iterator[DurableCall]:
-        """Yield the durable calls of one frame, or of all: those that make a step when they are reached."""
+        """Yield the durable calls of one frame, or of all: the calls that create a step."""
         for node in self.between() if frame is None else self._own[frame]:
             if found := self.durable(node):
                 yield found
 
     def everywhere(self) -> Iterator[ast.AST]:
-        """Yield every node of the handler, of what it calls, and of the bodies of its steps."""
+        """Yield every node of the handler, the functions that it calls, and the bodies of its steps."""
         seen: set[ast.AST] = set()
         for function in [*self.frames, *(body.function for body in self.bodies)]:
             for node in ast.walk(function):
@@ -86,11 +86,11 @@ class Code:
                     yield node
 
     def resolve(self, node: ast.AST) -> str | None:
-        """Say what an expression stands for: see `Names.resolve`. `step` and `params` are `<step>` and `<params>`."""
+        """Return the dotted name of an expression, with `<step>` and `<params>` for `step` and the params."""
         return self.names.resolve(node, self.roots)
 
     def durable(self, node: ast.AST) -> DurableCall | None:
-        """Return the durable call that a node is. `@step.do("name")` above a function is none; calling that is."""
+        """Return the durable call at a node. `@step.do("name")` is not one; calling the function below it is."""
         if not isinstance(node, ast.Call):
             return None
         head, _, method = (self.resolve(node.func) or "").partition(".")
@@ -126,7 +126,7 @@ class Code:
         yield Body(call.node, function, tuple(given) if said is call.body else ())
 
     def target(self, call: ast.Call) -> tuple[Function | None, list[ast.expr]]:
-        """Return the function of this module that a call runs there and then, and with which arguments."""
+        """Return the function of this module that a call runs at once, and its arguments."""
         if isinstance(call.func, ast.Call) and self.resolve(call.func.func) in WRAPPERS and call.func.args:
             return self.names.function(call.func.args[0]), call.args
         if self.resolve(call.func) == CALLERS[0] and call.args:
@@ -151,14 +151,14 @@ class Code:
             self._follow(target, level=inner)
 
     def _hand_over(self, given: Iterable[tuple[ast.arg, ast.expr]]) -> None:
-        """Let a function's arguments be what it is called with, where that is `step` or the params."""
+        """Record which of a function's parameters receive `step` or the params."""
         for arg, value in given:
             meaning = self.resolve(value) or ""
             if meaning == STEP or is_of_params(meaning):
                 self.roots[arg] = meaning
 
     def _is_within_frames(self, target: Function) -> bool:
-        """Tell whether a function stands inside one that is read already, at any depth."""
+        """Return whether a function is nested, at any depth, in one that is already read."""
         scope: ast.AST = target
         while not isinstance(scope, ast.Module):
             scope = self.names.scope_of(scope)
@@ -168,7 +168,7 @@ class Code:
 
 
 def is_of_params(meaning: str | None) -> bool:
-    """Tell whether that is the params, or a part of them that nothing has copied."""
+    """Return whether the meaning is the params, or an uncopied part of them."""
     return meaning is not None and meaning.startswith(PARAMS) and "(" not in meaning
 
 

@@ -1,4 +1,4 @@
-"""What a lint says, and where."""
+"""The findings of lints and their locations."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Severity(StrEnum):
 
     @classmethod
     def of(cls, id: str) -> Severity:
-        """Read it from the letter of an id: E105 is an error."""
+        """Return the severity for an ID, from its letter: E105 is an error."""
         return {"E": cls.ERROR, "W": cls.WARNING, "I": cls.INFO}[id[0]]
 
     @property
     def rank(self) -> int:
-        """0 for the worst."""
+        """Return 0 for the worst."""
         return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a rule has found at a node of the source. `id` is short, as in a comment that allows it: E105."""
+    """A mistake that a rule found at a node of the source. `id` is short, as in comments: E105."""
 
     id: str
     node: ast.AST
@@ -37,9 +37,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A mistake, or what looks like one, at a place of the source. `id` is that of a system check: engine.E105.
+    """A possible mistake at a location in the source. `id` is the ID of the system check: engine.E105.
 
-    `workflow` is empty for what stands in no workflow's code. Lines and columns count from 1.
+    `workflow` is empty outside the code of workflows. Lines and columns count from 1.
     """
 
     id: str
@@ -57,19 +57,19 @@ class Finding:
 
     @property
     def shown_file(self) -> str:
-        """The file as seen from the working directory; from its topmost package, if it is not below that."""
+        """Return the path relative to the working directory or, outside of it, to the parent of its top package."""
         path = Path(self.file)
         if path.is_relative_to(Path.cwd()):
             return os.path.relpath(path)
         return str(path.relative_to(top_package(path).parent))
 
     def plain(self) -> dict[str, str | int]:
-        """Return it as JSON may hold it."""
+        """Return the finding as JSON values."""
         return {**asdict(self), "severity": str(self.severity), "file": self.shown_file}
 
 
 def top_package(path: Path) -> Path:
-    """Return the topmost package that a file is in, or the file itself."""
+    """Return the top package that contains a file, or the file itself."""
     top = path
     while (top.parent / "__init__.py").exists():
         top = top.parent

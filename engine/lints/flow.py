@@ -1,4 +1,4 @@
-"""Whether one call can be followed by another in the same run of a function."""
+"""Decide whether one call can follow another in the same run of a function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ TRIES = (ast.Try, ast.TryStar)
 
 
 def may_follow(first: ast.AST, second: ast.AST, parents: Parents) -> bool:
-    """Tell whether `second`, which stands below, can be reached after `first` was.
+    """Return whether `second`, which is below `first`, can run after it.
 
-    Both arms of an `if`, or what stands below a `return`, is not. Another round of a loop does not count.
+    The two arms of an `if` exclude each other, and code below a `return` is unreachable. Further iterations of a loop
+    do not count.
     """
     ahead, behind = _path(first, parents), _path(second, parents)
     common = next(node for node in ahead if node in behind)
@@ -24,12 +25,12 @@ def may_follow(first: ast.AST, second: ast.AST, parents: Parents) -> bool:
     if _is_either_or(common, mine, other) or _contradict(ahead, behind, parents):
         return False
     if isinstance(common, TRIES) and mine in common.body and other not in common.orelse:
-        return True  # what is raised on the way leads there
+        return True  # an exception on the way leads there
     return not _never_comes_past(first, common, parents)
 
 
 def ends(statement: ast.stmt) -> type[ast.stmt] | None:
-    """Return how control leaves at a statement that nothing gets past: Return, Raise, Break, Continue; else None."""
+    """Return how control leaves at a statement: Return, Raise, Break or Continue. Return None if it may continue."""
     match statement:
         case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
             return type(statement)
@@ -52,7 +53,7 @@ def _of(block: list[ast.stmt]) -> type[ast.stmt] | None:
 
 
 def _all(blocks: list[list[ast.stmt]]) -> type[ast.stmt] | None:
-    """Return how all of them end. Of several ways it is the one that goes least far."""
+    """Return how all blocks end, or None if one does not. Of several ways return the one that leaves the least."""
     hows = [_of(block) for block in blocks]
     if None in hows:
         return None
@@ -64,7 +65,7 @@ def _is_wildcard(case: ast.match_case) -> bool:
 
 
 def _path(node: ast.AST, parents: Parents) -> list[ast.AST]:
-    """Return the node and everything that it is in."""
+    """Return the node and all its ancestors."""
     path = [node]
     while node in parents:
         node = parents[node]
@@ -83,7 +84,7 @@ def _is_either_or(common: ast.AST, mine: ast.AST, other: ast.AST) -> bool:
 
 
 def _contradict(ahead: list[ast.AST], behind: list[ast.AST], parents: Parents) -> bool:
-    """Tell whether one stands beneath `if x` and the other beneath its `else`, or another `if not x`."""
+    """Return whether one is inside `if x` and the other inside its `else`, or inside another `if not x`."""
     tests = _conditions(ahead)
     return any((test, not holds) in tests for test, holds in _conditions(behind))
 
@@ -104,7 +105,7 @@ def _condition(test: ast.expr, *, holds: bool) -> tuple[str, bool]:
 
 
 def _never_comes_past(node: ast.AST, end: ast.AST, parents: Parents) -> bool:
-    """Tell whether control, once at `node`, leaves before it gets out of what stands in `end`."""
+    """Return whether control, once at `node`, leaves `end` before the code below it."""
     left: type[ast.stmt] | None = None
     while (parent := parents[node]) is not end:
         left = left or _way_out(node, parent)
@@ -115,7 +116,7 @@ def _never_comes_past(node: ast.AST, end: ast.AST, parents: Parents) -> bool:
 
 
 def _way_out(node: ast.AST, parent: ast.AST) -> type[ast.stmt] | None:
-    """Return how control leaves at a statement, or at one after it in the same block."""
+    """Return how control leaves at a statement, or at a later one in the same block."""
     if isinstance(node, ast.Return | ast.Raise):
         return type(node)
     for _, block in ast.iter_fields(parent):
@@ -125,10 +126,10 @@ def _way_out(node: ast.AST, parent: ast.AST) -> type[ast.stmt] | None:
 
 
 def _catches(parent: ast.AST, node: ast.AST, left: type[ast.stmt]) -> bool:
-    """Tell whether control goes on below `parent`, although it has left what stands in it."""
+    """Return whether control continues below `parent` although it has left its content."""
     if isinstance(parent, LOOPS):
         return left in (ast.Break, ast.Continue)
     if isinstance(parent, TRIES) and node in parent.body:
-        # The call itself may raise what is caught, wherever a success would lead.
+        # The call itself may raise an error that is caught here.
         return any(_of(handler.body) is None for handler in parent.handlers)
     return False

@@ -1,4 +1,4 @@
-"""Calls that say something else each time: the clock, random numbers, and ids made from them."""
+"""Calls that return a different value each time: the clock, random numbers and generated IDs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ TWINS = {
         RANDOM,
     ),
 }
-# These take the present moment, or a seed from outside, unless they are given one: by so many arguments.
+# These use the current time, or an outside seed, unless they get at least this many arguments.
 UNLESS_GIVEN = {
     "time.localtime": (1, NOW),
     "time.gmtime": (1, NOW),
@@ -84,14 +84,14 @@ UNLESS_GIVEN = {
 
 
 def twin_of(code: Code, node: ast.AST) -> tuple[str, str] | None:
-    """Return what moves and what stands still in its place, if the node is a call of that sort."""
+    """Return the name of a changing call and its deterministic replacement, or None for other nodes."""
     if not isinstance(node, ast.Call):
         return None
     called = code.resolve(node.func)
     if called == "asyncio.sleep" and any(
         isinstance(one, ast.Constant) and one.value == 0 for one in node.args
     ):
-        return None  # gives way to other branches, and takes no time
+        return None  # lets other branches run, and takes no time
     if called in TWINS:
         return called, TWINS[called]
     if called in UNLESS_GIVEN:
@@ -101,7 +101,7 @@ def twin_of(code: Code, node: ast.AST) -> tuple[str, str] | None:
 
 
 def moving(code: Code, expression: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
-    """Yield the calls within an expression that move."""
+    """Yield the changing calls in an expression."""
     for node in ast.walk(expression):
         if found := twin_of(code, node):
             yield node, *found

@@ -1,4 +1,4 @@
-"""Where source changes an object: `x.append(…)`, `x[k] = …`, `del x.a`."""
+"""Find code that changes an object: `x.append(…)`, `x[k] = …`, `del x.a`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MUTATORS = {
 
 
 def mutations(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """Yield the nodes that change something, each with the expression of what they change."""
+    """Yield the nodes that change an object, each with the expression of that object."""
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in MUTATORS:

@@ -1,4 +1,4 @@
-"""Names in a module's source: who binds them, and what they stand for. Nothing is executed."""
+"""Resolve the names in a module's source: their bindings and meanings. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 STARS = ("datetime", "random", "secrets", "time", "uuid")
-DEPTH = 20  # names that stand for names
+DEPTH = 20  # levels of names that refer to names
 
 NO_ROOTS: Mapping[ast.AST, str] = {}
 
@@ -58,7 +58,7 @@ class Names:
         return self.tree
 
     def bindings(self, name: ast.Name) -> list[Binding]:
-        """Return what binds a name where it is used; nothing for a builtin, or what a star import brings."""
+        """Return the bindings of a name at its use. Return none for builtins and star imports."""
         scope = self.scope_of(name)
         first = True
         while True:
@@ -73,9 +73,9 @@ class Names:
     def resolve(
         self, node: ast.AST, roots: Mapping[ast.AST, str] = NO_ROOTS, depth: int = DEPTH
     ) -> str | None:
-        """Say in one dotted name what an expression stands for: `datetime.datetime.now`, `httpx.Client().get`.
+        """Return the dotted name that an expression means: `datetime.datetime.now`, `httpx.Client().get`.
 
-        `roots` names some of the arguments. None where the source does not tell for certain.
+        `roots` maps arguments to names. Return None if the source is ambiguous.
         """
         if depth == 0:
             return None
@@ -96,7 +96,7 @@ class Names:
         return None
 
     def function(self, node: ast.AST) -> Function | None:
-        """Return the function of this module that an expression names, or the lambda that it is."""
+        """Return the function of this module that an expression names, or the expression itself if it is a lambda."""
         if isinstance(node, ast.Lambda):
             return node
         if not isinstance(node, ast.Name):
@@ -124,7 +124,7 @@ class Names:
         return only.dotted
 
     def _from_outside(self, name: str) -> str | None:
-        """Say where a name comes from that the module does not bind."""
+        """Return the origin of a name that the module does not bind."""
         if hasattr(builtins, name):
             return name
         homes = [star for star in self.stars if name in _exported(star)] or self.stars
@@ -174,7 +174,7 @@ class Names:
         self._bound.setdefault(scope, {}).setdefault(name, []).append(Binding(node, value, dotted))
 
     def _move(self, scope: ast.AST, statement: ast.Global | ast.Nonlocal) -> None:
-        """Give what `global` and `nonlocal` speak of to the scope that it belongs to."""
+        """Move the bindings of `global` and `nonlocal` names to the scope that owns them."""
         for name in statement.names:
             moved = self._bound.get(scope, {}).pop(name, [])
             home = self.tree if isinstance(statement, ast.Global) else self._home(scope, name)
@@ -188,7 +188,7 @@ class Names:
         return self.tree
 
     def _value_of(self, name: ast.Name) -> ast.expr | None:
-        """Return the expression whose value the name gets, where it is one."""
+        """Return the expression that is assigned to the name, if there is one."""
         match self.parents[name]:
             case ast.Assign(value=value) | ast.NamedExpr(value=value):
                 return value
@@ -204,7 +204,7 @@ class Names:
 
 
 def own(function: ast.AST) -> Iterator[ast.AST]:
-    """Walk what runs when a function does, in the order of the source: not what functions inside it would do."""
+    """Walk the nodes that run when a function runs, in source order, without the bodies of inner functions."""
     body = function.body if isinstance(function, FUNCTIONS) else [function]
     stack: list[ast.AST] = [*reversed(body)] if isinstance(body, list) else [body]
     while stack:
@@ -215,7 +215,7 @@ def own(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def _outside(function: Function) -> Iterator[ast.AST]:
-    """Yield what of a definition is evaluated where it stands."""
+    """Yield the parts of a definition that are evaluated at the definition itself."""
     if not isinstance(function, ast.Lambda):
         yield from function.decorator_list
     yield from function.args.defaults
@@ -223,7 +223,7 @@ def _outside(function: Function) -> Iterator[ast.AST]:
 
 
 def _is_inside(node: ast.AST, child: ast.AST, scope: ast.AST) -> bool:
-    """Tell whether a node beneath this child of `scope` is evaluated in its scope; decorators, say, are not."""
+    """Return whether a node below this child of `scope` is evaluated in that scope, unlike a decorator."""
     match scope:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() if isinstance(child, ast.arguments):
             return isinstance(node, ast.arg)
@@ -236,7 +236,7 @@ def _is_inside(node: ast.AST, child: ast.AST, scope: ast.AST) -> bool:
 
 @functools.cache
 def _exported(star: str) -> frozenset[str]:
-    """Return what a star import brings, for modules of the standard library that the rules know."""
+    """Return the names that a star import binds, for standard library modules that the rules know."""
     if star not in STARS:
         return frozenset()
     module = importlib.import_module(star)

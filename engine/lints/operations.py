@@ -1,4 +1,4 @@
-"""The durable operations of `step`, as far as a reader of source must know them."""
+"""The durable operations of `step`, as the lints know them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of `step`. `kind` is the key of its steps' names, empty for those without one; the rest are places of
-    arguments: that of the function which it runs, of a duration, of a workflow."""
+    """A method of `step`.
+
+    `kind` is the kind of its named steps, or empty. The other fields are positions of arguments: of the body, a
+    duration, a workflow.
+    """
 
     kind: str = ""
     body: int | None = None
@@ -19,7 +22,7 @@ class Operation:
 
 STEP = "<step>"
 PARAMS = "<params>"
-DECORATED = "@step.do"  # the call of a function below `@step.do("name")`, which says name and body
+DECORATED = "@step.do"  # a call of a function below `@step.do("name")`, which has the name and the body
 
 OPERATIONS = {
     "do": Operation("do", body=1),
@@ -59,7 +62,7 @@ class DurableCall:
 
     @property
     def name(self) -> ast.expr | None:
-        """The expression of the step's name."""
+        """Return the expression of the step's name."""
         return argument(self.node, 0, "name") if self.operation.kind else None
 
     @property
@@ -69,7 +72,7 @@ class DurableCall:
 
 
 def argument(call: ast.Call, at: int, name: str) -> ast.expr | None:
-    """Return an argument by its place or its name; None if it is not there, or hidden behind a star."""
+    """Return an argument by position or name. Return None if it is missing or hidden by a star argument."""
     before = call.args[: at + 1]
     if len(before) > at and not any(isinstance(one, ast.Starred) for one in before):
         return before[at]
@@ -81,10 +84,10 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def has_hidden(call: ast.Call) -> bool:
-    """Tell whether arguments come out of a dict that cannot be seen here: `**options`."""
+    """Return whether the call has arguments that the source does not show: `**options`."""
     return any(one.arg is None for one in call.keywords)
 
 
 def text(node: ast.AST | None) -> str | None:
-    """Return a literal text."""
+    """Return the value of a string literal."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

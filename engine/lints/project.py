@@ -1,4 +1,4 @@
-"""The files of the project that may start workflows: those of its apps, not those of libraries."""
+"""Find the files of the project that may start workflows: those of its apps, not of libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TESTS = re.compile(r"(^|/)(tests?/|test_[^/]*\.py$|conftest\.py$)")
 
 
 def uses(workflow_file: str) -> Iterator[Uses]:
-    """Yield what the project's files say, those first that are nearest to the workflow."""
+    """Yield the uses in the project's files, starting with the workflow's own package."""
     own = top_package(Path(workflow_file))
     for package in dict.fromkeys([own, *packages()]):
         for file in files(package):
@@ -29,7 +29,7 @@ def uses(workflow_file: str) -> Iterator[Uses]:
 
 
 def packages() -> list[Path]:
-    """Return the topmost packages of the apps, without those where people choose what to start."""
+    """Return the top packages of the apps, except those in which people choose what to start."""
     found = {top_package(Path(app.path)): None for app in apps.get_app_configs()}
     left_out = {top_package(Path(app.path)) for app in apps.get_app_configs() if _is_for_people(app)}
     return [
@@ -40,7 +40,7 @@ def packages() -> list[Path]:
 
 
 def files(package: Path) -> list[Path]:
-    """Return the modules of a package, and those beside it, such as scripts."""
+    """Return the modules of a package, and those next to it, such as scripts."""
     if package.is_file():
         return [package]
     inside = [file for file in package.rglob("*.py") if not SKIPPED & set(file.relative_to(package).parts)]
@@ -48,7 +48,7 @@ def files(package: Path) -> list[Path]:
 
 
 def unknown_lookups(known: Collection[str]) -> Iterator[Finding]:
-    """Find workflows that are looked up, and that nobody declares. Tests may do so on purpose."""
+    """Find lookups of workflows that are not declared. Tests are skipped: they may do this on purpose."""
     for package in packages():
         for file in files(package):
             if not TESTS.search(file.relative_to(package.parent).as_posix()):
@@ -65,7 +65,7 @@ def _unknown(uses: Uses, known: Collection[str]) -> Iterator[Finding]:
 
 
 def _is_for_people(app: AppConfig) -> bool:
-    """Tell whether an app starts any workflow, because people chose it: then it tells nothing about one."""
+    """Return whether an app starts any workflow that people choose, so that it says nothing about a single one."""
     return app.name == "engine" or bool(getattr(app, "starts_for_people", False))
 
 

@@ -30,13 +30,13 @@ class Source:
 
     @functools.cached_property
     def steps(self) -> list[ast.arg]:
-        """The arguments that say they are a WorkflowStep."""
+        """Return the arguments that are annotated as WorkflowStep."""
         annotated = ((one, one.annotation) for one in ast.walk(self.tree) if isinstance(one, ast.arg))
         return [arg for arg, said in annotated if said is not None and self._is_step(said)]
 
     @classmethod
     def of(cls, file: str) -> Source | None:
-        """Read a file; None if there is none, as for what is typed into a shell, or if it is no Python."""
+        """Read a file. Return None if it does not exist, as in a shell, or is not valid Python."""
         try:
             stat = Path(file).stat()
             return _read(file, stat.st_mtime_ns, stat.st_size)
@@ -44,7 +44,7 @@ class Source:
             return None
 
     def handler(self, name: str, line: int) -> AsyncFunction | None:
-        """Find the `async def` of that name which begins on that line, with its decorators."""
+        """Return the `async def` with that name whose decorators, or else itself, start on that line."""
         for node in ast.walk(self.tree):
             if isinstance(node, AsyncFunction) and node.name == name and first_line(node) == line:
                 return node
@@ -55,11 +55,11 @@ class Source:
         return str(said).rpartition(".")[2] == "WorkflowStep"
 
     def allows(self, id: str, node: ast.AST) -> bool:
-        """Tell whether a comment at the end of one of the node's lines allows it."""
+        """Return whether a comment at the end of one of the node's lines allows this ID."""
         return any(id in _ids(line) for line in self._lines_of(node))
 
-    def has_vain_comment(self, node: ast.AST) -> bool:
-        """Tell whether there is a comment that was meant to allow something, and is not written as it must be."""
+    def has_malformed_comment(self, node: ast.AST) -> bool:
+        """Return whether a comment starts like one that allows a lint but has the wrong form."""
         return any(
             re.search(r"#\s*reprise:", line) and not ALLOWED.search(line) for line in self._lines_of(node)
         )
@@ -69,8 +69,8 @@ class Source:
             return []
         first, last = first_line(node), getattr(node, "end_lineno", None) or first_line(node)
         if isinstance(node, ast.FunctionDef | AsyncFunction):
-            last = node.body[0].lineno - 1  # of the head
-        # A comment may stand at the end of a line that goes on after the node.
+            last = node.body[0].lineno - 1  # the last line of the signature
+        # The comment may be at the end of a line that continues after the node.
         return self._lines[first - 1 : last]
 
 

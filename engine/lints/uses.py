@@ -1,4 +1,4 @@
-"""What a file of the project says about workflows: which it starts, and which it looks up by name."""
+"""Find the workflows that a file of the project starts or looks up by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHILDREN = ("run_workflow", "spawn")
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What one file mentions. `is_dynamic`: it looks workflows up by names that its source does not tell."""
+    """The names that one file uses. `is_dynamic`: it looks up workflows by names computed at run time."""
 
     file: str
     identifiers: frozenset[str] = frozenset()
@@ -32,7 +32,7 @@ class Uses:
 
 
 def uses_of(file: str) -> Uses:
-    """Read a file; nothing comes of one that cannot be read."""
+    """Return the uses in a file, or none if it cannot be read."""
     try:
         stat = Path(file).stat()
         return _read(file, stat.st_mtime_ns, stat.st_size)
@@ -62,7 +62,7 @@ def _uses(source: Source) -> Uses:
 
 
 def _lookups(node: ast.AST, names: Names) -> Iterator[ast.expr]:
-    """Yield the expressions that say which workflow is meant."""
+    """Yield the expressions that refer to a workflow."""
     yield from (name for name in named(node, names.resolve) if name is not None)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHILDREN:
         name = argument(node, 1, "workflow")
@@ -71,7 +71,7 @@ def _lookups(node: ast.AST, names: Names) -> Iterator[ast.expr]:
 
 
 def _is_dynamic(name: ast.expr, names: Names) -> bool:
-    """Tell whether an expression may mean any workflow: it is neither a text nor what the module has by that name."""
+    """Return whether an expression may mean any workflow: neither a string nor a definition or import of the module."""
     while isinstance(name, ast.Attribute):
         name = name.value
     if not isinstance(name, ast.Name):
@@ -84,7 +84,7 @@ def _is_of_module(binding: Binding) -> bool:
 
 
 def _takes_all(node: ast.AST, names: Names) -> bool:
-    """Tell whether the whole registry is used, as in `for name in workflows` and `workflows.values()`."""
+    """Return whether the whole registry is used, as in `for name in workflows` and `workflows.values()`."""
     if not isinstance(node, ast.Name | ast.Attribute) or names.resolve(node) not in REGISTRY:
         return False
     match names.parents.get(node):
@@ -100,7 +100,7 @@ def _identifiers(source: Source) -> Iterator[str]:
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
                 yield name
-            case ast.ImportFrom(names=aliases):  # what is used under another name
+            case ast.ImportFrom(names=aliases):  # imported under another name
                 yield from (one.name for one in aliases if one.asname not in (None, one.name))
 
 

@@ -50,7 +50,7 @@ def test_findings_are_on_the_page_with_place_and_hint_and_counted_on_the_list(
     declare('time.time(), "<b>", [await step.do("a", print), await step.do("a", print)]')
     page = viewer.get("/workflows/careless/").content.decode()
     assert "Findings in its code" in page
-    assert "<code>time.time()</code> between steps says something else on every replay" in page
+    assert "<code>time.time()</code> between steps differs on every replay" in page
     assert "Use <code>step.now()</code>, or call it in the body of a step." in page
     assert "<code>workflows.py:7</code> <code>engine.E105</code>" in page
     # The worst first, whatever stands above it.

@@ -182,7 +182,7 @@ def test_a_comment_that_gives_a_reason_allows_a_lint_on_its_lines() -> None:
             time.time()  # reprise: allow E105 #! E105
     """)
     assert [one.hint.partition(" (")[2] for one in found][1:] == [
-        "A comment that allows it must read: # reprise: allow E105 because …)"
+        "To allow it, the comment must be: # reprise: allow E105 because …)"
     ]
 
 

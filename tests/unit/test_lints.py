@@ -83,9 +83,8 @@ def test_a_step_name_that_is_used_twice_in_one_run_is_a_warning() -> None:
             await again()
     """)
     assert found[0].message == (
-        '"charge" is also the name of the do step on line 3. The second one runs as well, and the two are told apart '
-        "only by the order in which they are reached. Where changed code swaps them or leaves one out, a waiting "
-        "instance gets the wrong one's result."
+        '"charge" is also the name of the do step on line 3. The second step also runs, and only their order '
+        "distinguishes the two. If changed code swaps them or removes one, a waiting instance gets the wrong result."
     )
 
 
@@ -100,7 +99,7 @@ def test_a_repeated_name_is_told_what_step_identity_makes_of_it() -> None:
         is_named_once=True,
     )
     assert found[0].message.endswith(
-        'does not run: with `step_identity="name"` it returns what the first one returned.'
+        'does not run: with `step_identity="name"` it returns the result of the first.'
     )
 
 
@@ -195,10 +194,10 @@ def test_a_step_name_made_from_what_moves_is_an_error() -> None:
             def body(uuid): ...
     """)
     assert found[0].message == (
-        "The step's name is made from `time.time()`: every replay makes another, so it never finds the recorded step "
-        "and runs it again."
+        "The step name is built from `time.time()`: it differs on every replay, so the recorded step is never found "
+        "and runs again."
     )
-    assert found[3].message.startswith("The step's name is made from `uuid.uuid4()` (line 8): ")
+    assert found[3].message.startswith("The step name is built from `uuid.uuid4()` (line 8): ")
 
 
 def test_names_from_data_or_from_the_twins_of_step_stand_still() -> None:
@@ -309,10 +308,10 @@ def test_writes_calls_and_mail_between_steps_are_warnings() -> None:
     """)
     assert (
         found[0].message
-        == "`requests.post()` makes an HTTP call between steps, and so again on every replay."
+        == "`requests.post()` makes an HTTP call between steps, so it repeats on every replay."
     )
-    assert found[0].hint == "Put it in the body of a step: `await step.do(name, fn)`."
-    assert found[-1].hint.startswith("Start children by `step.spawn` or `step.run_workflow`")
+    assert found[0].hint == "Move it into the body of a step: `await step.do(name, fn)`."
+    assert found[-1].hint.startswith("Start children with `step.spawn` or `step.run_workflow`")
 
 
 def test_reads_and_starts_between_steps_are_warned_of() -> None:
@@ -344,9 +343,9 @@ def test_reads_and_starts_between_steps_are_warned_of() -> None:
     """)
     assert (
         found[0].message
-        == "`Order.objects.get()` reads the database between steps, and so again on every replay."
+        == "`Order.objects.get()` reads the database between steps, so it repeats on every replay."
     )
-    assert found[-1].hint.startswith("Start children by `step.spawn` or `step.run_workflow`")
+    assert found[-1].hint.startswith("Start children with `step.spawn` or `step.run_workflow`")
 
 
 def test_effects_in_bodies_and_what_only_sounds_like_one_are_not_warned_of() -> None:
@@ -420,8 +419,8 @@ def test_a_list_filled_in_bodies_and_read_between_steps_is_a_warning() -> None:
             return results, counts, late, number, TOTALS, mine
     """)
     assert found[1].message == (
-        "A step's body changes `results`, and line 29 reads it between steps. A replay does not run the body of a "
-        "finished step again: after a wait, or in another worker, the change is not there."
+        "The body of a step changes `results`, and line 29 reads it between steps. A replay does not run the body of "
+        "a finished step again: after a wait, or in another worker, the change is lost."
     )
 
 
@@ -479,7 +478,7 @@ def test_changed_params_are_an_error() -> None:
             await step.do("fill", fill, order)
     """)
     assert found[1].message.startswith(
-        "This changes the params, through `order`. Every replay reads them anew"
+        "This changes the params through `order`. Every replay decodes them anew"
     )
 
 
@@ -542,7 +541,7 @@ def test_durable_calls_that_nothing_awaits_are_errors() -> None:
             return f"{step.do('h', print)}", step.do("i", print).total  #! E109 E109
     """)
     assert found[0].message == (
-        "`step.do(…)` is not awaited: its result never comes, and what has begun by the end is cancelled."
+        "`step.do(…)` is not awaited: its result is lost, and it is cancelled when the handler ends."
     )
 
 
@@ -602,7 +601,7 @@ def test_catching_everything_around_durable_calls_is_an_error() -> None:
                 await step.sleep("b", 1)
     """)
     assert found[0].message.startswith(
-        "A bare `except:` around durable calls also catches how an instance ends"
+        "A bare `except:` around durable calls also catches the end of an instance"
     )
 
 
@@ -658,10 +657,10 @@ def test_a_bare_number_of_10_000_or_more_as_duration_is_a_warning() -> None:
             await step.do("d", print, rollback=print, rollback_options={"max_delay": 99999})  #! W111
     """)
     assert [one.message for one in found if one.line == 10] == [
-        "The duration 86400 is a number of seconds: 1 d. Are milliseconds meant?"
+        "The duration 86400 is in seconds: 1 d. Did you mean milliseconds?"
     ]
     assert [one.hint for one in found if one.line == 10] == [
-        'Say the unit: "86400s", or "86400ms", which is 1 m 26 s.'
+        'Specify the unit: "86400s", or "86400ms", which is 1 m 26 s.'
     ]
 
 
@@ -692,7 +691,7 @@ def test_a_wait_that_nothing_ends_is_mentioned() -> None:
         has_deadline=False,
     )
     assert [one.message for one in found][:1] == [
-        "This listen has no timeout, and the workflow has none: it may wait for ever."
+        "`step.listen` has no timeout, and neither does the workflow: it may wait forever."
     ]
     assert {str(one.severity) for one in found} == {"info"}
 

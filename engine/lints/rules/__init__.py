@@ -1,4 +1,4 @@
-"""The rules, a file each or a family; each yields what it finds in the code of one workflow."""
+"""The lint rules, one file per rule or family. Each yields its findings in the code of one workflow."""
 
 from __future__ import annotations
 

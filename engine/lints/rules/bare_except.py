@@ -1,4 +1,4 @@
-"""E110: durable calls stand in a `try` that catches everything."""
+"""E110: an `except:` around durable calls catches everything."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from engine.lints.names import FUNCTIONS, own
 from engine.lints.operations import STEP
 
 MESSAGE = (
-    "{what} around durable calls also catches how an instance ends: by terminate, `step.fail`, `step.abort` or "
-    "`step.complete`. They take effect all the same, after code that was not meant to run."
+    "{what} around durable calls also catches the end of an instance by terminate, `step.fail`, `step.abort` or "
+    "`step.complete`. The instance still ends, but only after code that should not have run."
 )
-HINT = "Catch `StepError`, or `Exception`; or end the block with a bare `raise`."
+HINT = "Catch `StepError` or `Exception`, or end the block with a bare `raise`."
 
 
 def find(code: Code) -> Iterator[Found]:
@@ -55,7 +55,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def _is_durable(code: Code, block: list[ast.stmt]) -> bool:
-    """Tell whether a durable call is made there, or by a function that gets `step`."""
+    """Return whether the block makes a durable call, or passes `step` to a function."""
     for statement in block:
         for node in [] if isinstance(statement, FUNCTIONS) else own(statement):
             if code.durable(node):

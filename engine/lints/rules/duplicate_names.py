@@ -1,4 +1,4 @@
-"""W103: one handler calls two steps by the same name."""
+"""W103: a handler calls two steps with the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.lints.flow import may_follow
 from engine.lints.names import Function
 from engine.lints.operations import DurableCall, keyword, text
 
-# The name of `listen` is the event's: who waits for it twice has no other.
+# The name of `listen` is the event type: a second wait for the same event must reuse it.
 NAMED_BY_OTHERS = ("listen",)
 
 Named = tuple[str, str, ast.expr, DurableCall]
@@ -28,7 +28,7 @@ def find(code: Code) -> Iterator[Found]:
 
 
 def _names(code: Code, frame: Function) -> Iterator[Named]:
-    """Yield the literal names of a frame's steps, in the order of the source."""
+    """Yield the literal step names of a frame, in source order."""
     for node in code.own(frame):
         call = code.durable(node) or _decorator(code, node)
         name = None if call is None else call.name
@@ -37,7 +37,7 @@ def _names(code: Code, frame: Function) -> Iterator[Named]:
 
 
 def _decorator(code: Code, node: ast.AST) -> DurableCall | None:
-    """Return `@step.do("name")`: the function below it is called by that name."""
+    """Return the call of `@step.do("name")`, which names the function below it."""
     if isinstance(node, ast.Call) and (code.resolve(node.func) or "").endswith("step>.do"):
         return DurableCall(node, "do")
     return None
@@ -53,16 +53,16 @@ def _found(code: Code, first: Named, second: Named) -> Found:
     kind, name, node, _ = second
     line = first[2].lineno
     if code.facts.is_named_once:
-        means = 'does not run: with `step_identity="name"` it returns what the first one returned.'
+        means = 'does not run: with `step_identity="name"` it returns the result of the first.'
     else:
         means = (
-            "runs as well, and the two are told apart only by the order in which they are reached. Where changed "
-            "code swaps them or leaves one out, a waiting instance gets the wrong one's result."
+            "also runs, and only their order distinguishes the two. If changed code swaps them or removes one, a "
+            "waiting instance gets the wrong result."
         )
-    said = f'"{name}" is also the name of the {kind} step on line {line}. The second one {means}'
-    hint = "Give each a name of its own."
+    said = f'"{name}" is also the name of the {kind} step on line {line}. The second step {means}'
+    hint = "Give each step its own name."
     if second[3].method == "wait_for_event" and keyword(second[3].node, "type") is None:
-        hint += f' The type of the event may be said beside it: step.wait_for_event("…", "{name}").'
+        hint += f' Pass the event type separately: step.wait_for_event("…", "{name}").'
     return Found("W103", node, said, hint)
 
 

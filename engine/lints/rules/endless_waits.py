@@ -1,4 +1,4 @@
-"""I112: a wait that nothing ends but what it waits for."""
+"""I112: a wait without a timeout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.lints.code import Code
 from engine.lints.finding import Found
 from engine.lints.operations import DurableCall, has_hidden, keyword
 
-# Whether the wait is without end when nothing is said.
+# Whether the wait has no timeout by default.
 WAITS = {"wait_for_event": False, "listen": True, "request": True, "wait_for_instance": True}
 
 
@@ -17,12 +17,14 @@ def find(code: Code) -> Iterator[Found]:
     if code.facts.has_deadline:
         return
     for call in code.calls():
-        # What is not awaited on the spot may run against a timer.
+        # A wait that is not awaited at once may race with a timer.
         if _is_endless(call) and isinstance(code.names.parents[call.node], ast.Await):
-            message = f"This {call.method} has no timeout, and the workflow has none: it may wait for ever."
-            hint = 'Give it a `timeout="7 days"`, or the workflow: `@workflow(timeout="30 days")`.'
+            message = (
+                f"`step.{call.method}` has no timeout, and neither does the workflow: it may wait forever."
+            )
+            hint = 'Set a timeout on the call, `timeout="7 days"`, or on the workflow, `@workflow(timeout="30 days")`.'
             if call.method == "listen":
-                hint = 'Give the workflow a deadline, `@workflow(timeout="30 days")`, or use `step.wait_for_event`.'
+                hint = 'Set a timeout on the workflow, `@workflow(timeout="30 days")`, or use `step.wait_for_event`.'
             yield Found("I112", call.node, message, hint)
 
 

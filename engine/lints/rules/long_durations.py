@@ -1,4 +1,4 @@
-"""W111: a bare number is so long as a duration that milliseconds may be meant."""
+"""W111: a large bare number as a duration, which may be meant as milliseconds."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def find(code: Code) -> Iterator[Found]:
 
 def _found(option: str, value: ast.expr, number: float) -> Found:
     length = _said(number)
-    message = f"The {option} {ast.unparse(value)} is a number of seconds: {length}. Are milliseconds meant?"
-    hint = f'Say the unit: "{number:g}s", or "{number:g}ms", which is {_said(number / 1000)}.'
+    message = f"The {option} {ast.unparse(value)} is in seconds: {length}. Did you mean milliseconds?"
+    hint = f'Specify the unit: "{number:g}s", or "{number:g}ms", which is {_said(number / 1000)}.'
     return Found("W111", value, message, hint)
 
 
@@ -41,7 +41,7 @@ def _said(seconds: float) -> str:
 
 
 def _durations(code: Code) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what is said as a duration, in calls and in what declares the workflow and its steps."""
+    """Yield the durations in calls and in the declarations of the workflow and its steps."""
     for node in code.everywhere():
         call = code.durable(node)
         if call is not None:
@@ -69,7 +69,7 @@ def _options(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _entries(code: Code, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the durations in a dict of options, written here or above."""
+    """Yield the durations in a dict of options, written in place or assigned to a variable."""
     if isinstance(value, ast.Name):
         found = code.names.bindings(value)
         value = found[0].value if len(found) == 1 and found[0].value is not None else value

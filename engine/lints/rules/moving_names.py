@@ -1,4 +1,4 @@
-"""E104: a step's name is made from the time, a random number or a fresh id."""
+"""E104: a step name is built from the time, a random number or a fresh ID."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from engine.lints.moving import SLEEP, moving
 def find(code: Code) -> Iterator[Found]:
     for name in names(code):
         for source, what, twin in _sources(code, name):
-            said = f"The step's name is made from `{what}()`"
+            said = f"The step name is built from `{what}()`"
             where = "" if source is name else f" (line {source.lineno})"
             yield Found(
                 "E104",
                 name,
-                f"{said}{where}: every replay makes another, so it never finds the recorded step and runs it again.",
-                f"Name it by what it works on, or use `{twin}`, which says the same on every replay.",
+                f"{said}{where}: it differs on every replay, so the recorded step is never found and runs again.",
+                f"Name the step after the data it works on, or use `{twin}`, which is the same on every replay.",
             )
             break
 
@@ -35,7 +35,7 @@ def names(code: Code) -> Iterator[ast.expr]:
 
 
 def _sources(code: Code, name: ast.expr) -> Iterator[tuple[ast.expr, str, str]]:
-    """Yield what moves in a name, and in the values of the variables that it is put together from."""
+    """Yield the changing calls in a name, and in the values of the variables that it is built from."""
     for expression in [name, *_values(code, name)]:
         for _, what, twin in moving(code, expression):
             if twin != SLEEP:
@@ -45,7 +45,7 @@ def _sources(code: Code, name: ast.expr) -> Iterator[tuple[ast.expr, str, str]]:
 def _values(code: Code, name: ast.expr) -> Iterator[ast.expr]:
     for node in ast.walk(name):
         found = code.names.bindings(node) if isinstance(node, ast.Name) else []
-        # Of a function that is called only the call counts, and a recorded result does not move.
+        # For a called function only the call matters; a recorded result does not change.
         if len(found) == 1 and found[0].value is not None and not _is_recorded(code, found[0].value):
             yield found[0].value
 

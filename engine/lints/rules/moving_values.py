@@ -1,4 +1,4 @@
-"""E105: code between steps asks the clock, draws random numbers, makes ids, or sleeps."""
+"""E105: code between steps reads the clock, draws random numbers, generates IDs, or sleeps."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def find(code: Code) -> Iterator[Found]:
             yield Found("E105", node, _holds_up(what), f"Use `{twin}`, which parks the instance.")
         else:
             message = (
-                f"`{what}()` between steps says something else on every replay, which may take another turn."
+                f"`{what}()` between steps differs on every replay, so that the replay may take another path."
             )
             yield Found("E105", node, message, f"Use `{twin}`, or call it in the body of a step.")
 
 
 def _holds_up(what: str) -> str:
     if what == "asyncio.sleep":
-        return "`asyncio.sleep()` between steps is refused: a replay could not repeat it."
-    return f"`{what}()` between steps holds up the worker with all its instances, again on every replay."
+        return "`asyncio.sleep()` between steps is refused, because a replay cannot repeat it."
+    return f"`{what}()` between steps blocks the worker and all its instances, again on every replay."

@@ -1,4 +1,4 @@
-"""E108: the params are changed."""
+"""E108: a workflow changes its params."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def find(code: Code) -> Iterator[Found]:
         name = root(changed)
         if name is not None and _is_params(code, name):
             message = (
-                f"This changes the params, through `{ast.unparse(changed)[:60]}`. Every replay reads them anew, "
-                "without what a finished step has changed; the record never has it."
+                f"This changes the params through `{ast.unparse(changed)[:60]}`. Every replay decodes them anew, "
+                "without changes made by finished steps. The change is never recorded."
             )
             yield Found("E108", node, message, HINT)
 

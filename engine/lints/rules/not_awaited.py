@@ -1,4 +1,4 @@
-"""E109: a durable call is made between steps, and nothing ever waits for it."""
+"""E109: a durable call between steps is never awaited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.lints.code import Code
 from engine.lints.finding import Found
 from engine.lints.names import COMPREHENSIONS, Binding, own
 
-# A durable call returns a future; and `close` and its like are a coroutine's.
+# Attributes of futures, which durable calls return, and of coroutines.
 OF_FUTURES = (
     "add_done_callback",
     "cancel",
@@ -20,21 +20,21 @@ OF_FUTURES = (
     "result",
 )
 OF_COROUTINES = ("close", "send", "throw")
-HINT = "Put `await` before it; to go on meanwhile, hand it to `asyncio.gather` or a TaskGroup."
+HINT = "Add `await`. To run it concurrently, pass it to `asyncio.gather` or a TaskGroup."
 
 
 def find(code: Code) -> Iterator[Found]:
-    # Not in bodies: a parent waits for its children, awaited or not.
+    # Not in bodies: a parent step waits for its children, awaited or not.
     for node in code.between():
         call = code.durable(node)
         if call is not None and _is_forgotten(code, call.node):
             message = (
-                f"`{ast.unparse(call.node.func)[:60]}(…)` is not awaited: its result never comes, and what has begun "
-                "by the end is cancelled."
+                f"`{ast.unparse(call.node.func)[:60]}(…)` is not awaited: its result is lost, and it is cancelled when "
+                "the handler ends."
             )
             yield Found("E109", node, message, HINT)
         elif call is None and _is_dropped_coroutine(code, node):
-            yield Found("E109", node, f"`{_callee(node)}(…)` is not awaited: none of its steps runs.", HINT)
+            yield Found("E109", node, f"`{_callee(node)}(…)` is not awaited: none of its steps run.", HINT)
 
 
 def _is_forgotten(code: Code, call: ast.AST) -> bool:
@@ -58,7 +58,7 @@ def _only_target(use: ast.AST) -> ast.Name | None:
 
 
 def _is_never_awaited(code: Code, target: ast.Name) -> bool:
-    """Tell whether a variable is used as a value only, or not at all. Whoever passes it on may await it there."""
+    """Return whether a variable is only used as a value, or not at all. If it is passed on, it may be awaited there."""
     bound: list[Binding] = code.names.bindings(target)
     if len(bound) != 1:
         return False
@@ -75,7 +75,7 @@ def _is_never_awaited(code: Code, target: ast.Name) -> bool:
 
 
 def _is_as_value(code: Code, node: ast.AST) -> bool:
-    """Tell whether a coroutine is used as if it were its own result."""
+    """Return whether a coroutine is used as if it were its own result."""
     match code.names.parents[node]:
         case ast.Attribute(attr=attr):
             return attr not in (*OF_FUTURES, *OF_COROUTINES) and not attr.startswith(("cr_", "__"))
@@ -91,7 +91,7 @@ def _is_as_value(code: Code, node: ast.AST) -> bool:
 
 
 def _is_dropped_coroutine(code: Code, node: ast.AST) -> bool:
-    """Tell whether an `async def` of this module is called as a statement of its own."""
+    """Return whether an `async def` of this module is called as a statement."""
     if not isinstance(node, ast.Call) or not isinstance(code.names.parents[node], ast.Expr):
         return False
     function = code.names.function(node.func)

@@ -1,4 +1,4 @@
-"""W107: the body of a step changes a list or dict from outside that the handler reads later."""
+"""W107: the body of a step changes an outer list or dict that the handler reads later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find(code: Code) -> Iterator[Found]:
 
 
 def _changes(code: Code, body: Body) -> Iterator[tuple[ast.AST, ast.Name]]:
-    """Yield what the body changes that it has not made itself, by the name that its caller has for it."""
+    """Yield the outer objects that the body changes, by their names in the caller."""
     nodes = list(ast.walk(body.function))
     inside = set(nodes)
     given: dict[ast.AST, ast.expr] = dict(body.given())
@@ -56,10 +56,12 @@ def _judge(code: Code, call: ast.AST, node: ast.AST, name: ast.Name) -> Iterator
     line = _read_after(code, call, bound)
     if line is not None:
         message = (
-            f"A step's body changes `{name.id}`, and line {line} reads it between steps. A replay does not run "
-            "the body of a finished step again: after a wait, or in another worker, the change is not there."
+            f"The body of a step changes `{name.id}`, and line {line} reads it between steps. A replay does not "
+            "run the body of a finished step again: after a wait, or in another worker, the change is lost."
         )
-        yield Found("W107", node, message, "Return the value from the step, and put it in between steps.")
+        yield Found(
+            "W107", node, message, "Return the value from the step, and use the result between steps."
+        )
 
 
 def _is_container(code: Code, binding: Binding) -> bool:
@@ -70,7 +72,7 @@ def _is_container(code: Code, binding: Binding) -> bool:
 
 
 def _read_after(code: Code, call: ast.AST, bound: list[Binding]) -> int | None:
-    """Return the line between steps that reads what is bound there, once the call may have been made."""
+    """Return the line between steps that reads one of the bindings after the call."""
     inside = set(ast.walk(call))
     for node in code.between():
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node in inside:

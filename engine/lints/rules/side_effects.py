@@ -1,4 +1,4 @@
-"""W106: code between steps reads, writes, sends or starts something. W113: code in a `finally:` of a handler does."""
+"""W106: side effects or reads between steps. W113: the same in a `finally:` of a handler."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READERS = {
     f"django.shortcuts.{prefix}get_{what}_or_404" for prefix in ("", "a") for what in ("object", "list")
 }
 REFRESHES = ("refresh_from_db", "arefresh_from_db")
-# What goes through all that it is given, and so asks the database for a queryset.
+# Functions that iterate over their argument, and so query the database for a queryset.
 GOES_THROUGH = (
     "all",
     "any",
@@ -61,7 +61,7 @@ GOES_THROUGH = (
 LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 SAVE_OPTIONS = {"force_insert", "force_update", "using", "update_fields"}
 STARTS = ("start_many", "get_or_start", "astart", "astart_many", "aget_or_start", "send_event", "asend_event")
-START = "start"  # which threads, timers and servers have as well
+START = "start"  # also a method of threads, timers and servers
 DECORATORS = ("engine.workflow", "engine.decorators.workflow")
 REGISTRY = ("engine.workflows[]", "engine.registry.workflows[]")
 
@@ -73,20 +73,20 @@ def find(code: Code) -> Iterator[Found]:
             continue
         if _is_in_finally(code, node):
             message = (
-                f"{what} in a `finally:`, which runs whenever the instance leaves a worker: at every wait."
+                f"{what} in a `finally:`, which runs whenever the instance leaves a worker, so at every wait."
             )
             yield Found(
-                "W113", _place(node), message, "Do it in a step after the `try`, or as the step's rollback."
+                "W113", _place(node), message, "Move it into a step after the `try`, or into a rollback."
             )
         else:
-            hint = "Put it in the body of a step: `await step.do(name, fn)`."
+            hint = "Move it into the body of a step: `await step.do(name, fn)`."
             if isinstance(node, ast.Call) and _method(node) in (START, *STARTS):
-                hint = "Start children by `step.spawn` or `step.run_workflow`; do anything else in the body of a step."
-            yield Found("W106", _place(node), f"{what} between steps, and so again on every replay.", hint)
+                hint = "Start children with `step.spawn` or `step.run_workflow`. Move other calls into a step's body."
+            yield Found("W106", _place(node), f"{what} between steps, so it repeats on every replay.", hint)
 
 
 def _effect(code: Code, node: ast.AST) -> str | None:
-    """Say what a call does to the world, or asks of it; None if that is nothing, or not known."""
+    """Describe the side effect or read of a call. Return None if there is none, or it is unknown."""
     if isinstance(node, LOOPS):
         return _reads(node.iter) if _is_queryset(node.iter) else None
     if not isinstance(node, ast.Call):
@@ -118,12 +118,12 @@ def _reads(node: ast.expr) -> str:
 
 
 def _is_queryset(node: ast.expr) -> bool:
-    """Tell whether it is a queryset that nothing has been asked yet: a read of its own would be found as such."""
+    """Return whether it is a queryset without a read of its own, which would be reported as such."""
     return isinstance(node, ast.Call) and _is_of_manager(node.func) and _method(node) not in MANAGER_READS
 
 
 def _is_workflow(code: Code, node: ast.expr) -> bool:
-    """Tell whether an expression names a workflow: one of this module, an imported one, or one of the registry."""
+    """Return whether an expression names a workflow of this module, an imported one, or one of the registry."""
     function = code.names.function(node)
     if isinstance(function, ast.AsyncFunctionDef):
         made_by = (one.func if isinstance(one, ast.Call) else one for one in function.decorator_list)
@@ -137,7 +137,7 @@ def _place(node: ast.AST) -> ast.AST:
 
 
 def _called(code: Code, call: ast.Call) -> ast.expr:
-    """Return the function that runs: in `sync_to_async(f)(x)` and `asyncio.to_thread(f, x)` it is f."""
+    """Return the function that runs: f in `sync_to_async(f)(x)` and `asyncio.to_thread(f, x)`."""
     if isinstance(call.func, ast.Call) and code.resolve(call.func.func) in WRAPPERS and call.func.args:
         return call.func.args[0]
     if code.resolve(call.func) == "asyncio.to_thread" and call.args:
@@ -146,7 +146,7 @@ def _called(code: Code, call: ast.Call) -> ast.expr:
 
 
 def _is_of_manager(node: ast.expr) -> bool:
-    """Tell whether there is an `.objects` in what a method is called of."""
+    """Return whether the object of a method call contains `.objects`."""
     while True:
         match node:
             case ast.Attribute(attr="objects" | "_default_manager" | "_base_manager"):
@@ -160,9 +160,9 @@ def _is_of_manager(node: ast.expr) -> bool:
 
 
 def _saves(call: ast.Call, function: ast.Attribute) -> bool:
-    """Tell a model's `save()` from that of other things, which says where to."""
+    """Return whether a `save()` is a model's. Others take arguments such as a file."""
     if call.func is not function:
-        return True  # handed to a thread, as a model's must be
+        return True  # passed to a thread, as is necessary for a model's
     return not call.args and {one.arg for one in call.keywords} <= SAVE_OPTIONS
 
 

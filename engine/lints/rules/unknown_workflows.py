@@ -1,4 +1,4 @@
-"""E101: a workflow is named that nobody declares."""
+"""E101: a reference to a workflow that is not declared."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ def unknown(node: ast.AST | None, known: Collection[str]) -> Found | None:
         return None
     near = difflib.get_close_matches(name, known, n=1)
     hint = (
-        f'Did you mean "{near[0]}"?' if near else "Name one that an installed app's `workflows.py` declares."
+        f'Did you mean "{near[0]}"?'
+        if near
+        else "Name a workflow declared in the `workflows.py` of an installed app."
     )
     return Found("E101", node, f'No workflow is called "{name}": this raises `UnknownWorkflowError`.', hint)
