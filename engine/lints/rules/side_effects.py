@@ -106,9 +106,10 @@ def _effect(code: Code, node: ast.AST) -> str | None:
     if function.attr in REFRESHES or (function.attr in MANAGER_READS and _is_of_manager(function.value)):
         return _reads(function)
     if function.attr in ("save", "asave") and _saves(node, function):
-        return f"`{ast.unparse(function)[:60]}()` writes"
+        return f"`{ast.unparse(function)[:60]}()` writes to the database"
     if function.attr in STARTS or (function.attr == START and _is_workflow(code, function.value)):
-        return f"`{ast.unparse(function)[:60]}()` starts or sends something"
+        does = "sends an event" if "send_event" in function.attr else "starts a workflow"
+        return f"`{ast.unparse(function)[:60]}()` {does}"
     return None
 
 
