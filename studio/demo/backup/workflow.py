@@ -81,7 +81,7 @@ async def database_backup(step: WorkflowStep, params: BackupParams) -> BackupRep
         problem = steps.differences(dump.rows, restored)
     except StepError as error:
         problem = str(error)
-    await step.do("drop-scratch", steps.drop_scratch)
+    await step.do("drop-scratch", steps.drop_scratch, step.instance_id)
     if problem:
         await step.do("discard", steps.discard, folder)
         await step.fail(f"The dump is no good, so it was deleted. {problem}")
@@ -96,7 +96,7 @@ async def database_backup(step: WorkflowStep, params: BackupParams) -> BackupRep
     else:
         report.outcome = "kept" if answer.payload.approved else "rejected"
         report.decided_by, report.comment = answer.sent_by, answer.payload.comment
-        step.log.info(report.outcome, by=report.decided_by, comment=report.comment)
+        step.log.info("decided", outcome=report.outcome, by=report.decided_by, comment=report.comment)
     if report.outcome != "kept":
         await step.do("discard", steps.discard, folder)
         return report
