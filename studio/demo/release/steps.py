@@ -32,7 +32,7 @@ class ServerTrouble(Exception):
 
 
 def tidy() -> list[str]:
-    """Stop the servers that terminated instances left: they could not run a step for it."""
+    """Stop the servers that terminated instances left behind: they cannot clean up after themselves."""
     fleets = machine.left_behind("rolling-release", machine.folder("demo", "fleets"))
     for fleet in fleets:
         shutil.rmtree(fleet)
