@@ -1,1 +1,1 @@
-"""Real work to watch: a database backup that is proven, and a release that goes from server to server."""
+"""Four workflows to try and to copy from: order, refund, database-backup and rolling-release."""

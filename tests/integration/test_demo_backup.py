@@ -268,10 +268,8 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
             seconds=15,
             what="the end of pg_restore",
         )
-        wait_until(lambda: scratch_databases() == [], what="the end of the scratch database")
+    assert scratch_databases() == [scratch]
     assert files(home) == [f"reprise/.pending/{instance.id}/1.dump"]
-    # As if the worker had been killed before it could drop its copy.
-    leave_scratch_database(scratch, instance)
 
     monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[2])
     following = backup.start({"approve_within": "50ms"})
@@ -313,30 +311,15 @@ def test_password_is_in_no_argument_and_no_record(
     assert "open-sesame" not in repr(recorded)
 
 
-async def test_missing_programs_are_named_with_what_there_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from studio.demo.backup.programs import ProgramsMissing, find
+def test_missing_programs_are_named() -> None:
+    from studio.demo.backup.steps import program
 
-    wrap(monkeypatch, tmp_path / "programs")
-    with pytest.raises(
-        ProgramsMissing, match=rf"PostgreSQL 99.*version 18 in {tmp_path}/programs"
-    ) as missing:
-        await find(99, {"PATH": os.environ["PATH"]})
-
-    assert isinstance(missing.value, NonRetryableError)
+    with pytest.raises(NonRetryableError, match="pg_dump of PostgreSQL 99"):
+        program("pg_dump", 99)
 
 
 def workflow_module() -> Any:
     return import_module("studio.demo.backup.workflow")
-
-
-def leave_scratch_database(name: str, instance: Instance) -> None:
-    from studio.demo.backup import scratch
-
-    with connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name}")
-        cursor.execute(f"COMMENT ON DATABASE {name} IS '{scratch.mark(instance.id)}'")
 
 
 def is_alive(pid: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from tests.travel import age
 @pytest.fixture
 def refund(engine_db: None, settings: Any, tmp_path: Path) -> Any:
     import_module("studio.demo.workflows")
-    settings.ENVIRONMENT = SimpleNamespace(home=tmp_path)
+    settings.REPRISE_HOME = tmp_path
     return workflows["refund"]
 
 

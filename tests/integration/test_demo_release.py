@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +22,13 @@ from engine import InvalidParamsError, workflows
 from engine.lifecycle import terminate
 from engine.models import Instance, Step
 from engine.registry import Workflow
-from studio.demo.release import contact, fleet, folder
+from studio.demo.release import steps
+from tests.demo_servers import is_running, pid
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Rollout = Workflow[Any, Any]
+
+SERVER = Path(steps.__file__).with_name("server.py")
 
 pytestmark = pytest.mark.process
 
@@ -32,10 +38,7 @@ def home(settings: LazySettings, tmp_path: Path) -> Iterator[Path]:
     """A home of its own; afterwards no server runs in it."""
     settings.REPRISE_HOME = tmp_path
     yield tmp_path
-    running = [str(lock.parent) for lock in tmp_path.rglob("lock") if contact.is_running(lock.parent)]
-    for directory in running:
-        fleet.stop(Path(directory))
-    assert running == []
+    assert [lock.parent for lock in tmp_path.rglob("lock") if is_running(lock.parent)] == []
 
 
 @pytest.fixture
@@ -48,11 +51,20 @@ def rollout(transactional_db: None, home: Path) -> Rollout:
 def server(home: Path) -> Iterator[Path]:
     """The directory of a server that has something to serve and is not started yet."""
     directory = home / "server-1"
-    (directory / "releases" / "one").mkdir(parents=True)
-    (directory / "releases" / "one" / "index.html").write_text("<h1>one</h1>")
-    folder.switch(directory, directory / "releases" / "one")
+    for name in ("one", "two"):
+        (directory / name).mkdir(parents=True)
+        (directory / name / "index.html").write_text(f"<h1>{name}</h1>")
+    (directory / "current").symlink_to("one")
     yield directory
-    fleet.stop(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+    wait_until(lambda: not is_running(directory))
+
+
+def start(directory: Path, worker: int | None = None) -> str:
+    """Start a server as a step does; return its address."""
+    command = [sys.executable, "-I", str(SERVER), str(directory), str(worker or os.getpid())]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return f"http://127.0.0.1:{int(done.stdout)}"
 
 
 def output(instance: Instance, step: str) -> Any:
@@ -63,10 +75,6 @@ def page(url: str) -> str:
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
     connection.request("GET", "/")
     return connection.getresponse().read().decode()
-
-
-def pid(directory: Path) -> int:
-    return int(json.loads((directory / "server.json").read_text())["pid"])
 
 
 def cools_down(instance: Instance, times: int = 1) -> bool:
@@ -119,7 +127,7 @@ def test_servers_change_over_one_by_one_and_the_next_run_stops_those_of_a_termin
         terminate(instance, reason="test")
 
         directory = home / "demo" / "fleets" / instance.id
-        assert contact.is_running(directory / "server-1")
+        assert is_running(directory / "server-1")
         following = wait_for(rollout.start({"servers": 1}), seconds=60)
 
     assert following.status == "complete"
@@ -152,15 +160,15 @@ def test_folder_of_ones_own_is_released(rollout: Rollout, home: Path) -> None:
     assert output(instance, "check:server-1")["files"] == 2
 
 
-def test_release_without_a_start_page_is_not_well(rollout: Rollout, home: Path) -> None:
+def test_release_without_a_start_page_ends_the_run_at_once(rollout: Rollout, home: Path) -> None:
     bare = home / "demo" / "releases" / "bare"
     bare.mkdir(parents=True)
     (bare / "about.txt").write_text("no index.html")
 
-    instance = run_to_end(rollout.start({"release": "bare", "servers": 1}), seconds=60)
+    instance = run_to_end(rollout.start({"release": "bare", "servers": 1}), seconds=30)
 
     assert instance.status == "errored"
-    assert 'server-1 answered GET /health with 503: {"status": "no index.html"' in instance.error["message"]
+    assert "demo/releases/bare with an index.html" in instance.error["message"]
 
 
 def test_folder_that_is_not_there_ends_the_run_at_once(rollout: Rollout, home: Path) -> None:
@@ -168,16 +176,6 @@ def test_folder_that_is_not_there_ends_the_run_at_once(rollout: Rollout, home: P
 
     assert instance.status == "errored"
     assert "There is no folder" in instance.error["message"]
-
-
-def test_folder_with_a_link_out_of_it_is_refused(rollout: Rollout, home: Path) -> None:
-    linked = home / "demo" / "releases" / "linked"
-    linked.mkdir(parents=True)
-    (linked / "index.html").symlink_to("/etc/passwd")
-
-    instance = run_to_end(rollout.start({"release": "linked"}), seconds=30)
-
-    assert "is a link: a release holds files only" in instance.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -200,92 +198,71 @@ def test_params_that_lead_astray_are_refused(rollout: Rollout, params: dict[str,
 
 
 def test_running_server_is_found_again(server: Path) -> None:
-    first = fleet.start(server)
-
-    assert fleet.start(server) == first
+    assert start(server) == start(server)
 
 
 def test_killed_server_is_replaced(server: Path) -> None:
-    first = fleet.start(server)
+    first = start(server)
     os.kill(pid(server), signal.SIGKILL)
-    wait_until(lambda: not contact.is_running(server))
+    wait_until(lambda: not is_running(server))
 
-    second = fleet.start(server)
+    second = start(server)
 
-    assert second.token != first.token
-    assert page(second.url) == "<h1>one</h1>"
-
-
-def test_server_that_hangs_is_killed(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contact, "ASK_TIMEOUT", 0.3)
-    monkeypatch.setattr(fleet, "STOP_TIMEOUT", 0.5)
-    fleet.start(server)
-    hung = pid(server)
-    os.kill(hung, signal.SIGSTOP)
-
-    with pytest.raises(contact.ServerTrouble, match="did not answer GET /health"):
-        fleet.start(server)
-
-    assert not contact.is_running(server)
-    assert page(fleet.start(server).url) == "<h1>one</h1>"
-    assert pid(server) != hung
+    assert second != first
+    assert page(second) == "<h1>one</h1>"
 
 
-def test_server_that_nobody_asks_ends_by_itself(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "IDLE_SECONDS", 0.5)
-    fleet.start(server)
+def test_server_that_hangs_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "PATIENCE", 0.3)
+    ctx: Any = SimpleNamespace(instance_id="release-1", cancelled=threading.Event())
+    before = steps.prepare("before")
+    steps.start("server-1", before, ctx)
+    hangs = pid(home / "demo" / "fleets" / "release-1" / "server-1")
+    os.kill(hangs, signal.SIGSTOP)
 
-    wait_until(lambda: not contact.is_running(server))
+    with pytest.raises(steps.ServerTrouble, match="server-1 does not answer: timed out"):
+        steps.check("server-1", before, ctx)
+    assert steps.survey(["server-1"], before, before, ctx) == {"server-1": "no answer"}
 
-
-def test_server_whose_directory_is_gone_ends(server: Path, home: Path) -> None:
-    fleet.start(server)
-    gone = server.rename(home / "gone")
-
-    wait_until(lambda: not contact.is_running(gone))
-
-
-def test_server_ends_with_the_supervisor_that_it_was_started_under(server: Path, home: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as supervisor:
-        (home / "studio.lock").write_text(f"process {supervisor.pid}, http://127.0.0.1:8000\n")
-        fleet.start(server)
-        assert contact.is_running(server)
-        supervisor.kill()
-
-    wait_until(lambda: not contact.is_running(server))
-    # A lock file that nobody holds any more keeps no server from starting.
-    assert page(fleet.start(server).url) == "<h1>one</h1>"
+    assert steps.stop(ctx) == ["server-1"]
+    os.kill(hangs, signal.SIGCONT)
 
 
-def test_server_serves_what_it_loaded_until_it_is_told_to_reload(server: Path) -> None:
-    fleet.start(server)
-    (server / "releases" / "two").mkdir()
-    (server / "releases" / "two" / "index.html").write_text("<h1>two</h1>")
+def test_server_follows_the_link(server: Path) -> None:
+    url = start(server)
+    (server / "new").symlink_to("two")
+    (server / "new").replace(server / "current")
 
-    folder.switch(server, server / "releases" / "two")
-    assert contact.ask(server, "/") == (200, b"<h1>one</h1>")
-    contact.ask_json(server, "/reload", method="POST")
-    assert contact.ask(server, "/") == (200, b"<h1>two</h1>")
+    assert page(url) == "<h1>two</h1>"
+
+
+def test_server_whose_directory_is_deleted_ends(server: Path, home: Path) -> None:
+    start(server)
+    moved = server.rename(home / "moved")
+
+    wait_until(lambda: not is_running(moved))
+
+
+def test_server_ends_with_the_worker_that_started_it(server: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as worker:
+        start(server, worker.pid)
+        assert is_running(server)
+        worker.kill()
+
+    wait_until(lambda: not is_running(server))
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "headers", "status"),
+    ("method", "path", "status"),
     [
-        ("POST", "/stop", {}, 403),
-        ("POST", "/reload", {"Authorization": "Bearer wrong"}, 403),
-        ("GET", "/", {"Host": "rebound.example"}, 421),
-        ("GET", "/../../server.json", {}, 404),
-        ("GET", "/%2e%2e/%2e%2e/server.json", {}, 404),
-        ("GET", "/notes/", {}, 404),
+        ("GET", "/../../server.log", 404),
+        ("GET", "/%2e%2e/%2e%2e/server.log", 404),
+        ("POST", "/", 501),
     ],
 )
-def test_server_refuses(server: Path, method: str, path: str, headers: dict[str, str], status: int) -> None:
-    (server / "releases" / "one" / "notes").mkdir()
-    connection = http.client.HTTPConnection("127.0.0.1", fleet.start(server).port, timeout=5)
-
-    connection.request(method, path, headers=headers)
-
+def test_server_serves_nothing_but_the_release(server: Path, method: str, path: str, status: int) -> None:
+    connection = http.client.HTTPConnection(start(server).removeprefix("http://"), timeout=5)
+    connection.request(method, path)
     answer = connection.getresponse()
     answer.read()
     assert answer.status == status
-    assert contact.is_running(server)

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from studio.demo.release import contact
+from tests.demo_servers import is_running
 from tests.live import LiveStack
 from tests.shifts import wait_until
 
@@ -46,12 +46,12 @@ def test_demo_runs_in_real_workers_and_its_servers_end_with_the_stack(
         wait_until(lambda: status(database, order) == "complete", seconds=60)
         wait_until(lambda: status(database, backup) == "complete", seconds=60)
         wait_until(lambda: status(database, release) == "waiting", seconds=60)
-        assert [contact.is_running(server) for server in servers] == [True, True]
+        assert [is_running(server) for server in servers] == [True, True]
     stack.stop()
 
     [manifest] = (stack.home / "backups").rglob("*.json")
     assert json.loads(manifest.read_text())["database"] == "reprise"
-    wait_until(lambda: not any(map(contact.is_running, servers)), what="the end of the servers")
+    wait_until(lambda: not any(map(is_running, servers)), what="the end of the servers")
 
 
 def test_killed_worker_takes_its_pg_dump_along_and_another_one_dumps_anew(

@@ -1,15 +1,13 @@
-"""The workflow `refund`: an approval gate."""
+"""The workflow `refund`: people decide, in the Studio's inbox."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import Literal
 
+from django.conf import settings
 from pydantic import BaseModel, Field, field_validator
 
-from engine import Answer, RequestTimeoutError, WorkflowStep, workflow
+from engine import RequestTimeoutError, StepContext, WorkflowStep, workflow
 from engine.durations import parse_duration
-from studio.demo.refund import vouchers
-from studio.demo.refund.vouchers import Voucher
 
 
 class RefundParams(BaseModel):
@@ -22,10 +20,10 @@ class RefundParams(BaseModel):
     deciders: list[str] = Field(
         [],
         max_length=20,
-        description='Who is asked: names of users, or "group:finance". Without any, whoever may operate.',
+        description='Who may decide: user names or "group:finance". Empty: every operator.',
     )
     decide_within: str = Field(
-        "2 days", description='How long there is to decide, as in "30m"; after that nothing is paid.'
+        "2 days", description='Time to decide, such as "30m". After that, nothing is paid.'
     )
 
     @field_validator("decide_within")
@@ -39,14 +37,25 @@ class RefundParams(BaseModel):
 class Decision(BaseModel):
     """What somebody decided about a refund."""
 
-    refund: bool = Field(title="Refund it", description="No sends the customer a refusal.")
-    amount: float = Field(ge=0, le=1_000_000, title="Amount in €", description="A part of it will do.")
+    refund: bool = Field(title="Refund it", description="No refuses the refund.")
+    amount: float = Field(ge=0, le=1_000_000, title="Amount in €", description="All of it, or a part.")
     pay_by: Literal["card", "voucher", "bank"] = Field("card", title="Pay by")
     note: str = Field("", max_length=300, title="Note to the customer")
 
 
+class Voucher(BaseModel):
+    """What to pay, how, and who approved it."""
+
+    order: str
+    customer: str
+    cents: int
+    pay_by: str
+    note: str
+    approved_by: str
+
+
 class RefundReport(BaseModel):
-    """How it ended. `voucher` is the name of what was written, null when nothing was paid."""
+    """How it ended. `voucher` is the name of the file that was written; null when nothing was paid."""
 
     outcome: Literal["paid", "refused", "expired"]
     cents: int = 0
@@ -59,42 +68,52 @@ class RefundReport(BaseModel):
 async def refund(step: WorkflowStep, params: RefundParams) -> RefundReport:
     """Ask people whether to refund an order, and write the voucher that they decide on.
 
-    The question stands under Approvals and on the page of the instance, with the form made from the type of the answer.
-    The first answer counts. Without one in time nothing is paid.
+    The question appears under Approvals and on the page of the instance. Its form is made from the type of the
+    answer, and the first answer counts. If nobody answers in time, nothing is paid.
     """
-    given = await step.do("look-up", vouchers.given_before, params.customer)
+    given = await step.do("look-up", refunds_of, params.customer)
+    amount = f"{params.cents / 100:,.2f} €"
+    times = "no refund" if not given else "one refund" if given == 1 else f"{given} refunds"
+    question = f"Refund {amount} to {params.customer} for order {params.order}?\n“{params.reason}”\n"
+    question += f"{params.customer} has had {times} before."
     try:
         answer = await step.request(
-            "decide",
-            Decision,
-            message=_question(params, given),
-            assignees=params.deciders,
-            timeout=params.decide_within,
+            "decide", Decision, message=question, assignees=params.deciders, timeout=params.decide_within
         )
     except RequestTimeoutError:
         return RefundReport(outcome="expired")
-    decision, by = answer.value, answer.answered_by
+
+    decision, by, comment = answer.value, answer.answered_by, answer.comment
     if not decision.refund or not decision.amount:
-        return RefundReport(outcome="refused", decided_by=by, comment=answer.comment)
-    paid = _voucher(params, answer)
-    file = await step.do("pay", vouchers.write, paid)
-    return RefundReport(outcome="paid", cents=paid.cents, voucher=file, decided_by=by, comment=answer.comment)
-
-
-def _question(params: RefundParams, given: int) -> str:
-    times = "no refund" if not given else "one refund" if given == 1 else f"{given} refunds"
-    return (
-        f"Refund {params.cents / 100:,.2f} € to {params.customer} for order {params.order}?\n"
-        f"“{params.reason}”\n{params.customer} has had {times} before."
-    )
-
-
-def _voucher(params: RefundParams, answer: Answer[Decision]) -> Voucher:
-    return Voucher(
+        return RefundReport(outcome="refused", decided_by=by, comment=comment)
+    voucher = Voucher(
         order=params.order,
         customer=params.customer,
-        cents=min(round(answer.value.amount * 100), params.cents),
-        pay_by=answer.value.pay_by,
-        note=answer.value.note,
-        approved_by=answer.answered_by,
+        cents=min(round(decision.amount * 100), params.cents),
+        pay_by=decision.pay_by,
+        note=decision.note,
+        approved_by=by,
     )
+    file = await step.do("pay", write, voucher)
+    return RefundReport(outcome="paid", cents=voucher.cents, voucher=file, decided_by=by, comment=comment)
+
+
+def refunds_of(customer: str) -> int:
+    """Count the refunds that a customer has had."""
+    vouchers = [Voucher.model_validate_json(path.read_text()) for path in folder().glob("*.json")]
+    return sum(voucher.customer == customer for voucher in vouchers)
+
+
+def write(voucher: Voucher, ctx: StepContext) -> str:
+    """Write the voucher once: the key, and so the file, is the same on every attempt."""
+    path = folder() / f"{ctx.idempotency_key}.json"
+    draft = path.with_suffix(f".{ctx.attempt}")
+    draft.write_text(voucher.model_dump_json(indent=2))
+    draft.replace(path)
+    return path.name
+
+
+def folder() -> Path:
+    made = Path(settings.REPRISE_HOME) / "refunds"
+    made.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return made

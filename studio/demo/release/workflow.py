@@ -1,75 +1,36 @@
-"""The workflow `rolling-release`."""
-
-from __future__ import annotations
+"""The workflow `rolling-release`: one server after the other, stopping at the first that fails."""
 
 import asyncio
-from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from engine import StepContext, StepError, WorkflowStep, workflow
-from studio.demo.release import at_server, fleet, folder
-from studio.demo.release.at_server import Target
-from studio.demo.release.folder import Release
-
-NAME = "rolling-release"
-
-FILES = {"max_attempts": 3, "delay": "1s", "timeout": "2m"}
-# A server that has just changed over may need a moment.
-SERVER = {"max_attempts": 3, "delay": "1s", "backoff": "linear", "timeout": "1m"}
+from engine import StepError, WorkflowStep, workflow
+from studio.demo.release import steps
 
 
 class ReleaseParams(BaseModel):
     """What to release, and to how many servers."""
 
     release: str = Field(
-        folder.SAMPLE,
-        description="A folder under REPRISE_HOME/demo/releases; the sample is made up.",
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
-        max_length=63,
+        "sample",
+        pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$",
+        description='A folder in REPRISE_HOME/demo/releases, or "sample".',
     )
     servers: int = Field(3, ge=1, le=10, description="How many servers to start on this machine.")
-    cool_down: float = Field(
-        5, ge=0, le=600, description="Seconds to wait after each server, before the next one."
-    )
-    fail_on: int | None = Field(
-        None,
-        ge=1,
-        le=10,
-        description="Damage the release on its way to this server, to see the release stop there.",
-    )
+    cool_down: float = Field(5, ge=0, le=600, description="Seconds to wait before the next server.")
+    fail_on: int | None = Field(None, ge=1, le=10, description="Damage the release at this server.")
 
     @model_validator(mode="after")
-    def _fails_on_one_of_them(self) -> ReleaseParams:
+    def _fails_on_one_of_them(self) -> "ReleaseParams":
         if self.fail_on is not None and self.fail_on > self.servers:
             raise ValueError(f"fail_on is {self.fail_on}, and there are only {self.servers} servers.")
         return self
 
 
-State = Literal["released", "failed", "untouched"]
-
-
 class Server(BaseModel):
-    """How a server ended: `serves` is the version that it served last."""
-
     name: str
-    state: State
+    state: str = "released"
     serves: str
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """How far a release came, and what stopped it there; no problem when nothing did."""
-
-    released: list[str]
-    failed: str = ""
-    problem: str = ""
-
-    def state(self, server: str) -> State:
-        if server in self.released:
-            return "released"
-        return "failed" if server == self.failed else "untouched"
 
 
 class ReleaseReport(BaseModel):
@@ -78,66 +39,42 @@ class ReleaseReport(BaseModel):
     servers: list[Server]
 
 
-@workflow(NAME, timeout="1 day")
+@workflow("rolling-release", timeout="1 day", defaults={"max_attempts": 3, "delay": "1s", "timeout": "2m"})
 async def rolling_release(step: WorkflowStep, params: ReleaseParams) -> ReleaseReport:
-    """Release a folder to a few small web servers, one by one, and stop at the first that does not take it.
+    """Release a folder to small web servers, one by one, and stop at the first that does not take it.
 
-    Starts the servers on this machine, each with the former release. To one after the other it copies the new one,
-    switches over at once, and checks over HTTP that the server is well and serves every file as it was released; then
-    it cools down before the next. Whatever happens, it says who serves what, and stops the servers.
+    Starts the servers on this machine with the former release. Copies the new release to one after the other,
+    switches over at once, checks over HTTP that the server serves every file of it, and cools down before the next.
+    At the end it finds out which server serves which version, and stops all of them.
     """
-    await step.do("tidy", tidy, **FILES)
-    before = await step.do("prepare-former", folder.prepare, folder.BEFORE, **FILES)
-    new = await step.do("prepare-release", folder.prepare, params.release, **FILES)
-
+    await step.do("tidy", steps.tidy)
+    former = await step.do("prepare-former", steps.prepare, "before")
+    new = await step.do("prepare-release", steps.prepare, params.release)
     names = [f"server-{number}" for number in range(1, params.servers + 1)]
-    rollout = await _roll_out(step, params, names, before, new)
-    serves = await step.do("survey", at_server.survey, names, **SERVER)
-    await step.do("stop-servers", at_server.disband, **SERVER)
-
-    servers = [Server(name=name, state=rollout.state(name), serves=serves[name]) for name in names]
-    if rollout.problem:
-        await step.fail(f"{rollout.problem} {_summary(servers)}")
-    await step.progress(f"Released {new.name} {new.version} to all {len(names)} servers", 100)
-    return ReleaseReport(release=new.name, version=new.version, servers=servers)
-
-
-def tidy(ctx: StepContext) -> list[str]:
-    """Stop the servers of terminated instances of this workflow: they were not asked to do so themselves."""
-    disbanded = fleet.disband_left_behind(NAME)
-    if disbanded:
-        ctx.log.info("stopped what terminated releases left", instances=disbanded)
-    return disbanded
-
-
-async def _roll_out(
-    step: WorkflowStep, params: ReleaseParams, names: list[str], before: Release, new: Release
-) -> Rollout:
-    """Start all servers, then release to one after the other, up to the first that does not take it."""
-    starts = [step.do(f"start:{name}", at_server.start, name, before, **SERVER) for name in names]
-    # All of them end before anything else: a server that is still starting could not be stopped.
-    for name, outcome in zip(names, await asyncio.gather(*starts, return_exceptions=True), strict=True):
-        if isinstance(outcome, StepError):
-            return Rollout([], name, f"{name} did not start: {outcome.message}")
+    starts = [step.do(f"start:{name}", steps.start, name, former) for name in names]
+    started = await asyncio.gather(*starts, return_exceptions=True)  # wait for all, also when one fails
+    problem = next((outcome for outcome in started if isinstance(outcome, StepError)), None)
 
     released: list[str] = []
-    for number, name in enumerate(names, start=1):
-        target = Target(name, is_damaged=number == params.fail_on)
+    for name in names if problem is None else []:
         try:
-            await step.do(f"release:{name}", at_server.release, target, new, **SERVER)
-            await step.do(f"check:{name}", at_server.check, name, new, **SERVER)
+            await step.do(f"release:{name}", steps.release, name, new, name == f"server-{params.fail_on}")
+            await step.do(f"check:{name}", steps.check, name, new)
         except StepError as error:
-            return Rollout(released, name, f"Stopped at {name}: {error.message}")
+            problem = error
+            break
         released.append(name)
-        await step.progress(f"{name} serves {new.version}", round(100 * number / (len(names) + 1)))
-        if number < len(names):
+        await step.progress(f"{name} serves {new.version}", round(100 * len(released) / (len(names) + 1)))
+        if name != names[-1]:
             await step.sleep("cool-down", params.cool_down)
-    return Rollout(released)
 
-
-def _summary(servers: list[Server]) -> str:
-    done = ", ".join(server.name for server in servers if server.state == "released")
-    left = ", ".join(
-        f"{server.name} (serves {server.serves})" for server in servers if server.state == "untouched"
-    )
-    return f"Released: {done or 'none'}. Not released: {left or 'none'}."
+    serves = await step.do("survey", steps.survey, names, former, new)
+    await step.do("stop-servers", steps.stop)
+    if problem is not None:
+        failed = problem.step.partition(":")[2]
+        left = [f"{name} (serves {serves[name]})" for name in names if name not in (*released, failed)]
+        summary = f"Released: {', '.join(released) or 'none'}. Not released: {', '.join(left) or 'none'}."
+        await step.fail(f"Stopped at {failed}: {problem.message} {summary}")
+    await step.progress(f"Released {new.name} {new.version} to all {len(names)} servers", 100)
+    servers = [Server(name=name, serves=serves[name]) for name in names]
+    return ReleaseReport(release=new.name, version=new.version, servers=servers)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from studio.demo import processes
+from studio.demo import machine
 from tests.shifts import wait_until
 
-ENVIRONMENT = {"PATH": os.environ["PATH"]}
-SHELL = Path("/bin/sh")
-
-# Starts a program, and says so by the file that the program writes.
 WORKER = """
-import asyncio, sys
-from pathlib import Path
-from studio.demo import processes
-asyncio.run(processes.run(Path("/bin/sh"), ["-c", sys.argv[1]], environment={"PATH": "/usr/bin:/bin"}))
+import sys, threading
+from types import SimpleNamespace
+import django
+django.setup()
+from studio.demo import machine
+machine.run(SimpleNamespace(cancelled=threading.Event()), "/bin/sh", "-c", sys.argv[1])
 """
 
 pytestmark = pytest.mark.process
+
+
+def context() -> Any:
+    return SimpleNamespace(cancelled=threading.Event())
 
 
 def is_alive(pid: int) -> bool:
@@ -39,34 +42,46 @@ def pids(file: Path) -> list[int]:
     return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
 
-async def test_output_is_returned() -> None:
-    assert await processes.run(SHELL, ["-c", "echo done"], environment=ENVIRONMENT) == "done\n"
+def test_output_is_returned() -> None:
+    assert machine.run(context(), "/bin/sh", "-c", "echo done") == "done\n"
 
 
-async def test_failure_tells_the_end_of_what_was_said() -> None:
+def test_program_sees_only_the_environment_that_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "of the worker")
+    assert machine.run(context(), "/bin/sh", "-c", 'echo "$SECRET" "$GIVEN"', GIVEN="this") == " this\n"
+
+
+def test_failure_tells_the_end_of_what_was_said() -> None:
     script = "for i in $(seq 20); do echo line $i >&2; done; exit 4"
-    with pytest.raises(processes.ProgramFailed) as failed:
-        await processes.run(SHELL, ["-c", script], environment=ENVIRONMENT)
+    with pytest.raises(machine.ProgramFailed) as failed:
+        machine.run(context(), "/bin/sh", "-c", script)
 
-    assert failed.value.code == 4
     lines = [f"line {number}" for number in range(9, 21)]
     assert str(failed.value) == "\n".join(["sh ended with code 4:", *lines])
 
 
-async def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
+def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     # It will not end when it is asked to, and has a child.
     script = (
         f"trap '' TERM; sleep 600 & echo $! $$ > {file}.draft; mv {file}.draft {file}; wait; wait; sleep 600"
     )
-    running = asyncio.create_task(processes.run(SHELL, ["-c", script], environment=ENVIRONMENT))
-    while not file.exists():
-        await asyncio.sleep(0.01)
+    ctx, failures = context(), []
 
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    def step() -> None:
+        try:
+            machine.run(ctx, "/bin/sh", "-c", script)
+        except machine.ProgramFailed as failure:
+            failures.append(str(failure))
 
+    running = threading.Thread(target=step)
+    running.start()
+    wait_until(file.exists, seconds=30)
+
+    ctx.cancelled.set()
+    running.join(timeout=30)
+
+    assert failures == ["sh ended with code -9:"]
     wait_until(lambda: not any(map(is_alive, pids(file))), what="the end of both")
 
 
