@@ -1,5 +1,6 @@
 """What every test may use: a real PostgreSQL and the whole stack, each started once and only when asked for."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,10 @@ from django.db import connection
 from studio.embedded import EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
 
-pytest_plugins = ["engine.testing.plugin"]  # an entry point, where the package is installed
+pytest_plugins = [
+    "engine.testing.plugin",  # an entry point, where the package is installed
+    "tests.tiers",
+]
 
 ENOUGH_MEMORY = 2 * 1024**3
 
@@ -32,6 +36,13 @@ APPEND_ONLY = "engine_audit"  # its rows cannot be deleted
 
 # Bytes up to which rows are deleted one by one sooner than every table gets a new file.
 SMALL = 1024**2
+
+# Most tables never hold a row, and need nothing. They are sorted, so that all sessions lock them in one order.
+SIZES = """
+    SELECT relname, pg_relation_size(oid) FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> ALL (%s) AND pg_relation_size(oid) > 0
+    ORDER BY relname
+"""
 
 # What the supervisor does with a database before it starts its programs.
 PREPARE = f"""
@@ -148,6 +159,12 @@ def home_directory() -> Iterator[Path]:
         yield Path(directory)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one more process than there are cores: a third of the time each waits for something."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
 
@@ -169,8 +186,8 @@ def only_possible_rows(db: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def own_registry() -> Iterator[None]:
-    """Let a test declare workflows and events of its own, which are gone after it."""
+def restored_registry() -> Iterator[None]:
+    """Forget after the test which workflows and events it has declared."""
     from engine import workflows
     from engine.messages import declared_events
 
@@ -179,6 +196,19 @@ def own_registry() -> Iterator[None]:
     for mapping, before in known:
         mapping.clear()
         mapping.update(before)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def own_registry(restored_registry: None) -> None:
+    """Let a test declare workflows and events of its own, which are gone after it.
+
+    Tests that ran before in this process may have imported the demo, whose names are common: they are free again.
+    """
+    from engine import workflows
+
+    for name, one in list(workflows.items()):
+        if one.handler.__module__.startswith("studio.demo"):
+            del workflows._workflows[name]
 
 
 @pytest.fixture
@@ -204,13 +234,12 @@ def _empty_tables() -> None:
     from django.db import connection
 
     with connection.cursor() as cursor:
-        tables = sorted(set(connection.introspection.table_names(cursor)) - MADE_BY_MIGRATIONS)
-        sizes = " + ".join(f"pg_relation_size('{table}')" for table in tables)
-        cursor.execute(f"SELECT {sizes}, EXISTS (SELECT FROM {APPEND_ONLY})")
-        size, is_audited = cursor.fetchone()
-        if size > SMALL:
-            cursor.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+        cursor.execute(SIZES, [[*MADE_BY_MIGRATIONS]])
+        sizes = dict(cursor.fetchall())
+        if sum(sizes.values()) > SMALL:
+            cursor.execute(f"TRUNCATE {', '.join(sizes)} CASCADE")
             return
-        if is_audited:
+        if sizes.pop(APPEND_ONLY, 0):
             cursor.execute(f"TRUNCATE {APPEND_ONLY}")
-        cursor.execute("; ".join(f"DELETE FROM {table}" for table in tables if table != APPEND_ONLY))
+        if sizes:
+            cursor.execute("; ".join(f"DELETE FROM {table}" for table in sizes))

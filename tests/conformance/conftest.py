@@ -4,15 +4,14 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.db import connection
 from pytest_django.plugin import DjangoDbBlocker
 
-from engine import workflows
-from engine.invariants import INVARIANTS, look
 from tests.conformance.profiles import PROFILES
 from tests.guards import guarded_statuses
+from tests.violations import violations
 
 CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
 SAMPLE = int(
@@ -40,25 +39,21 @@ def _statuses(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iter
 
 @pytest.fixture(autouse=True)
 def _story(engine_db: None, own_registry: None) -> None:
-    """Commits are seen by the shift; what a case declares is gone after it.
-
-    Tests that ran before in this process may have imported the demo, whose names the cases use, too.
-    """
-    for name, one in list(workflows.items()):
-        if one.handler.__module__.startswith("studio.demo"):
-            del workflows._workflows[name]
+    """Commits are seen by the shift; what a case declares is gone after it."""
 
 
 @pytest.fixture
 def nothing_is_violated(_story: None) -> Iterator[None]:
     """Hold what a case leaves behind to the engine's invariants."""
     yield
-    with connection.cursor() as cursor:
-        found = [look(cursor, invariant) for invariant in INVARIANTS]
-    assert [(one.invariant.name, one.offenders) for one in found if one.count] == []
+    assert violations() == []
 
 
-@pytest.fixture(autouse=True, params=CHOSEN if len(CHOSEN) > 1 else None)
+def _tier(profile: str) -> Any:
+    return pytest.param(profile, marks=() if profile == "plain" else pytest.mark.second_tier)
+
+
+@pytest.fixture(autouse=True, params=map(_tier, CHOSEN) if len(CHOSEN) > 1 else None)
 def _profile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the case under each profile that REPRISE_TEST_PROFILE names, with commas between them."""
     PROFILES[getattr(request, "param", CHOSEN[0])](monkeypatch)
