@@ -13,8 +13,9 @@ from engine.states import InstanceStatus
 from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.errors import NonDeterministicHandlerError
 from engine.testing.mocks import Mock
-from engine.worker.journal import Answer, Journal
+from engine.worker.journal import Journal
 from engine.worker.kin import Debts
+from engine.worker.rows import Answer
 
 if TYPE_CHECKING:
     from engine.testing.worker import InlineWorker

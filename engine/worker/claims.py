@@ -274,16 +274,16 @@ class Claims(Stage):
         for key, cycle in known.items():
             if cycle.phase in (Phase.LEAVING, Phase.LEFT) or self._cycles.get(key) is not cycle:
                 continue
-            fence, status, signals, ends_as = held.get(key, (0, "", 0, ""))
-            if fence != cycle.claimed.fence:
+            row = held.get(key)
+            if row is None or row.fence != cycle.claimed.fence:
                 leaving.abandon(cycle)
             else:
-                cycle.on_signals(status, signals, ends_as)
+                cycle.on_signals(row.status, row.signals, row.ends_as)
         await self._let_go(
             {
-                key: fence
-                for key, (fence, *_) in held.items()
-                if key not in known or fence > known[key].claimed.fence
+                row.key: row.fence
+                for row in held.values()
+                if row.key not in known or row.fence > known[row.key].claimed.fence
             }
         )
 

@@ -10,7 +10,8 @@ and a claim as long as before (2 ms), on a busy machine.
 
 from __future__ import annotations
 
-from engine.worker.sql import SEAT_SPACE, TAKE, _at, _us
+from engine.columns import microseconds, moment
+from engine.worker.sql import SEAT_SPACE, TAKE
 
 LOCK_SPACE = SEAT_SPACE + 2
 
@@ -113,7 +114,7 @@ HOLD_BACK = f"""
         JOIN unnest(%(limited)s::text[], %(since_us)s::bigint[]) AS looked(name, since_us) USING (name)
         CROSS JOIN LATERAL (
             SELECT key, status, wake_at FROM engine_instance i
-            WHERE i.workflow = places.name AND i.wake_at > {_at("looked.since_us")}
+            WHERE i.workflow = places.name AND i.wake_at > {moment("looked.since_us")}
               AND i.wake_at <= (SELECT clock_timestamp()) AND i.owner IS NULL AND i.started_at IS NOT NULL
             ORDER BY i.wake_at LIMIT %(limit)s
         ) d
@@ -128,13 +129,13 @@ HOLD_BACK = f"""
         FROM sleeping WHERE i.key = sleeping.key
         RETURNING i.key
     )
-    SELECT name, count(*), max({_us("wake_at")}), ARRAY(SELECT key FROM held_back) FROM due GROUP BY name
+    SELECT name, count(*), max({microseconds("wake_at")}), ARRAY(SELECT key FROM held_back) FROM due GROUP BY name
 """
 
 # When the next one may be claimed of the workflows that have a place.
 NEXT_DUE = f"""
     SELECT min(d.us) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
-        SELECT {_us("wake_at")} AS us FROM engine_instance i
+        SELECT {microseconds("wake_at")} AS us FROM engine_instance i
         WHERE i.workflow = places.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
         ORDER BY i.wake_at LIMIT 1
     ) d

@@ -149,7 +149,7 @@ class Reader:
         async with self._lock:
             # Before the claim: what had no signals then is not asked for the events that came after it.
             as_of_us = self._clock.due_us()
-            claims = sorted((rows.claimed(row) for row in await claim()), key=lambda one: one.due_us)
+            claims = sorted((Claimed(*row) for row in await claim()), key=lambda one: one.due_us)
             return await self._read_in_portions(claims, as_of_us)
 
     async def _read_in_portions(self, claims: list[Claimed], as_of_us: int) -> Claims:
@@ -185,10 +185,11 @@ class Reader:
         old = [one for one in claims if one.fence > 1]
         which = _which(old)
         steps = await self._fetch(sql.HISTORY_STEPS, which) if old else []
-        attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if rows.any_unsettled(steps) else []
+        found = rows.histories((one.key for one in claims), steps)
+        if rows.any_unsettled(found):
+            rows.add_attempts(found, await self._fetch(sql.HISTORY_ATTEMPTS, which))
         signalled = [one.key for one in claims if one.signals]
         pages = await self._pages(signalled, ALL, as_of_us) if signalled else {}
-        found = rows.histories((one.key for one in claims), steps, attempts)
         for one in claims:
             found[one.key].log_lines = one.log_lines
             found[one.key].events = pages.get(one.key) or Page([], as_of_us)
@@ -217,11 +218,11 @@ class Reader:
         moments = ((next_us, -self.ahead_us), (limited[0][0], late_us))
         return min((moment + shift for moment, shift in moments if moment is not None), default=None)
 
-    async def held(self) -> dict[int, tuple[int, str, int, str]]:
-        """Return what the rows say that this seat holds: key → fence, status, signals, ends_as."""
+    async def held(self) -> dict[int, rows.Held]:
+        """Return what the rows say of the instances that this seat holds."""
         async with self._lock:
             found = await self._fetch(sql.HELD, {"seat": self._seat})
-        return {key: (fence, status, signals, ends_as) for key, fence, status, signals, ends_as in found}
+        return {row.key: row for row in map(rows.Held._make, found)}
 
     async def let_go(self, strays: dict[int, tuple[int, str | None]]) -> list[int]:
         """Give back what this seat holds for nothing, by its key; with a reason, pause it. Return the keys."""
