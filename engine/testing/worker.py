@@ -103,7 +103,7 @@ class InlineWorker(Claims):
 
     async def _set_alarm(self) -> None:
         """Look again when the next instance is due, should that be before the bodies that run are done."""
-        due_us = await self._reader.next_due(self._unlimited, self._limits)
+        due_us = await self._reader.next_due(self._limits)
         if due_us is not None:
             self._loop.call_later(self._clock.seconds_until(due_us), self._woken.set)
 

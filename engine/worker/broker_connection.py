@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from engine.notify import ALONE, REAP, WAKE
+from engine.worker import claim_sql
 from engine.worker import cluster_sql as sql
 from engine.worker.connect import parameters
 from engine.worker.latch import Latch
@@ -116,12 +117,12 @@ class BrokerConnection:
     def isolated(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
         """Count the instances that wait to run alone, of workflows with a limit no more than have a place."""
         values = {
-            "workflows": [name for name in workflows if name not in limits],
+            "unlimited": [name for name in workflows if name not in limits],
             "limited": [*limits],
             "limits": [*limits.values()],
             "isolated": COUNT_ISOLATED,
         }
-        [(count,)] = self._ask(sql.ISOLATED_WITH_LIMITS if limits else sql.ISOLATED, values)
+        [(count,)] = self._ask(claim_sql.ISOLATED, values)
         return int(count)
 
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:

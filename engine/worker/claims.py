@@ -60,8 +60,7 @@ class Claims(Stage):
         self.has_worked = False
         self._slots = slots
         self._isolates = isolates
-        self._limits = Limits(workflows.limits())
-        self._unlimited = sorted(name for name in workflows if name not in self._limits)
+        self._limits = Limits(workflows, workflows.limits())
         self._codes = workflows.codes_that_pause()
         self._isolating: Cycle | None = None
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
@@ -73,7 +72,6 @@ class Claims(Stage):
         self._wants_isolated = False
         self._has_backlog = False
         self._is_front = False
-        self._limited_first = False
         self._has_freed = False  # a place of a workflow that has a limit
         self._has_parked = False  # what is due before the others would look, and cannot be taken here
         self._passed_on_at = float("-inf")
@@ -111,7 +109,7 @@ class Claims(Stage):
     async def _next_due_at(self) -> float:
         """Return when the next instance is due for this shift, on the monotonic clock."""
         self._leave_to_others()
-        due_us = await self._reader.next_due(self._unlimited, self._limits)
+        due_us = await self._reader.next_due(self._limits)
         if due_us is None:
             return float("inf")
         due_in = self._clock.seconds_until(due_us)
@@ -210,19 +208,8 @@ class Claims(Stage):
             attempts.start_deferred(cycle)
 
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
-        """Claim of both kinds of workflows; which is asked first changes, so that none takes all slots for ever."""
         self._leave_to_others()
-        if not self._limits:
-            return await self._reader.claim(self._unlimited, limit, isolated=isolated)
-        self._limited_first = not self._limited_first
-        found: list[tuple[Claimed, History]] = []
-        for is_limited in (self._limited_first, not self._limited_first):
-            rest = limit - len(found)
-            if rest and is_limited:
-                found += await self._reader.claim_limited(self._limits, rest, isolated=isolated)
-            elif rest and self._unlimited:
-                found += await self._reader.claim(self._unlimited, rest, isolated=isolated)
-        return found
+        return await self._reader.claim(self._limits, limit, isolated=isolated)
 
     async def _pass_on(self) -> None:
         """Tell the others of what this shift cannot take itself: a place that is free, or what is due soon."""

@@ -16,7 +16,7 @@ from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
 from engine.replay.kin import KinOperation, Relative
-from engine.worker import cluster_sql, limits_sql, memory, rows, sql
+from engine.worker import cluster_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
 from engine.worker.leases import Leases
@@ -118,39 +118,30 @@ class Reader:
         async with self._lock:
             return [key for (key,) in await self._fetch(sql.GO_BACK, values)]
 
-    async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> Claims:
+    async def claim(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances, with what is recorded of them."""
-        values = self._claim_values(limit) | {
-            "workflows": workflows,
-            "ahead": self.ahead_us / 1_000_000,
+        values: dict[str, object] = {
+            "limit": self.memory.room(limit),
+            "seat": self._seat,
+            "lease": self._lease,
+            "ahead": self._ahead,
             "late_new": self.late_new_seconds or -self.ahead_seconds,
         }
-        statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
-        return await self._with_histories(lambda: self._fetch(statement, values))
-
-    async def claim_limited(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
-        """Claim up to `limit` due instances of workflows that have a limit."""
-        values = self._claim_values(limit) | {"late": self.late_seconds, "late_new": self.late_new_seconds}
-
-        async def ask() -> list[rows.Row]:
-            return await limits.claim(self._line, isolated=isolated, **values)
-
-        return await self._with_histories(lambda: self._surely(ask))
-
-    @property
-    def ahead_us(self) -> int:
-        """Return how long before its time an instance is claimed: below zero if it is left to others first."""
-        return int((-self.late_seconds or self.ahead_seconds) * 1_000_000)
-
-    def _claim_values(self, limit: int) -> dict[str, object]:
-        return {"limit": self.memory.room(limit), "seat": self._seat, "lease": self._lease}
-
-    async def _with_histories(self, claim: Callable[[], Awaitable[list[rows.Row]]]) -> Claims:
         async with self._lock:
             # Before the claim: what had no signals then is not asked for the events that came after it.
             as_of_us = self._clock.due_us()
-            claims = sorted((Claimed(*row) for row in await claim()), key=lambda one: one.due_us)
+            found = await self._surely(lambda: limits.claim(self._line, isolated=isolated, **values))
+            claims = sorted((Claimed(*row) for row in found), key=lambda one: one.due_us)
             return await self._read_in_portions(claims, as_of_us)
+
+    @property
+    def _ahead(self) -> float:
+        """Return how long before its time an instance is claimed: below zero if it is left to others first."""
+        return -self.late_seconds or self.ahead_seconds
+
+    @property
+    def ahead_us(self) -> int:
+        return int(self._ahead * 1_000_000)
 
     async def _read_in_portions(self, claims: list[Claimed], as_of_us: int) -> Claims:
         """Read the histories, the oldest first, as far as there is room for them; give back the others."""
@@ -209,14 +200,10 @@ class Reader:
         )
         return rows.pages(keys, found, as_of_us, limit=PAGE_EVENTS, limit_bytes=PAGE_BYTES)
 
-    async def next_due(self, workflows: list[str], limits: Limits) -> int | None:
+    async def next_due(self, limits: Limits) -> int | None:
         """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
-            [(next_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
-            limited = await self._fetch(limits_sql.NEXT_DUE, limits.parameters()) if limits else [(None,)]
-        late_us = int(self.late_seconds * 1_000_000)
-        moments = ((next_us, -self.ahead_us), (limited[0][0], late_us))
-        return min((moment + shift for moment, shift in moments if moment is not None), default=None)
+            return await self._surely(lambda: limits.next_due(self._line, ahead=self._ahead))
 
     async def held(self) -> dict[int, rows.Held]:
         """Return what the rows say of the instances that this seat holds."""

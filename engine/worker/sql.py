@@ -6,12 +6,9 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from engine.columns import microseconds, moment
 from engine.notify import ALONE
 from engine.records import ATTEMPT, EVENT, LOG, STEP
-from engine.replay.host import Claimed
 from engine.sql import lose_attempts
 
 
@@ -119,71 +116,6 @@ REAP = f"""
 """
 
 
-# What a cycle begins with, of `due` and the row as it is after the claim.
-_CLAIMED = {
-    "key": "i.key",
-    "workflow": "i.workflow",
-    "id": "i.id",
-    "generation": "i.generation",
-    "fence": "i.fence",
-    "signals": "i.signals",
-    "params": "i.params::text",
-    "started_us": microseconds("i.started_at"),
-    "deadline_us": microseconds("i.deadline_at"),
-    "isolated": "i.isolated",
-    "due_us": microseconds("due.wake_at"),
-    "log_lines": """coalesce((
-            SELECT max(l.position) FROM engine_log l
-            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
-        ), 0)""",
-    "code": "i.code",
-    "ends_as": "i.ends_as",
-    "error": "CASE WHEN i.rollback = 'running' THEN i.error::text END",
-    "depth": "i.depth",
-}
-assert [*_CLAIMED] == [field.name for field in fields(Claimed)]
-
-# Take what is due for this seat.
-TAKE = f"""
-    UPDATE engine_instance i SET
-        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
-        wake_at = clock_timestamp() + %(lease)s * interval '1 second',
-        started_at = coalesce(i.started_at, clock_timestamp())
-    FROM due WHERE i.key = due.key
-    RETURNING {", ".join(_CLAIMED.values())}
-"""
-
-
-# Claim the oldest due instances of the workflows that this worker knows. One index range a workflow, so that the
-# index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
-# end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
-# What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
-# What is queued is left to others for `late_new` seconds.
-# (Workflows with a limit are claimed by limits_sql.)
-def _claim(which: str) -> str:
-    return f"""
-    WITH due AS (
-        SELECT d.key, d.wake_at FROM unnest(%(workflows)s::text[]) AS w(name)
-        CROSS JOIN LATERAL (
-            SELECT key, wake_at FROM engine_instance i
-            WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp() + %(ahead)s * interval '1 second')
-              AND i.owner IS NULL AND {which} AND (
-                i.status <> 'queued'
-                OR i.wake_at <= (SELECT clock_timestamp() - %(late_new)s * interval '1 second')
-              )
-            ORDER BY i.wake_at LIMIT %(limit)s
-            FOR NO KEY UPDATE SKIP LOCKED
-        ) d
-        ORDER BY d.wake_at LIMIT %(limit)s
-    )
-    {TAKE}
-    """
-
-
-CLAIM = _claim("NOT i.isolated")
-CLAIM_ISOLATED = _claim("i.isolated")
-
-
 # Those that were paused because the code had changed, and whose code is that of this worker again. Few workflows ask
 # for that pause, and paused instances are found by the index of the Studio's lists.
 def _code_is_back(columns: str, limit: str) -> str:
@@ -219,16 +151,6 @@ GO_BACK = f"""
         signals = signals + 1
     FROM back WHERE i.key = back.key
     RETURNING i.key
-"""
-
-# When the next parked instance is due, for the wait between claims.
-NEXT_DUE = f"""
-    SELECT min(d.us) FROM unnest(%(workflows)s::text[]) AS w(name)
-    CROSS JOIN LATERAL (
-        SELECT {microseconds("wake_at")} AS us FROM engine_instance i
-        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
-        ORDER BY i.wake_at LIMIT 1
-    ) d
 """
 
 # What is stored of the steps of each, without unpacking it.

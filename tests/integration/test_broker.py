@@ -20,8 +20,7 @@ from django_q.tasks import async_task
 
 from engine import notify
 from engine.models import Instance, Worker
-from engine.worker import broker_connection
-from engine.worker import cluster_sql as sql
+from engine.worker import broker_connection, claim_sql
 from engine.worker.broker import Broker
 from engine.worker.dispatcher import SWEEP_SECONDS, Dispatcher
 from engine.worker.latch import Latch
@@ -164,14 +163,14 @@ def test_the_count_touches_few_rows_of_many() -> None:
             "FROM generate_series(1, 20000) AS n"
         )
         cursor.execute("ANALYZE engine_instance")
-        limited = {"workflows": ["there"], "limited": ["here"]}
-        for statement, more in (
-            (sql.ISOLATED, {"workflows": list(WORKFLOWS)}),
-            (sql.ISOLATED_WITH_LIMITS, limited | {"limits": [1]}),
-            (sql.ISOLATED_WITH_LIMITS, limited | {"limits": [5]}),
+        limited = {"unlimited": ["there"], "limited": ["here"]}
+        for more in (
+            {"unlimited": list(WORKFLOWS), "limited": [], "limits": []},
+            limited | {"limits": [1]},
+            limited | {"limits": [5]},
         ):
-            values = {"isolated": 100, "key": "reprise", **more}
-            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values)
+            values = {"isolated": 100, **more}
+            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_sql.ISOLATED}", values)
             ((report,),) = cursor.fetchall()
             plan = report[0]["Plan"]
             assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100

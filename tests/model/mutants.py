@@ -19,7 +19,7 @@ from engine.replay.operation import Operation
 from engine.replay.timers import Timers
 from engine.replay.turns import Turns
 from engine.states import InstanceStatus
-from engine.worker import attempt, doubts, rows, shift, sql, stage
+from engine.worker import attempt, claim_sql, doubts, rows, shift, sql, stage
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
 
@@ -72,7 +72,7 @@ def fence_without_owner(patch: Patch) -> None:
 @mutant("worker_claims_again_what_it_lost_and_does_not_know_it")
 def claim_keeps_the_fence(patch: Patch) -> None:
     for statement in ("CLAIM", "CLAIM_ISOLATED"):
-        rewrite(patch, statement, "fence = i.fence + 1", "fence = 1")
+        rewrite(patch, statement, "fence = i.fence + 1", "fence = 1", of=claim_sql)
 
 
 @mutant("worker_writes_after_its_instance_was_terminated")
@@ -124,18 +124,18 @@ def restart_loses_what_was_consumed(patch: Patch) -> None:
 
 @mutant("sender_holds_the_row_that_is_to_be_claimed")
 def claim_waits_for_locks(patch: Patch) -> None:
-    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE")
+    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE", of=claim_sql)
 
 
 @mutant("sender_holds_the_row_that_is_to_be_claimed")
 def claim_takes_no_lock(patch: Patch) -> None:
-    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "")
+    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "", of=claim_sql)
 
 
 @mutant("lease_runs_out_and_nobody_sweeps")
 def claim_takes_what_is_held(patch: Patch) -> None:
     for statement in ("CLAIM", "CLAIM_ISOLATED"):
-        rewrite(patch, statement, "AND i.owner IS NULL", "")
+        rewrite(patch, statement, "AND i.owner IS NULL", "", of=claim_sql)
 
 
 @mutant("sender_holds_the_row_that_is_to_be_written")
