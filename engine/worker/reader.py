@@ -47,11 +47,11 @@ class Reader:
     runs must not be given up because a statement was cancelled.
     """
 
-    def __init__(self, line: Line, seat: int, clock: DatabaseClock, on_reopened: Callable[[], None]) -> None:
+    def __init__(self, line: Line, seat: int, clock: DatabaseClock) -> None:
         self._line = line
         self._seat = seat
         self._clock = clock
-        self._on_reopened = on_reopened
+        self.on_reopened: Callable[[], None] = lambda: None
         self._lease = lease_seconds()
         self._leases = Leases(self._lease)
         self.memory = Memory()
@@ -67,7 +67,7 @@ class Reader:
         return await self._surely(ask)
 
     async def _surely(self, ask: Callable[[], Awaitable[R]]) -> R:
-        return await until_answered(self._line, ask, self._on_reopened)
+        return await until_answered(self._line, ask, self.on_reopened)
 
     async def set_clock(self) -> None:
         await self._ask_time()

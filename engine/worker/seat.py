@@ -30,23 +30,21 @@ class Seat:
     """Holds the lock on a connection that does nothing else but listen.
 
     When this process dies its backend is idle, so the lock is gone within milliseconds. `lost` fails when the
-    connection breaks; `on_wake` gets the payload of every wake-up.
+    connection breaks.
     """
 
-    def __init__(
-        self, connection: psycopg.AsyncConnection[Any], number: int, on_wake: Callable[[str], None]
-    ) -> None:
+    _on_wake: Callable[[str], None]
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], number: int) -> None:
         self.number = number
         self._connection = connection
-        self._on_wake = on_wake
         self._loop = asyncio.get_running_loop()
         self._fd = connection.fileno()
         self._asked_at: float | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(self._fd, self._readable)
 
     @classmethod
-    async def take(cls, name: str, on_wake: Callable[[str], None]) -> Seat:
+    async def take(cls, name: str) -> Seat:
         """Take a free seat. Raises psycopg.OperationalError if the database is away."""
         connection = await connect(f"reprise seat {name}"[:63])
         try:
@@ -55,7 +53,12 @@ class Seat:
         except BaseException:
             await connection.close()
             raise
-        return cls(connection, number, on_wake)
+        return cls(connection, number)
+
+    def listen(self, on_wake: Callable[[str], None]) -> None:
+        """Call `on_wake` with the payload of every wake-up from now on."""
+        self._on_wake = on_wake
+        self._loop.add_reader(self._fd, self._readable)
 
     async def leave(self) -> None:
         self._loop.remove_reader(self._fd)

@@ -19,9 +19,11 @@ from engine.replay.operation import Operation
 from engine.replay.timers import Timers
 from engine.replay.turns import Turns
 from engine.states import InstanceStatus
-from engine.worker import attempt, claim_sql, doubts, rows, shift, sql, stage
+from engine.worker import attempt, claim_sql, cycle_host, doubts, rows, sql
+from engine.worker.claims import Claimer
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
+from tests.model.worker import HandShift
 
 Patch = pytest.MonkeyPatch
 Change = Callable[[Patch], None]
@@ -105,12 +107,12 @@ def bodies_of_all_generations_have_one_key(patch: Patch) -> None:
 
 @mutant("answer_to_a_parking_comes_in_the_next_stay")
 def late_answer_forgets_the_alarm(patch: Patch) -> None:
-    def careless(self: shift.Shift, cycles: list[Cycle]) -> None:
+    def careless(self: HandShift, cycles: list[Cycle]) -> None:
         left = {cycle.claimed.key for cycle in cycles if cycle.phase is Phase.LEFT}
-        for cycle in [one for one in self._alarms if one.claimed.key in left]:
-            self._forget_alarm(cycle)
+        for cycle in [one for one in self._host._alarms if one.claimed.key in left]:
+            self._host._forget_alarm(cycle)
 
-    patch.setattr(shift.Shift, "_on_written", careless)
+    patch.setattr(HandShift, "_on_written", careless)
 
 
 @mutant("instance_is_restarted_from_a_step_and_another_worker_takes_it")
@@ -160,14 +162,14 @@ def reap_forgets_the_pause(patch: Patch) -> None:
 
 @mutant("old_stay_flushes_while_the_new_one_waits_for_its_turn")
 def old_stay_is_kept(patch: Patch) -> None:
-    take = shift.Shift._take
+    take = Claimer.take
 
-    def forgetful(self: shift.Shift, found: Any) -> None:
+    def forgetful(self: Claimer, found: Any) -> None:
         for claimed, _ in found:
-            self._cycles.pop(claimed.key, None)
+            self._host.cycles.pop(claimed.key, None)
         take(self, found)
 
-    patch.setattr(shift.Shift, "_take", forgetful)
+    patch.setattr(Claimer, "take", forgetful)
 
 
 # Parking, events and time
@@ -260,7 +262,7 @@ def one_page_is_all(patch: Patch) -> None:
 
 @mutant("look_for_events_is_refused")
 def failed_look_is_not_repeated(patch: Patch) -> None:
-    patch.setattr(stage, "ASK_AGAIN_SECONDS", 1e9)
+    patch.setattr(cycle_host, "ASK_AGAIN_SECONDS", 1e9)
 
 
 @mutant("body_ends_shortly_before_a_sleep")
@@ -356,12 +358,12 @@ def what_is_given_up_is_kept(patch: Patch) -> None:
 
 @mutant("connection_breaks_while_an_instance_is_driven")
 def what_is_driven_is_let_go(patch: Patch) -> None:
-    let_go = shift.Shift._let_go
+    let_go = Claimer.let_go
 
-    async def everything(self: shift.Shift, strays: Any) -> None:
-        await let_go(self, {key: cycle.claimed.fence for key, cycle in self._cycles.items()})
+    async def everything(self: Claimer, strays: Any) -> None:
+        await let_go(self, {key: cycle.claimed.fence for key, cycle in self._host.cycles.items()})
 
-    patch.setattr(shift.Shift, "_let_go", everything)
+    patch.setattr(Claimer, "let_go", everything)
 
 
 # Broken connections
