@@ -15,7 +15,7 @@ from engine.notify import ALONE, REAP, WAKE
 from engine.worker import claim_sql
 from engine.worker import cluster_sql as sql
 from engine.worker.connect import parameters
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
@@ -65,7 +65,7 @@ def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
 class BrokerConnection:
     """Listen for tasks and deaths on a connection that is opened at the first use, in the process that uses it."""
 
-    def __init__(self, *, alias: str, key: str, stop: Latch) -> None:
+    def __init__(self, *, alias: str, key: str, stop: Flag) -> None:
         self.alias = alias
         self.key = key
         self._stop = stop

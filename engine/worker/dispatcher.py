@@ -14,7 +14,7 @@ from typing import Protocol
 import psycopg
 
 from engine.worker.broker_connection import BrokerConnection, Hints
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 from engine.worker.ward import WARD_SECONDS, Ward
 
 # django-q asks between two calls whether to stop; nothing else tells it.
@@ -46,7 +46,7 @@ class Dispatcher:
     """Wait for work and return it as django-q's packages. Lives in the pusher."""
 
     connection: BrokerConnection
-    stop: Latch
+    stop: Flag
     room: Room
     room_size: int
     retry: float

@@ -21,9 +21,9 @@ from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
 from engine.states import InstanceStatus
-from engine.worker import doubts, sql
+from engine.worker import lost_answers, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
-from engine.worker.heart import lease_seconds
+from engine.worker.heartbeat import lease_seconds
 from engine.worker.line import Line
 from engine.worker.rows import Answer, Batch
 from engine.worker.transient import is_transient, until_answered
@@ -140,13 +140,13 @@ class Journal:
         recorded = await self._recorded(batch)
         for cycle, writes in batch:
             has_starts, has_lines = recorded.get(cycle.claimed.key, (False, False))
-            doubts.settle(writes, has_starts=has_starts, has_lines=has_lines)
+            lost_answers.settle(writes, has_starts=has_starts, has_lines=has_lines)
             _put_back(cycle, writes)
             self.flush(cycle)
 
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
         async def ask() -> list[tuple[Any, ...]]:
-            cursor = await self._line.execute(sql.RECORDED, doubts.parameters(self._seat, batch))
+            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
             return await cursor.fetchall()
 
         await self._line.reopen()

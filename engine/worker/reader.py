@@ -18,13 +18,13 @@ from engine.replay.inbox import Question
 from engine.replay.kin import KinOperation, Relative
 from engine.worker import cluster_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
-from engine.worker.heart import lease_seconds
+from engine.worker.heartbeat import lease_seconds
 from engine.worker.leases import Leases
 from engine.worker.limits import Limits
 from engine.worker.line import Line
 from engine.worker.memory import Memory
-from engine.worker.seat import taken_here
 from engine.worker.transient import until_answered
+from engine.worker.worker_lock import taken_here
 
 PAGE_EVENTS = 100
 PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once

@@ -29,7 +29,7 @@ from engine.worker.changes import Changes
 from engine.worker.claims import Claimer, Isolates
 from engine.worker.clock import DatabaseClock
 from engine.worker.cycle_host import CycleHost
-from engine.worker.heart import Heart, lease_seconds
+from engine.worker.heartbeat import Heartbeat, lease_seconds
 from engine.worker.journal import Journal
 from engine.worker.kin import Debts
 from engine.worker.line import Line
@@ -37,8 +37,8 @@ from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
-from engine.worker.seat import Seat, SeatLost
 from engine.worker.slices import Slices
+from engine.worker.worker_lock import WorkerLock, WorkerLockLost
 
 log = logging.getLogger("engine.shift")
 
@@ -81,7 +81,7 @@ async def _work(terms: Terms) -> None:
         shift = Shift(terms, earlier)
         try:
             await shift.work()
-        except (SeatLost, psycopg.Error, OSError) as error:
+        except (WorkerLockLost, psycopg.Error, OSError) as error:
             log.warning("the shift lost its database: %s", error)
             if shift.is_leaving:
                 return
@@ -122,27 +122,27 @@ class Shift:
 
     async def work(self) -> None:
         async with asyncio.timeout(lease_seconds()):
-            self._seat = await Seat.take(self.name)
-        heart = Heart(
-            self._seat.number, self._slices.allowance, lambda reason: worker_ends(self.name, reason)
+            self._worker_lock = await WorkerLock.take(self.name)
+        heartbeat = Heartbeat(
+            self._worker_lock.number, self._slices.allowance, lambda reason: worker_ends(self.name, reason)
         )
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._set_up()
-            heart.start()
-            tasks += [self._loop.create_task(one) for one in self._activities(heart)]
-            await asyncio.wait([*tasks, self._seat.lost], return_when=asyncio.FIRST_COMPLETED)
-            for ended in (*tasks, self._seat.lost):
+            heartbeat.start()
+            tasks += [self._loop.create_task(one) for one in self._activities(heartbeat)]
+            await asyncio.wait([*tasks, self._worker_lock.lost], return_when=asyncio.FIRST_COMPLETED)
+            for ended in (*tasks, self._worker_lock.lost):
                 if ended.done():
                     await ended
         finally:
-            heart.stop()
+            heartbeat.stop()
             await self._stop(tasks)
 
-    def _activities(self, heart: Heart) -> list[Coroutine[Any, Any, None]]:
+    def _activities(self, heartbeat: Heartbeat) -> list[Coroutine[Any, Any, None]]:
         """Return what goes on side by side, the claims first: the shift ends with the first that ends."""
         parts = (self._journal, self._changes, self._debts, self._notices)
-        found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heart)]
+        found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heartbeat)]
         if self._terms.is_permanent:
             found += [self._look(), self._beat()]
         if self._terms.keeps_time:
@@ -151,7 +151,7 @@ class Shift:
 
     async def _set_up(self) -> None:
         """Open the connections, and put together what works over them."""
-        seat = self._seat.number
+        seat = self._worker_lock.number
         claiming = await self._open("claims", is_durable=False)
         self._reader = Reader(claiming, seat, self._clock)
         await self._reader.set_clock()
@@ -176,7 +176,7 @@ class Shift:
             on_changed=self._changes.add,
             on_owing=self._debts.pay,
         )
-        self._seat.listen(self._on_wake)
+        self._worker_lock.listen(self._on_wake)
 
     async def _open(self, what: str, *, is_durable: bool = True) -> Line:
         line = await Line.open(f"reprise {what} {self.name}", is_durable=is_durable)
@@ -195,7 +195,7 @@ class Shift:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._slices.close()
         self._bodies.stop()
-        await self._seat.leave()
+        await self._worker_lock.leave()
 
     async def _claim_and_wait(self) -> None:
         """Claim until the shift has to end, holding nothing then."""
@@ -253,21 +253,21 @@ class Shift:
             )
             await asyncio.sleep(BEAT_SECONDS)
 
-    async def _tick(self, heart: Heart) -> None:
+    async def _tick(self, heartbeat: Heartbeat) -> None:
         """Show that the loop moves, end the wait when the worker is to stop, and no longer wait in vain."""
         patience = lease_seconds()
         ask_at = time.monotonic() + patience / 2
         while True:
-            heart.moved()
-            heart.holds = bool(self._cycles)
+            heartbeat.moved()
+            heartbeat.holds = bool(self._cycles)
             if self._should_stop():
                 self._claimer.woken.set()
             self._retire()
             if time.monotonic() > ask_at:
                 ask_at = time.monotonic() + patience / 2
-                self._seat.ask()
+                self._worker_lock.ask()
             if self._waits_longer_than(patience):
-                raise SeatLost(f"no answer for {patience:g} s")
+                raise WorkerLockLost(f"no answer for {patience:g} s")
             await asyncio.sleep(TICK_SECONDS)
 
     def _retire(self) -> None:
@@ -279,7 +279,7 @@ class Shift:
             self._loop.create_task(self._notices.worker_retired(self.name, self._retirement.trouble))
 
     def _waits_longer_than(self, seconds: float) -> bool:
-        return self._seat.waits_longer_than(seconds) or any(
+        return self._worker_lock.waits_longer_than(seconds) or any(
             line.waits_longer_than(seconds) for line in self._lines
         )
 
@@ -287,7 +287,7 @@ class Shift:
         if payload == NOTICE:
             self._notices.look()
         else:
-            self._claimer.on_wake(payload, is_own=payload == str(self._seat.number))
+            self._claimer.on_wake(payload, is_own=payload == str(self._worker_lock.number))
 
     def _on_written(self, cycles: list[Cycle]) -> None:
         self._changes.add(cycle.claimed.key for cycle in cycles)

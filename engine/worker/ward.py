@@ -8,7 +8,7 @@ import signal
 import socket
 
 from engine.worker import guardian
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
@@ -32,7 +32,7 @@ class Ward:
     process keeps it, and takes the next one beside it. So a few processes do, however long the bodies.
     """
 
-    def __init__(self, stop: Latch) -> None:
+    def __init__(self, stop: Flag) -> None:
         self._stop = stop
         self._children: set[int] = set()
         self._opened_at = float("-inf")

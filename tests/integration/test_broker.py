@@ -23,7 +23,7 @@ from engine.models import Instance, Worker
 from engine.worker import broker_connection, claim_sql
 from engine.worker.broker import Broker
 from engine.worker.dispatcher import SWEEP_SECONDS, Dispatcher
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 from engine.worker.queue import Queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,7 +42,7 @@ class Pusher:
     """A broker as it is in the pusher of a cluster with two shifts."""
 
     def __init__(self, *, room: int = ROOM) -> None:
-        self.stop, self.room = Latch(), Queue(room)
+        self.stop, self.room = Flag(), Queue(room)
         self.broker = Broker()
         self.broker.open(stop=self.stop, shifts=2, room=self.room)
         self.dispatcher.workflows = lambda: WORKFLOWS

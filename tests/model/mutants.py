@@ -19,7 +19,7 @@ from engine.replay.operation import Operation
 from engine.replay.timers import Timers
 from engine.replay.turns import Turns
 from engine.states import InstanceStatus
-from engine.worker import attempt, claim_sql, cycle_host, doubts, rows, sql
+from engine.worker import attempt, claim_sql, cycle_host, lost_answers, rows, sql
 from engine.worker.claims import Claimer
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
@@ -386,12 +386,12 @@ def lines_are_written_again(patch: Patch) -> None:
 
 @mutant("connection_breaks_after_a_pause_has_left_out_a_start")
 def every_start_counts_as_recorded(patch: Patch) -> None:
-    settle = doubts.settle
+    settle = lost_answers.settle
 
     def trusting(writes: Any, *, has_starts: bool, has_lines: bool) -> None:
         settle(writes, has_starts=True, has_lines=has_lines)
 
-    patch.setattr(doubts, "settle", trusting)
+    patch.setattr(lost_answers, "settle", trusting)
 
 
 @mutant("connection_breaks_before_a_start_is_recorded")

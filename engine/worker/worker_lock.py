@@ -1,4 +1,4 @@
-"""A seat: the right to own instances, held as a session's advisory lock."""
+"""The lock of a worker: while its session holds it, the instances that name its id as their owner are its own."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import psycopg
 from engine.worker import sql
 from engine.worker.connect import connect
 
-# The seats that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
+# The ids that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
 _taken_here: set[int] = set()
 
 
 def taken_here() -> list[int]:
-    """Return the seats that this process has now, and those whose connection it lost."""
+    """Return the ids whose locks this process has now, and those whose connection it lost."""
     return sorted(_taken_here)
 
 
-class SeatLost(Exception):
+class WorkerLockLost(Exception):
     """A connection of the shift broke: its leases are not safe any more."""
 
 
-class Seat:
-    """Holds the lock on a connection that does nothing else but listen.
+class WorkerLock:
+    """Holds the advisory lock of a free id, its `number`, on a connection that does nothing else but listen.
 
     When this process dies its backend is idle, so the lock is gone within milliseconds. `lost` fails when the
     connection breaks.
@@ -44,8 +44,8 @@ class Seat:
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
-    async def take(cls, name: str) -> Seat:
-        """Take a free seat. Raises psycopg.OperationalError if the database is away."""
+    async def take(cls, name: str) -> WorkerLock:
+        """Take the lock of a free id. Raises psycopg.OperationalError if the database is away."""
         connection = await connect(f"reprise seat {name}"[:63])
         try:
             number = await _lock(connection)
@@ -89,7 +89,7 @@ class Seat:
         except psycopg.Error as error:
             self._loop.remove_reader(self._fd)
             if not self.lost.done():
-                self.lost.set_exception(SeatLost(str(error)))
+                self.lost.set_exception(WorkerLockLost(str(error)))
 
 
 async def _lock(connection: psycopg.AsyncConnection[Any]) -> int:

@@ -34,19 +34,19 @@ def lease_seconds() -> float:
     return float(getattr(settings, "REPRISE_LEASE", LEASE_SECONDS))
 
 
-class Heart:
+class Heartbeat:
     """Beats until stopped. A thread, because what it guards against is a loop that no longer turns."""
 
     def __init__(
         self, seat: int, allowance: Callable[[], float], on_stall: Callable[[str], None] = lambda reason: None
     ) -> None:
         self._seat = seat
-        self._on_stall = on_stall  # called on the heart's thread, before the end
+        self._on_stall = on_stall  # called on the heartbeat's thread, before the end
         self._allowance = allowance  # seconds of handler code that the present turn may take
         self._lease = lease_seconds()
         self._stopped = threading.Event()
         self._moved_at = time.monotonic()
-        self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._connection: psycopg.Connection[Any] | None = None
         self._asked_at: float | None = None
         self.holds = False
