@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import select
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,14 @@ import psycopg
 from engine.notify import ALONE, REAP, WAKE
 from engine.worker import claim_sql
 from engine.worker import cluster_sql as sql
-from engine.worker.connect import parameters
+from engine.worker.connect import LimitedConnection, connect_limited, parameters
 from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
 TASKS = "engine_tasks"
 
-# Where packets vanish, nothing else would ever end the wait for an answer.
+# That an answer is waited for.
 ANSWER_SECONDS = 15.0
 
 # Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
@@ -41,27 +41,6 @@ class Hints:
     death: bool = False
 
 
-class Connection(psycopg.Connection[Any]):
-    """Waits for an answer only so long, then raises psycopg.OperationalError."""
-
-    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
-        return super().wait(_limited(gen), *args, **options)
-
-
-def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Pass on what psycopg waits for; it comes by several times a second also when nothing does."""
-    ends_at = time.monotonic() + ANSWER_SECONDS
-    try:
-        wanted = next(waiting)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > ends_at:
-                raise psycopg.OperationalError(f"no answer for {ANSWER_SECONDS:g} s")
-            wanted = waiting.send(ready)
-    except StopIteration as end:
-        return end.value
-
-
 class BrokerConnection:
     """Listen for tasks and deaths on a connection that is opened at the first use, in the process that uses it."""
 
@@ -69,7 +48,7 @@ class BrokerConnection:
         self.alias = alias
         self.key = key
         self._stop = stop
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: LimitedConnection | None = None
         self._pause = 0.0
         self._try_at = 0.0
 
@@ -78,7 +57,7 @@ class BrokerConnection:
         if self._connection is None and time.monotonic() >= self._try_at:
             options = parameters(self.alias) | {"application_name": "reprise-broker"}
             try:
-                self._connection = Connection.connect(**options, autocommit=True)
+                self._connection = connect_limited(ANSWER_SECONDS, **options)
                 self._connection.execute(SESSION)
                 self._connection.execute(f"LISTEN {WAKE}")
                 self._connection.execute(f"LISTEN {TASKS}")

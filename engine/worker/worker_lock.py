@@ -6,12 +6,11 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 
 from engine.worker import sql
-from engine.worker.connect import connect
+from engine.worker.connect import Connection, connect
 
 # The ids that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
 _taken_here: set[int] = set()
@@ -35,12 +34,11 @@ class WorkerLock:
 
     _on_wake: Callable[[str], None]
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], number: int) -> None:
+    def __init__(self, connection: Connection, number: int) -> None:
         self.number = number
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._fd = connection.fileno()
-        self._asked_at: float | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
@@ -67,18 +65,18 @@ class WorkerLock:
 
     def ask(self) -> None:
         """Ask the server for a sign of life, unless one is awaited: an idle connection may have died unnoticed."""
-        if self._asked_at is None and not self.lost.done():
-            self._asked_at = time.monotonic()
+        if self._connection.asked_at is None and not self.lost.done():
+            self._connection.asked_at = time.monotonic()
             self._connection.pgconn.send_query(b"")
             self._connection.pgconn.flush()
 
     def waits_longer_than(self, seconds: float) -> bool:
-        return self._asked_at is not None and time.monotonic() - self._asked_at > seconds
+        return self._connection.waits_longer_than(seconds)
 
     def _take_answer(self) -> None:
-        while self._asked_at is not None and not self._connection.pgconn.is_busy():
+        while self._connection.asked_at is not None and not self._connection.pgconn.is_busy():
             if self._connection.pgconn.get_result() is None:
-                self._asked_at = None
+                self._connection.asked_at = None
 
     def _readable(self) -> None:
         try:
@@ -92,7 +90,7 @@ class WorkerLock:
                 self.lost.set_exception(WorkerLockLost(str(error)))
 
 
-async def _lock(connection: psycopg.AsyncConnection[Any]) -> int:
+async def _lock(connection: Connection) -> int:
     while True:
         number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
         [(taken,)] = await (await connection.execute(sql.TAKE_SEAT, (number,))).fetchall()

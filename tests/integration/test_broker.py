@@ -20,8 +20,9 @@ from django_q.tasks import async_task
 
 from engine import notify
 from engine.models import Instance, Worker
-from engine.worker import broker_connection, claim_sql
+from engine.worker import claim_sql
 from engine.worker.broker import Broker
+from engine.worker.connect import LimitedConnection
 from engine.worker.dispatcher import SWEEP_SECONDS, Dispatcher
 from engine.worker.process_locks import Flag
 from engine.worker.queue import Queue
@@ -322,7 +323,7 @@ def test_it_says_once_that_the_database_is_away_and_never_raises(
     pusher.settle()
     with caplog.at_level(logging.INFO, logger="engine.cluster"):
         cut_all()
-        monkeypatch.setattr(broker_connection.Connection, "connect", _refuse)
+        monkeypatch.setattr(LimitedConnection, "connect", _refuse)
         assert pusher.get(within=1.5) == []
         monkeypatch.undo()
         async_task(TASK)
