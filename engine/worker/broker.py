@@ -18,8 +18,8 @@ from engine.worker import cluster_sql as sql
 from engine.worker.broker_connection import TASKS, BrokerConnection
 from engine.worker.dispatcher import Dispatcher, Package, Room
 from engine.worker.process_locks import Flag
+from engine.worker.quarantine import Quarantine
 from engine.worker.shift_task import slots
-from engine.worker.ward import Ward
 
 logger = logging.getLogger("engine.cluster")
 
@@ -66,7 +66,7 @@ class Broker(ORM):  # type: ignore[misc]
             workflows=lambda: workflows,
             limits=workflows.limits,
             is_sound=_is_sound,
-            ward=Ward(stop),
+            quarantine=Quarantine(stop),
         )
 
     def dequeue(self) -> list[Package] | None:

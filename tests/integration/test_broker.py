@@ -129,7 +129,7 @@ def test_what_must_run_alone_and_is_due_is_counted(pusher: Pusher) -> None:
 def test_a_death_has_what_must_run_alone_looked_for_at_once(pusher: Pusher) -> None:
     """Also if it is taken back only a moment later."""
     opened: list[int] = []
-    pusher.dispatcher.ward.open = lambda now, waiting: opened.append(waiting)  # type: ignore[method-assign]
+    pusher.dispatcher.quarantine.open = lambda now, waiting: opened.append(waiting)  # type: ignore[method-assign]
     pusher.settle()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [notify.WAKE, notify.REAP])
