@@ -1,5 +1,7 @@
 """The statements of starting, sending and steering that the ORM cannot say, each with its why."""
 
+from engine.records import STEP
+
 
 def lose_attempts(rows: str, *, where: str = "true", alone: str = "true") -> str:
     """Return expressions of a WITH that close the attempts which dead workers have left at the instances in `rows`.
@@ -139,15 +141,16 @@ WHERE i.key = %(key)s
 
 # Steps that the next generation has already, by number. Their deliveries are numbered anew: a replay takes them one
 # after the other. Attempts are not copied: they were made once, in the generation that `kept_from` names.
-KEEP_STEPS = """
-INSERT INTO engine_step (instance_id, generation, seq, parent, kind, name, count, status, delivery, options, sensitive,
-    attempts, lost, event_types, wake_at, wake_is_fixed, output, error, rollback, kept_from, started_at, finished_at)
-SELECT instance_id, generation + 1, seq, parent, kind, name, count, status,
-    CASE WHEN delivery IS NOT NULL THEN row_number() OVER (ORDER BY delivery NULLS LAST) END, options, sensitive,
-    attempts, lost, event_types, wake_at, wake_is_fixed, output, error, '', coalesce(kept_from, generation),
-    started_at, finished_at
+_KEPT_STEPS = STEP.copied(
+    delivery="CASE WHEN delivery IS NOT NULL THEN row_number() OVER (ORDER BY delivery NULLS LAST) END",
+    rollback="''",
+    kept_from="coalesce(kept_from, generation)",
+)
+KEEP_STEPS = f"""
+INSERT INTO engine_step (instance_id, generation, {STEP.all()})
+SELECT instance_id, generation + 1, {_KEPT_STEPS}
 FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
-"""
+"""  # noqa: S608 - constants of ours
 
 # Nobody will take these any more. Their keys are free for another try to send them, and where nothing is kept those of
 # what was taken before, too: it has to come once more. The answers to requests keep theirs, which tell who answered.

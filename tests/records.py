@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 
 from engine.models import Attempt, Instance, Log, Step
-from engine.worker import seat
+from engine.worker import worker_lock
 
 
 def steps(instance: Instance) -> list[tuple[str, str, int, str]]:
@@ -54,7 +54,7 @@ def crash(name: str = "test") -> None:
     It comes back as a new owner after a moment, knowing nothing of its seat before. Its bodies run on unheard, which
     is worse than death.
     """
-    seat._taken_here.clear()
+    worker_lock._taken_here.clear()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE %s",

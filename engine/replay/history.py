@@ -1,8 +1,4 @@
-"""What an instance has recorded, as its replay cycle holds it in memory.
-
-Times are whole microseconds since the epoch, on the database's clock: they survive the way to PostgreSQL and back
-unchanged, which `step.now()` needs.
-"""
+"""What an instance has recorded, as its replay cycle holds it in memory. The records are those of `engine.records`."""
 
 from __future__ import annotations
 
@@ -11,80 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from engine.identity import TOP, StepIdentity
-from engine.states import FINAL_STEPS, AttemptPhase, AttemptStatus, StepKind, StepStatus
+from engine.records import AttemptRecord, EventRecord, LogLine, StepRecord
+from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
+
+__all__ = ["AttemptRecord", "EventRecord", "History", "LogLine", "Page", "StepRecord"]
 
 SPENT = frozenset({AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT})
-
-
-@dataclass(slots=True)
-class StepRecord:
-    """One row of `engine_step`. `output` and `error` are JSON text; None means SQL NULL."""
-
-    seq: int
-    parent: int
-    kind: str
-    name: str
-    count: int
-    status: str = StepStatus.RUNNING
-    delivery: int | None = None
-    options: str | None = None
-    sensitive: bool = False
-    attempts: int = 0
-    lost: int = 0
-    event_types: tuple[str, ...] = ()
-    wake_us: int | None = None
-    wake_is_fixed: bool = False
-    output: str | None = None
-    error: str | None = None
-    started_us: int = 0
-    finished_us: int | None = None
-    rollback: str = ""
-    kept_from: int | None = None  # the generation in which it ran, where a restart has kept it
-
-    is_recorded: bool = True
-    is_nested: bool = False  # called by a body: it begins also while a pause is asked for
-    spent: int = 0  # attempts that count towards max_attempts
-    convicted: int = 0  # losses while it was alone in its worker
-    stands: bool = False  # its body has recorded the outcome, and only its turn is written here
-
-    @property
-    def identity(self) -> StepIdentity:
-        return StepIdentity(self.parent, self.kind, self.name, self.count)
-
-    @property
-    def is_final(self) -> bool:
-        return self.status in FINAL_STEPS
-
-    @property
-    def is_to_be_undone(self) -> bool:
-        """Tell whether it was begun, and recorded with a rollback."""
-        return self.attempts > 0 and self.kind == StepKind.DO and '"rollback"' in (self.options or "")
-
-
-@dataclass(slots=True)
-class AttemptRecord:
-    """One row of `engine_attempt`."""
-
-    step_seq: int
-    number: int
-    worker: str
-    started_us: int
-    status: str = AttemptStatus.RUNNING
-    alone: bool = False
-    error: str | None = None
-    finished_us: int | None = None
-    phase: str = AttemptPhase.DO
-
-
-@dataclass(frozen=True, slots=True)
-class EventRecord:
-    """A buffered event. `payload` is JSON text."""
-
-    key: int
-    type: str
-    payload: str
-    sent_by: str
-    received_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +22,6 @@ class Page:
     events: list[EventRecord]
     as_of_us: int
     is_cut: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line for `engine_log`; `position` is set for the handler's, `step_seq` and `attempt` for a body's."""
-
-    level: str
-    message: str
-    fields: str | None
-    at_us: int
-    position: int | None = None
-    step_seq: int | None = None
-    attempt: int | None = None
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.identity import TOP
@@ -13,8 +14,9 @@ from engine.states import InstanceStatus
 from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.errors import NonDeterministicHandlerError
 from engine.testing.mocks import Mock
-from engine.worker.journal import Answer, Journal
+from engine.worker.journal import Journal
 from engine.worker.kin import Debts
+from engine.worker.rows import Answer
 
 if TYPE_CHECKING:
     from engine.testing.worker import InlineWorker
@@ -59,11 +61,6 @@ async def _no_line() -> Any:
     raise AssertionError("a test's worker opens no connection")
 
 
-class NoChanges:
-    def add(self, keys: Any) -> None:
-        """Nobody watches."""
-
-
 class UnlimitedSlices:
     """Stands for `engine.worker.slices.Slices`, without its timer: that may be the test runner's."""
 
@@ -88,6 +85,8 @@ class UnlimitedSlices:
 class ForgetfulCycle(Cycle):
     """Leaves at every outcome, so that each reaches the handler by a replay, and ends the test if one goes astray."""
 
+    on_astray: Callable[[BaseException], None]
+
     def _start_fresh(self) -> bool:
         self._check()
         return super()._start_fresh()
@@ -108,7 +107,7 @@ class ForgetfulCycle(Cycle):
         if missing:
             instead = [_shown(one.record) for one in self.turns.fresh if not one.record.is_recorded]
             name = f"{self.workflow.name}/{self.claimed.id}"
-            self.host.stop(NonDeterministicHandlerError(name, missing, instead))  # type: ignore[attr-defined]
+            self.on_astray(NonDeterministicHandlerError(name, missing, instead))
 
     def _deliver_arrived(self) -> bool:
         if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:

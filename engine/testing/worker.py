@@ -24,14 +24,13 @@ from engine.testing.notices import PromptNotices
 from engine.testing.parts import (
     ForgetfulCycle,
     MortalJournal,
-    NoChanges,
     PromptDebts,
     UnlimitedSlices,
     mocked_handler,
 )
-from engine.worker.claims import Claims, Isolates
+from engine.worker.claims import Claimer, Isolates
+from engine.worker.cycle_host import CycleHost
 from engine.worker.reader import Reader
-from engine.worker.slices import Slices
 
 log = logging.getLogger("engine.testing")
 
@@ -50,37 +49,54 @@ class Setting:
     always_replay: bool
 
 
-class InlineWorker(Claims):
+class InlineWorker:
     """Lives for one `work`, and maybe dies in it. Whatever an earlier one still held when it died is taken back."""
 
     def __init__(self, setting: Setting) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, StandingLoop)
-        self._standing = loop
+        self._loop = loop
         self.setting = setting
         self._life = Life()
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
-        super().__init__(SLOTS, NAME, Isolates.WHEN_EMPTY)
         self.seat_number = next(_seats)
         line: Any = ConnectionLine(loop, setting.clock, self._life)
         writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(line, self.seat_number, setting.clock, self._on_reopened)
+        self._reader = Reader(line, self.seat_number, setting.clock)
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
-        self._changes = NoChanges()  # type: ignore[assignment]
-        self._debts = self.debts = PromptDebts(line)
+        self.debts = PromptDebts(line)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(self, writing)
+        self._bodies = self._make_bodies()
+        self._host = CycleHost(
+            NAME,
+            {},
+            clock=setting.clock,
+            slices=UnlimitedSlices(self),  # type: ignore[arg-type]
+            bodies=self._bodies,
+            reader=self._reader,
+            journal=self._journal,
+        )
+        self._claimer = Claimer(
+            self._host,
+            self._reader,
+            slots=SLOTS,
+            isolates=Isolates.WHEN_EMPTY,
+            on_changed=lambda keys: None,  # nobody watches
+            on_owing=self.debts.pay,
+            make_cycle=self._make_cycle,
+        )
 
     async def work(self) -> None:
         """Drive all that is due until nothing is held any more, or until this worker dies."""
         writing = asyncio.create_task(self._journal.run())
-        writing.add_done_callback(lambda _: self._woken.set())
+        writing.add_done_callback(lambda _: self._wake())
         try:
-            await self._sweep()
+            await self._claimer.sweep()
             while not (self._life.is_over or writing.done()) and await self._go_on():
-                await self._woken.wait()
-                self._woken.clear()
+                await self._claimer.woken.wait()
+                self._claimer.woken.clear()
         finally:
             await self._end(writing)
         if self.stopped_by is not None:
@@ -88,29 +104,31 @@ class InlineWorker(Claims):
 
     async def _go_on(self) -> bool:
         """Claim and settle what there is; tell whether there is anything to wait for."""
-        if self._signalled:
-            await self._look_for_signals()
-        claimed = await self._claim()
+        await self._claimer.look_for_signals()
+        claimed = await self._claimer.claim()
         settled = await self.debts.settle()
         if claimed or settled:
-            self._woken.set()
-        elif self._cycles:
+            self._wake()
+        elif self._host.cycles:
             await self._set_alarm()
         elif await self._notices.settle():
-            self._woken.set()  # receivers may have started something
+            self._wake()  # receivers may have started something
             return True
-        return bool(claimed or settled or self._cycles)
+        return bool(claimed or settled or self._host.cycles)
 
     async def _set_alarm(self) -> None:
         """Look again when the next instance is due, should that be before the bodies that run are done."""
-        due_us = await self._reader.next_due(self._unlimited, self._limits)
+        due_us = await self._reader.next_due(self._claimer.limits)
         if due_us is not None:
-            self._loop.call_later(self._clock.seconds_until(due_us), self._woken.set)
+            self._loop.call_later(self.setting.clock.seconds_until(due_us), self._wake)
+
+    def _wake(self) -> None:
+        self._claimer.woken.set()
 
     async def _end(self, writing: asyncio.Task[None]) -> None:
         """Leave nothing running; what is held is lost with this worker."""
         self._life.is_over = True
-        for cycle in list(self._cycles.values()):
+        for cycle in list(self._host.cycles.values()):
             leaving.abandon(cycle)
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
@@ -130,35 +148,26 @@ class InlineWorker(Claims):
         crash.has_come = True
         self.died_of = crash
         self._life.is_over = True
-        self._woken.set()
+        self._wake()
 
     def stop(self, error: BaseException) -> None:
         """Let the test have what was raised to end it, and not the instance."""
         self.stopped_by = self.stopped_by or error
         self._life.is_over = True
-        self._woken.set()
-
-    def _on_reopened(self) -> None:
-        """Never: there is one connection."""
+        self._wake()
 
     def look(self) -> None:
         """Somebody may have done something to what is held: what notifications tell in a shift."""
-        if self._cycles:
-            self._signalled = True
-            self._woken.set()
+        if self._host.cycles:
+            self._claimer.has_signals = True
+            self._wake()
 
     # What it works with
 
-    def _make_clock(self) -> StandingClock:
-        return self.setting.clock
-
-    def _make_slices(self) -> Slices:
-        return UnlimitedSlices(self)  # type: ignore[return-value]
-
     def _make_bodies(self) -> InlineBodies:
         return InlineBodies(
-            self._standing,
-            self.now_us,
+            self._loop,
+            self.setting.clock.now_us,
             self.setting.mocks,
             self.setting.crashes,
             die=self.die,
@@ -166,13 +175,16 @@ class InlineWorker(Claims):
             look=self.look,
         )
 
-    def _make_cycle(self, claimed: Claimed, history: History) -> Cycle:
+    def _make_cycle(self, host: CycleHost, claimed: Claimed, history: History) -> Cycle:
         workflow = workflows[claimed.workflow]
         mock = self.setting.mocks.of_workflow(claimed.workflow)
         if mock is not None:
             workflow = dataclasses.replace(workflow, handler=mocked_handler(mock))
-        made = ForgetfulCycle if self.setting.always_replay else Cycle
-        return made(self, workflow, claimed, history)
+        if not self.setting.always_replay:
+            return Cycle(host, workflow, claimed, history)
+        cycle = ForgetfulCycle(host, workflow, claimed, history)
+        cycle.on_astray = self.stop
+        return cycle
 
     def on_written(self, cycles: Iterable[Cycle]) -> None:
-        self._woken.set()  # there may be a child to be claimed, or what was given back
+        self._wake()  # there may be a child to be claimed, or what was given back

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.worker.sql import _us
+from engine.columns import microseconds
 
 # The first statement of the transaction. Its time names the transaction: a body that ends it by SQL goes on in another
 # one, unnoticed by Django. A worker that dies must not leave locks behind for as long as a statement of it runs.
 ENTER = f"""
-    SELECT {_us("transaction_timestamp()")}, current_setting('transaction_isolation'), EXISTS (
+    SELECT {microseconds("transaction_timestamp()")}, current_setting('transaction_isolation'), EXISTS (
         SELECT FROM engine_instance WHERE key = %(key)s AND fence = %(fence)s AND owner IS NOT NULL
     ), set_config('client_connection_check_interval', '500', true)
 """
@@ -34,7 +34,7 @@ _CHECKPOINT = f"""
         WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = %(seq)s AND [open]
         RETURNING attempt.finished_at
     )
-    SELECT {_us("transaction_timestamp()")} = %(began_us)s, (SELECT {_us("finished_at")} FROM step)
+    SELECT {microseconds("transaction_timestamp()")} = %(began_us)s, (SELECT {microseconds("finished_at")} FROM step)
 """
 
 

@@ -17,9 +17,9 @@ from engine.registry import workflows
 from engine.worker import cluster_sql as sql
 from engine.worker.broker_connection import TASKS, BrokerConnection
 from engine.worker.dispatcher import Dispatcher, Package, Room
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
+from engine.worker.quarantine import Quarantine
 from engine.worker.shift_task import slots
-from engine.worker.ward import Ward
 
 logger = logging.getLogger("engine.cluster")
 
@@ -54,7 +54,7 @@ class Broker(ORM):  # type: ignore[misc]
             (key,) = cursor.fetchone()
         return int(key)
 
-    def open(self, *, stop: Latch, shifts: int, room: Room) -> None:
+    def open(self, *, stop: Flag, shifts: int, room: Room) -> None:
         """Say, before the pusher is forked, what it serves. The sentinel does it."""
         self.dispatcher = Dispatcher(
             connection=BrokerConnection(alias=_alias(), key=self.list_key, stop=stop),
@@ -66,7 +66,7 @@ class Broker(ORM):  # type: ignore[misc]
             workflows=lambda: workflows,
             limits=workflows.limits,
             is_sound=_is_sound,
-            ward=Ward(stop),
+            quarantine=Quarantine(stop),
         )
 
     def dequeue(self) -> list[Package] | None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 import select
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from engine.notify import ALONE, REAP, WAKE
+from engine.worker import claim_sql
 from engine.worker import cluster_sql as sql
-from engine.worker.connect import parameters
-from engine.worker.latch import Latch
+from engine.worker.connect import LimitedConnection, connect_limited, parameters
+from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
 TASKS = "engine_tasks"
 
-# Where packets vanish, nothing else would ever end the wait for an answer.
+# That an answer is waited for.
 ANSWER_SECONDS = 15.0
 
 # Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
@@ -40,35 +41,14 @@ class Hints:
     death: bool = False
 
 
-class Connection(psycopg.Connection[Any]):
-    """Waits for an answer only so long, then raises psycopg.OperationalError."""
-
-    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
-        return super().wait(_limited(gen), *args, **options)
-
-
-def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Pass on what psycopg waits for; it comes by several times a second also when nothing does."""
-    ends_at = time.monotonic() + ANSWER_SECONDS
-    try:
-        wanted = next(waiting)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > ends_at:
-                raise psycopg.OperationalError(f"no answer for {ANSWER_SECONDS:g} s")
-            wanted = waiting.send(ready)
-    except StopIteration as end:
-        return end.value
-
-
 class BrokerConnection:
     """Listen for tasks and deaths on a connection that is opened at the first use, in the process that uses it."""
 
-    def __init__(self, *, alias: str, key: str, stop: Latch) -> None:
+    def __init__(self, *, alias: str, key: str, stop: Flag) -> None:
         self.alias = alias
         self.key = key
         self._stop = stop
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: LimitedConnection | None = None
         self._pause = 0.0
         self._try_at = 0.0
 
@@ -77,7 +57,7 @@ class BrokerConnection:
         if self._connection is None and time.monotonic() >= self._try_at:
             options = parameters(self.alias) | {"application_name": "reprise-broker"}
             try:
-                self._connection = Connection.connect(**options, autocommit=True)
+                self._connection = connect_limited(ANSWER_SECONDS, **options)
                 self._connection.execute(SESSION)
                 self._connection.execute(f"LISTEN {WAKE}")
                 self._connection.execute(f"LISTEN {TASKS}")
@@ -116,12 +96,12 @@ class BrokerConnection:
     def isolated(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
         """Count the instances that wait to run alone, of workflows with a limit no more than have a place."""
         values = {
-            "workflows": [name for name in workflows if name not in limits],
+            "unlimited": [name for name in workflows if name not in limits],
             "limited": [*limits],
             "limits": [*limits.values()],
             "isolated": COUNT_ISOLATED,
         }
-        [(count,)] = self._ask(sql.ISOLATED_WITH_LIMITS if limits else sql.ISOLATED, values)
+        [(count,)] = self._ask(claim_sql.ISOLATED, values)
         return int(count)
 
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:

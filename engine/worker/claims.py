@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
+from engine.notify import ALONE, REAP
 from engine.registry import workflows
 from engine.replay import attempts, leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
 from engine.states import InstanceStatus
-from engine.worker.attempt import SYNC_BODIES
-from engine.worker.changes import Changes
-from engine.worker.kin import Debts
+from engine.worker.cycle_host import CycleHost
 from engine.worker.limits import Limits
-from engine.worker.stage import Stage
+from engine.worker.reader import Reader
 
 log = logging.getLogger("engine.shift")
 
@@ -37,6 +37,9 @@ SATURATED_NEW_SECONDS = 0.3
 PASS_ON_SECONDS = 0.05  # between two calls to other shifts
 
 
+MakeCycle = Callable[[CycleHost, Claimed, History], Cycle]
+
+
 class Isolates(StrEnum):
     """Whether a shift takes the instances that must run alone.
 
@@ -49,49 +52,110 @@ class Isolates(StrEnum):
     ONLY = "only"
 
 
-class Claims(Stage):
-    """Claims as much as there are slots for, and lets go of what is not its own any more."""
+def make_cycle(host: CycleHost, claimed: Claimed, history: History) -> Cycle:
+    return Cycle(host, workflows[claimed.workflow], claimed, history)
 
-    _changes: Changes
-    _debts: Debts
 
-    def __init__(self, slots: int, name: str, isolates: Isolates, *, threads: int = SYNC_BODIES) -> None:
-        super().__init__(name, threads=threads)
-        self.has_worked = False
+class Claimer:
+    """Claims as much as there are slots for, and lets go of what is not its worker's any more."""
+
+    def __init__(
+        self,
+        host: CycleHost,
+        reader: Reader,
+        *,
+        slots: int,
+        isolates: Isolates,
+        on_changed: Callable[[Iterable[int]], None],
+        on_owing: Callable[[], None],
+        make_cycle: MakeCycle = make_cycle,
+    ) -> None:
+        host.holder = self
+        reader.on_reopened = self.on_reopened
+        self.has_backlog = False
+        self.has_signals = False  # somebody says that something of what is held has changed
+        self.is_front = False
+        self.limits = Limits(workflows, workflows.limits())
+        self.woken = asyncio.Event()
+        self._host = host
+        self._reader = reader
         self._slots = slots
         self._isolates = isolates
-        self._limits = Limits(workflows.limits())
-        self._unlimited = sorted(name for name in workflows if name not in self._limits)
+        self._on_changed = on_changed
+        self._on_owing = on_owing
+        self._make_cycle = make_cycle
+        self._loop = asyncio.get_running_loop()
         self._codes = workflows.codes_that_pause()
         self._isolating: Cycle | None = None
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
-        self._woken = asyncio.Event()
         self._waits_until = 0.0
-        self._signalled = False
         self._sweep_at = 0.0  # at once
         self._somebody_died = False
         self._wants_isolated = False
-        self._has_backlog = False
-        self._is_front = False
-        self._limited_first = False
         self._has_freed = False  # a place of a workflow that has a limit
         self._has_parked = False  # what is due before the others would look, and cannot be taken here
         self._passed_on_at = float("-inf")
         self._leaves_at = float("inf")  # then it claims no more: another shift has taken its place
 
+    async def go_on(self) -> int:
+        """Do what is to be done now: sweep, look for signals, claim; return how many instances were claimed."""
+        self.woken.clear()
+        if time.monotonic() >= self._sweep_at:
+            await self.sweep()
+            await self._step_forward()
+        await self.look_for_signals()
+        claimed = await self.claim()
+        if not self.claims:
+            self._let_leave()
+        return claimed
+
     @property
-    def _claims(self) -> bool:
+    def claims(self) -> bool:
         """Tell whether it takes on work: it does until the shift that takes its place is there."""
         return time.monotonic() < self._leaves_at
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaves_at != float("inf")
+
+    def leave_soon(self) -> None:
+        """Claim no more in a moment: another shift is to take the place of this one."""
+        self._leaves_at = time.monotonic() + LEAVE_SECONDS
+        self._loop.call_later(LEAVE_SECONDS, self.woken.set)
+
+    def on_wake(self, payload: str, *, is_own: bool) -> None:
+        """Take in a wake-up; one of the worker's own tells that something of what it holds has changed."""
+        if payload == REAP:
+            self._sweep_at = 0.0
+            self._somebody_died = True
+        elif is_own:
+            self.has_signals = True
+        elif payload == ALONE and self._claims_isolated_only:
+            self._wants_isolated = True
+            self._loop.call_later(HANG_BACK_SECONDS * len(self._host.cycles), self.woken.set)
+            return
+        elif payload != "":
+            return
+        elif not self.is_front:
+            self._loop.call_later(HANG_BACK_SECONDS, self.woken.set)
+            return
+        self.woken.set()
+
+    def on_reopened(self) -> None:
+        """The connection for claims had broken: an answer may have been lost that told what this seat holds now."""
+        self.is_front = False  # it went with the connection
+        self._sweep_at = 0.0
+        self.has_signals = True
+        self.woken.set()
 
     @property
     def _claims_isolated_only(self) -> bool:
         return self._isolates is Isolates.ONLY
 
-    async def _wait(self) -> None:
+    async def wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
         ends_at = self._sweep_at
-        if self._has_backlog or self._has_parked:
+        if self.has_backlog or self._has_parked:
             ends_at = min(ends_at, time.monotonic() + LIGHT_SECONDS)
         elif self._looks_for_due():
             # Whoever just claimed has better to do than to ask.
@@ -102,7 +166,7 @@ class Claims(Stage):
 
     def _looks_for_due(self) -> bool:
         return (
-            self._claims
+            self.claims
             and not self._claims_isolated_only
             and self._isolating is None
             and self._free_slots() > 0
@@ -111,21 +175,19 @@ class Claims(Stage):
     async def _next_due_at(self) -> float:
         """Return when the next instance is due for this shift, on the monotonic clock."""
         self._leave_to_others()
-        due_us = await self._reader.next_due(self._unlimited, self._limits)
+        due_us = await self._reader.next_due(self.limits)
         if due_us is None:
             return float("inf")
-        due_in = self._clock.seconds_until(due_us)
+        due_in = self._host.clock.seconds_until(due_us)
         if self._is_saturated():  # what is overdue is new
             return time.monotonic() + (due_in or SATURATED_NEW_SECONDS / 4)
-        return time.monotonic() + (
-            due_in or HELD_UP_SECONDS if self._is_front else due_in + HANG_BACK_SECONDS
-        )
+        return time.monotonic() + (due_in or HELD_UP_SECONDS if self.is_front else due_in + HANG_BACK_SECONDS)
 
     async def _is_woken_before(self, ends_at: float) -> bool:
         self._waits_until = ends_at
         try:
             async with asyncio.timeout(max(ends_at - time.monotonic(), 0.0)):
-                return await self._woken.wait()
+                return await self.woken.wait()
         except TimeoutError:
             return False
         finally:
@@ -133,35 +195,35 @@ class Claims(Stage):
 
     async def _step_forward(self) -> None:
         """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
-        if not self._is_front and not self._claims_isolated_only and self._claims:
-            self._is_front = await self._reader.take_front(sorted(workflows))
+        if not self.is_front and not self._claims_isolated_only and self.claims:
+            self.is_front = await self._reader.take_front(sorted(workflows))
 
-    async def _sweep(self) -> None:
+    async def sweep(self) -> None:
         """The net under every notification: reap, look for signals, look for isolated instances and for old code."""
         self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
         self._somebody_died = False
-        self._signalled = self._signalled or bool(self._cycles)
+        self.has_signals = self.has_signals or bool(self._host.cycles)
         self._wants_isolated = self._isolates is not Isolates.NEVER
-        self._changes.add(await self._reader.follow_clock(sorted(workflows)))
+        self._on_changed(await self._reader.follow_clock(sorted(workflows)))
         reaped = await self._reader.reap()
         if reaped:
-            self._changes.add(reaped)
+            self._on_changed(reaped)
             await self._reader.notify_alone()
-            self._has_freed = bool(self._limits)
+            self._has_freed = bool(self.limits)
             self._has_parked = True  # some need not run alone: only the other shifts may take those
-            self._woken.set()
+            self.woken.set()
         if await self._reader.has_debts():
-            self._debts.pay()
+            self._on_owing()
         if self._codes and not self._claims_isolated_only:
-            self._changes.add(await self._reader.go_back(self._codes))
-        if self._limits:
-            self._changes.add(await self._reader.hold_back(self._limits))
+            self._on_changed(await self._reader.go_back(self._codes))
+        if self.limits:
+            self._on_changed(await self._reader.hold_back(self.limits))
 
-    async def _claim(self) -> int:
+    async def claim(self) -> int:
         """Claim what is due, as far as there are slots; return how many instances that were."""
         if self._has_freed or self._has_parked:
             await self._pass_on()
-        if not self._claims:
+        if not self.claims:
             return 0
         if self._wants_isolated and self._may_isolate() and await self._claim_isolated():
             return 1
@@ -171,8 +233,8 @@ class Claims(Stage):
         if free <= 0:
             return 0
         found = await self._take_due(free)
-        self._has_backlog = len(found) == free
-        self._take(found)
+        self.has_backlog = len(found) == free
+        self.take(found)
         return len(found)
 
     def _may_isolate(self) -> bool:
@@ -181,8 +243,8 @@ class Claims(Stage):
             return False
         if self._claims_isolated_only:
             # One without a body is about to leave: the next one will be alone in a moment.
-            return not self._is_saturated() and all(cycle.bodies for cycle in self._cycles.values())
-        return not self._cycles
+            return not self._is_saturated() and all(cycle.bodies for cycle in self._host.cycles.values())
+        return not self._host.cycles
 
     async def _claim_isolated(self) -> bool:
         """Take one that must run alone, and observe it; tell whether there is one."""
@@ -190,16 +252,16 @@ class Claims(Stage):
         self._wants_isolated = bool(found)
         if found:
             await self._run_beside()
-            self._take(found)
-            self._isolating = self._cycles.get(found[0][0].key)
+            self.take(found)
+            self._isolating = self._host.cycles.get(found[0][0].key)
             if self._isolating is not None:
                 self._loop.call_later(ALONE_SECONDS, self._acquit, self._isolating)
         return bool(found)
 
     async def _run_beside(self) -> None:
         """Whichever kills this worker from now on, what runs here was not alone."""
-        if any(cycle.has_lone_body for cycle in self._cycles.values()):
-            for cycle in self._cycles.values():
+        if any(cycle.has_lone_body for cycle in self._host.cycles.values()):
+            for cycle in self._host.cycles.values():
                 attempts.run_beside(cycle)
             await self._reader.run_beside()
 
@@ -210,19 +272,8 @@ class Claims(Stage):
             attempts.start_deferred(cycle)
 
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
-        """Claim of both kinds of workflows; which is asked first changes, so that none takes all slots for ever."""
         self._leave_to_others()
-        if not self._limits:
-            return await self._reader.claim(self._unlimited, limit, isolated=isolated)
-        self._limited_first = not self._limited_first
-        found: list[tuple[Claimed, History]] = []
-        for is_limited in (self._limited_first, not self._limited_first):
-            rest = limit - len(found)
-            if rest and is_limited:
-                found += await self._reader.claim_limited(self._limits, rest, isolated=isolated)
-            elif rest and self._unlimited:
-                found += await self._reader.claim(self._unlimited, rest, isolated=isolated)
-        return found
+        return await self._reader.claim(self.limits, limit, isolated=isolated)
 
     async def _pass_on(self) -> None:
         """Tell the others of what this shift cannot take itself: a place that is free, or what is due soon."""
@@ -237,10 +288,12 @@ class Claims(Stage):
         """Count the slots: an instance that only awaits async bodies costs memory, no time, and takes none."""
         if self._reader.memory.is_full:
             return 0
-        held = len(self._cycles)
-        if held < self._slots or not self._has_backlog:
+        held = len(self._host.cycles)
+        if held < self._slots or not self.has_backlog:
             return self._slots - held
-        busy = sum(not self._bodies.only_awaits(cycle, LIGHT_SECONDS) for cycle in self._cycles.values())
+        busy = sum(
+            not self._host.bodies.only_awaits(cycle, LIGHT_SECONDS) for cycle in self._host.cycles.values()
+        )
         return min(self._slots - busy, self._slots * LIGHT_FACTOR - held)
 
     def _leave_to_others(self) -> None:
@@ -250,44 +303,45 @@ class Claims(Stage):
         self._reader.late_new_seconds = SATURATED_NEW_SECONDS if is_saturated else 0.0
 
     def _is_saturated(self) -> bool:
-        return self._bodies.is_saturated
+        return self._host.bodies.is_saturated
 
-    def _take(self, found: list[tuple[Claimed, History]]) -> None:
-        self.has_worked = True
+    def take(self, found: list[tuple[Claimed, History]]) -> None:
         for claimed, history in found:
-            before = self._cycles.get(claimed.key)
+            before = self._host.cycles.get(claimed.key)
             if before is not None:  # its lease ran out unnoticed, and the instance came back
                 leaving.abandon(before)
-            cycle = self._make_cycle(claimed, history)
-            self._cycles[claimed.key] = cycle
+            cycle = self._make_cycle(self._host, claimed, history)
+            self._host.cycles[claimed.key] = cycle
             cycle.begin()
-        self._changes.add(claimed.key for claimed, _ in found)
+        self._on_changed(claimed.key for claimed, _ in found)
 
-    def _make_cycle(self, claimed: Claimed, history: History) -> Cycle:
-        return Cycle(self, workflows[claimed.workflow], claimed, history)
+    async def look_for_signals(self) -> None:
+        """Look at what is held, if somebody says that something of it has changed."""
+        if self.has_signals:
+            await self.look_at_rows()
 
-    async def _look_for_signals(self) -> None:
+    async def look_at_rows(self) -> None:
         """Ask the rows what happened to what this seat holds: taken away, signalled, paused, or held for nothing."""
-        self._signalled = False
-        known = dict(self._cycles)
+        self.has_signals = False
+        known = dict(self._host.cycles)
         held = await self._reader.held()
         for key, cycle in known.items():
-            if cycle.phase in (Phase.LEAVING, Phase.LEFT) or self._cycles.get(key) is not cycle:
+            if cycle.phase in (Phase.LEAVING, Phase.LEFT) or self._host.cycles.get(key) is not cycle:
                 continue
-            fence, status, signals, ends_as = held.get(key, (0, "", 0, ""))
-            if fence != cycle.claimed.fence:
+            row = held.get(key)
+            if row is None or row.fence != cycle.claimed.fence:
                 leaving.abandon(cycle)
             else:
-                cycle.on_signals(status, signals, ends_as)
-        await self._let_go(
+                cycle.on_signals(row.status, row.signals, row.ends_as)
+        await self.let_go(
             {
-                key: fence
-                for key, (fence, *_) in held.items()
-                if key not in known or fence > known[key].claimed.fence
+                row.key: row.fence
+                for row in held.values()
+                if row.key not in known or row.fence > known[row.key].claimed.fence
             }
         )
 
-    async def _let_go(self, strays: dict[int, int]) -> None:
+    async def let_go(self, strays: dict[int, int]) -> None:
         """Give back what this seat holds without a cycle, or pause it where the engine has given it up."""
         self._given_up = {key: why for key, why in self._given_up.items() if why[0] == strays.get(key)}
         if strays:
@@ -295,63 +349,64 @@ class Claims(Stage):
                 {key: self._given_up.get(key, (fence, None)) for key, fence in strays.items()}
             )
             log.warning("let go of %s, which no cycle drives", sorted(found))
-            self._signalled = len(found) < len(strays)  # somebody holds the others
-            self._changes.add(found)
-            self._has_freed = bool(self._limits)
-            self._woken.set()
+            self.has_signals = len(found) < len(strays)  # somebody holds the others
+            self._on_changed(found)
+            self._has_freed = bool(self.limits)
+            self.woken.set()
 
-    # As a host of cycles
+    # What the host tells of its cycles
 
     def left(self, cycle: Cycle) -> None:
-        super().left(cycle)
         was_full = self._reader.memory.is_full
         self._reader.memory.forget(cycle.claimed)
         if was_full:
-            self._woken.set()
+            self.woken.set()
         if self._isolating is cycle:
             self._isolating = None
             self._wants_isolated = True
         self._wants_isolated = self._wants_isolated or self._claims_isolated_only
-        if self._wants_isolated or self._has_backlog or not self._cycles:
-            self._woken.set()
-        if cycle.claimed.workflow in self._limits:
+        if self._wants_isolated or self.has_backlog or not self._host.cycles:
+            self.woken.set()
+        if cycle.claimed.workflow in self.limits:
             self._has_freed = True
-            self._woken.set()
+            self.woken.set()
         if cycle.wakes_us is not None:
             self._look_in_time(cycle.wakes_us)
 
     def _look_in_time(self, wakes_us: int) -> None:
         """Do not sleep through the time of what has just been parked, nor let the others."""
-        due_at = time.monotonic() + self._clock.seconds_until(wakes_us - self._reader.ahead_us)
+        due_at = time.monotonic() + self._host.clock.seconds_until(wakes_us - self._reader.ahead_us)
         if due_at < self._waits_until:
-            self._woken.set()
+            self.woken.set()
         if due_at < time.monotonic() + SWEEP_SECONDS and not self._looks_for_due():
             self._has_parked = True
-            self._woken.set()
+            self.woken.set()
 
     def give_up(self, cycle: Cycle, reason: str) -> None:
         self._given_up[cycle.claimed.key] = cycle.claimed.fence, reason
-        self._signalled = True
-        self._woken.set()
-
-    def holds_only(self, cycle: Cycle) -> bool:
-        return self._cycles.keys() <= {cycle.claimed.key}
+        self.has_signals = True
+        self.woken.set()
 
     def acquitted(self, cycle: Cycle) -> None:
         if self._isolating is cycle:
             self._isolating = None
             self._wants_isolated = True
-            self._woken.set()
+            self.woken.set()
             self._loop.create_task(self._reader.acquit(cycle.claimed))
 
     def rested(self, cycle: Cycle) -> None:
-        if cycle.claimed.isolated or not self._claims:
+        if cycle.claimed.isolated or not self.claims:
             leaving.freeze(cycle, InstanceStatus.QUEUED)  # it goes on in another shift
+
+    async def pass_on_places(self) -> None:
+        """Tell the others of the places that are free, before this worker ends."""
+        if self._has_freed:
+            await self._reader.notify_wake()
 
     def _let_leave(self) -> None:
         """Give to other shifts what can go on there only: that of which no body runs, or could."""
-        for cycle in list(self._cycles.values()):
-            if self._bodies.waits_in_vain(cycle):
+        for cycle in list(self._host.cycles.values()):
+            if self._host.bodies.waits_in_vain(cycle):
                 leaving.give_back(cycle)
             elif not cycle.bodies and not cycle.is_going:
                 leaving.freeze(cycle, InstanceStatus.QUEUED)

@@ -17,10 +17,10 @@ from django_q.signals import post_execute_in_worker, post_spawn
 
 from engine import notify
 from engine.worker import allowed_tasks, forks, guardian, main, shift_task
-from engine.worker.latch import Latch
+from engine.worker.deadline import Deadline
+from engine.worker.process_locks import Flag
 from engine.worker.queue import Queue, is_supported
 from engine.worker.sentinel import Sentinel
-from engine.worker.timer import Timer
 
 logger = logging.getLogger("engine.cluster")
 
@@ -30,8 +30,8 @@ def harden() -> None:
     forks.guard()
     allowed_tasks.guard()
     parts: dict[str, Any] = {
-        "Event": Latch,
-        "Value": Timer,
+        "Event": Flag,
+        "Value": Deadline,
         "Cluster": main.Cluster,
         "Sentinel": Sentinel,
         "get_mp_context": guardian.Context,

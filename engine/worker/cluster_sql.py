@@ -1,27 +1,5 @@
 """The statements about clusters and tasks. Those of the broker run on its own connection; none takes long."""
 
-from engine.worker.limits_sql import PLACES
-
-# How many instances wait to run alone.
-ISOLATED = """
-    SELECT count(*) FROM (
-        SELECT FROM engine_instance
-        WHERE isolated AND owner IS NULL AND workflow = ANY(%(workflows)s::text[]) AND wake_at <= clock_timestamp()
-        LIMIT %(isolated)s
-    ) AS waiting
-"""
-
-# The same where workflows have a limit: of those no more than there are free places.
-ISOLATED_WITH_LIMITS = f"""
-    SELECT ({ISOLATED}) + (
-        SELECT count(*) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
-            SELECT FROM engine_instance
-            WHERE isolated AND owner IS NULL AND workflow = places.name AND wake_at <= clock_timestamp()
-            LIMIT greatest(least(places.alone, %(isolated)s), 0)
-        ) AS waiting
-    )
-"""
-
 # Takes the oldest tasks of this queue that no other cluster has, until `retry` passes without their end. In
 # the order of the primary key, the only index there is: under a backlog it stops at the first rows.
 CLAIM_TASKS = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import time
+from collections.abc import Generator
 from typing import Any
 
 import psycopg
@@ -41,10 +42,44 @@ def parameters(alias: str = "default") -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in NOT_FOR_PSYCOPG}
 
 
-class Connection(psycopg.AsyncConnection[Any]):
-    """Knows since when it waits for an answer: where packets vanish, nothing else would ever end the wait."""
+# Where packets vanish, nothing but the time tells that no answer will come. A connection that a thread waits for gives
+# up by itself (LimitedConnection). Those of a loop know since when they wait, for somebody who looks at all of them.
 
-    _asked_at: float | None = None
+
+class LimitedConnection(psycopg.Connection[Any]):
+    """Waits for an answer only so long, then raises psycopg.OperationalError. It is of no use after that."""
+
+    answer_seconds = float("inf")
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        return super().wait(_limited(gen, self.answer_seconds), *args, **options)
+
+
+def _limited(waiting: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    """Pass on what psycopg waits for; it comes by several times a second also when nothing does."""
+    ends_at = time.monotonic() + seconds
+    try:
+        wanted = next(waiting)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > ends_at:
+                raise psycopg.OperationalError(f"no answer for {seconds:g} s")
+            wanted = waiting.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
+def connect_limited(answer_seconds: float, **options: Any) -> LimitedConnection:
+    """Open an autocommit connection for a thread. Raises psycopg.OperationalError if the database is away."""
+    connection = LimitedConnection.connect(**options, autocommit=True)
+    connection.answer_seconds = answer_seconds
+    return connection
+
+
+class Connection(psycopg.AsyncConnection[Any]):
+    """Knows since when it waits for an answer."""
+
+    asked_at: float | None = None
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.AsyncCursor[Any]:
         """Execute as psycopg does, but take no statement apart twice: it keeps only those up to 4,096 characters."""
@@ -55,14 +90,14 @@ class Connection(psycopg.AsyncConnection[Any]):
         return await cursor.execute(numbered, [params[name] for name in names], **options)
 
     async def wait(self, *args: Any, **options: Any) -> Any:
-        self._asked_at = time.monotonic()
+        self.asked_at = time.monotonic()
         try:
             return await super().wait(*args, **options)
         finally:
-            self._asked_at = None
+            self.asked_at = None
 
     def waits_longer_than(self, seconds: float) -> bool:
-        return self._asked_at is not None and time.monotonic() - self._asked_at > seconds
+        return self.asked_at is not None and time.monotonic() - self.asked_at > seconds
 
 
 @functools.lru_cache(maxsize=64)

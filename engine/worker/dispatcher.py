@@ -14,8 +14,8 @@ from typing import Protocol
 import psycopg
 
 from engine.worker.broker_connection import BrokerConnection, Hints
-from engine.worker.latch import Latch
-from engine.worker.ward import WARD_SECONDS, Ward
+from engine.worker.process_locks import Flag
+from engine.worker.quarantine import QUARANTINE_SECONDS, Quarantine
 
 # django-q asks between two calls whether to stop; nothing else tells it.
 TICK_SECONDS = 0.5
@@ -46,7 +46,7 @@ class Dispatcher:
     """Wait for work and return it as django-q's packages. Lives in the pusher."""
 
     connection: BrokerConnection
-    stop: Latch
+    stop: Flag
     room: Room
     room_size: int
     retry: float
@@ -54,7 +54,7 @@ class Dispatcher:
     workflows: Callable[[], Iterable[str]]
     limits: Callable[[], Mapping[str, int]]  # of the workflows that have one
     is_sound: Callable[[str], bool]
-    ward: Ward
+    quarantine: Quarantine
     seat: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Dispatcher:
             self._beat_at = now + BEAT_SECONDS
             names = sorted(self.workflows())
             self.connection.beat(seat=self.seat, name=self.name, workflows=names, slots=self.slots)
-        if self.ward.collect():
+        if self.quarantine.collect():
             self.connection.tell_death()
         if now >= self._isolated_at:
             self._look_for_isolated(now)
@@ -112,8 +112,8 @@ class Dispatcher:
     def _look_for_isolated(self, now: float) -> None:
         waiting = self.connection.isolated(workflows=list(self.workflows()), limits=self.limits())
         if waiting:
-            self.ward.open(now, waiting)
-            self._isolated_at = now + WARD_SECONDS
+            self.quarantine.open(now, waiting)
+            self._isolated_at = now + QUARANTINE_SECONDS
         elif now < self._death_at + AFTER_DEATH_SECONDS:
             self._isolated_at = now + DEATH_PAUSE  # what the dead one held is being taken back
         else:
@@ -135,6 +135,6 @@ class Dispatcher:
         with suppress(psycopg.Error):
             self.connection.leave(seat=self.seat)
         self.connection.close()
-        self.ward.wait()
+        self.quarantine.wait()
         # The sentinel lets django-q's loop end in a moment; until then it comes here again.
         time.sleep(0.01)

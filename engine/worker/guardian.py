@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any
 
-from engine.worker.latch import Latch
-from engine.worker.timer import Timer
+from engine.worker.deadline import Deadline
+from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
@@ -52,11 +52,11 @@ def die_with(parent: int) -> None:
 class Process(multiprocessing.context.ForkProcess):
     """A forked process that does not outlive its parent, nor its own work, and may ask to be replaced."""
 
-    timer: Timer  # of a worker; django-q sets it
+    timer: Deadline  # of a worker; django-q sets it
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._leaves = Latch()
+        self._leaves = Flag()
 
     @property
     def is_leaving(self) -> bool:
@@ -102,8 +102,8 @@ class Context:
 
 
 @contextmanager
-def no_longer_than(seconds: float, *, after: Latch) -> Iterator[None]:
-    """End this process if the block is still running so long after the latch was set."""
+def no_longer_than(seconds: float, *, after: Flag) -> Iterator[None]:
+    """End this process if the block is still running so long after the flag was set."""
     done = threading.Event()
 
     def watch() -> None:

@@ -21,11 +21,11 @@ from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
 from engine.states import InstanceStatus
-from engine.worker import doubts, sql
+from engine.worker import lost_answers, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
-from engine.worker.heart import lease_seconds
+from engine.worker.heartbeat import lease_seconds
 from engine.worker.line import Line
-from engine.worker.rows import Batch
+from engine.worker.rows import Answer, Batch
 from engine.worker.transient import is_transient, until_answered
 
 log = logging.getLogger("engine.journal")
@@ -34,9 +34,6 @@ RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
 AT_A_TIME = 8  # cycles
 # Of outputs in one statement: while the next is written, the handlers go on with this one.
 BATCH_BYTES = 256 * 1024
-
-
-Answer = tuple[bool, str, int, str, bool]  # is it ours, its status, signals and ends_as, and has it left
 
 
 class Journal:
@@ -112,13 +109,12 @@ class Journal:
                 written.append(cycle)  # its answer is late: another cycle of the instance may be under way
             elif answer is None:
                 self._again(cycle, writes)
-            elif not answer[0]:
+            elif not answer.is_ours:
                 log.info("lease of %s lost: fenced", cycle.claimed.key)
                 leaving.abandon(cycle)
                 written.append(cycle)  # it may have left by a flush whose answer was lost
             else:
-                _, status, signals, ends_as, has_left = answer
-                tell(cycle, writes, status, signals, ends_as, has_left=has_left)
+                tell(cycle, writes, answer.status, answer.signals, answer.ends_as, has_left=answer.has_left)
                 written.append(cycle)
         self._on_written(written)
 
@@ -131,11 +127,12 @@ class Journal:
         cursor = await self._line.execute(statement, rows.parameters())
         found = await cursor.fetchall()
         received = ticks_ns()
-        for *_, now_us in found[:1]:
-            self._clock.set(now_us, sent_ns=sent, received_ns=received)
-        if any(owes for *_, owes, _ in found):
+        answers = [Answer._make(row) for row in found]
+        if answers:
+            self._clock.set(answers[0].now_us, sent_ns=sent, received_ns=received)
+        if any(one.owes for one in answers):
             self._on_owing()
-        return {row[0]: row[1:-2] for row in found}
+        return {one.key: one for one in answers}
 
     async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """The connection broke, maybe after the commit: take as written what is there, and write the rest."""
@@ -143,13 +140,13 @@ class Journal:
         recorded = await self._recorded(batch)
         for cycle, writes in batch:
             has_starts, has_lines = recorded.get(cycle.claimed.key, (False, False))
-            doubts.settle(writes, has_starts=has_starts, has_lines=has_lines)
+            lost_answers.settle(writes, has_starts=has_starts, has_lines=has_lines)
             _put_back(cycle, writes)
             self.flush(cycle)
 
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
         async def ask() -> list[tuple[Any, ...]]:
-            cursor = await self._line.execute(sql.RECORDED, doubts.parameters(self._seat, batch))
+            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
             return await cursor.fetchall()
 
         await self._line.reopen()

@@ -1,14 +1,14 @@
-"""Claims of workflows of which only so many instances may be held at a time, over all workers.
+"""What a shift claims: instances of the workflows that it serves, of some only so many at a time, over all workers.
 
 What finds no place stays due, as queued: nobody has to hand a place on. Whoever frees one claims again.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
-from engine.worker import limits_sql as sql
+from engine.worker import claim_sql as sql
 from engine.worker import rows
 from engine.worker.line import Line
 
@@ -17,44 +17,61 @@ LOOK_AGAIN_US = 10_000_000  # before the last one: what was being parked then ma
 
 
 class Limits:
-    """The workflows that have a limit, and what is claimed of them on the shift's connection for claims."""
+    """The workflows that a shift serves, and the limits of those that have one."""
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
+    def __init__(self, workflows: Iterable[str], limits: Mapping[str, int]) -> None:
         self._limits = limits
+        self._unlimited = sorted(name for name in workflows if name not in limits)
         self._since_us = dict.fromkeys(limits, 0)
 
     def __bool__(self) -> bool:
+        """Tell whether any workflow has a limit."""
         return bool(self._limits)
 
     def __contains__(self, workflow: str) -> bool:
         return workflow in self._limits
 
-    def parameters(self, names: list[str] | None = None) -> dict[str, object]:
-        """Name the workflows, or some of them, with their limits, as the statements take them."""
-        wanted = list(self._limits) if names is None else names
-        return {"limited": wanted, "limits": [self._limits[name] for name in wanted]}
+    def parameters(self, limited: Iterable[str] | None = None) -> dict[str, object]:
+        """Name the workflows as the statements take them; of those with a limit only some, if these are given."""
+        wanted = list(self._limits if limited is None else limited)
+        return {
+            "unlimited": self._unlimited,
+            "limited": wanted,
+            "limits": [self._limits[name] for name in wanted],
+        }
 
     async def claim(self, line: Line, *, isolated: bool, **values: object) -> list[rows.Row]:
         """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds.
 
-        What is due for less than `late` seconds is left to other shifts; of what has not begun yet, `late_new` counts.
+        What is due within `ahead` seconds is claimed too, and what is queued only after `late_new` seconds. With
+        `isolated`, only what must run alone is claimed.
         """
-        find, take = (sql.OPEN_ISOLATED, sql.CLAIM_ISOLATED) if isolated else (sql.OPEN, sql.CLAIM)
-        found = await (await line.execute(find, self.parameters())).fetchall()
+        found = await self._open(line, isolated=isolated) if self else []
         if not found:
-            return []
-        async with self._locked(line, [name for (name,) in found]) as locked:
-            if not locked:
-                return []
-            return await (await line.execute(take, self.parameters(locked) | values)).fetchall()
+            statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
+            return await _rows(line, statement, self.parameters([]) | values)
+        async with self._locked(line, found) as locked:
+            statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM_WITH_LIMITS
+            return await _rows(line, statement, self.parameters(locked) | values)
+
+    async def _open(self, line: Line, *, isolated: bool) -> list[str]:
+        """Return the workflows with a limit of which something is due and has a place."""
+        statement = sql.OPEN_ISOLATED if isolated else sql.OPEN
+        return [name for (name,) in await _rows(line, statement, self.parameters())]
+
+    async def next_due(self, line: Line, *, ahead: float) -> int | None:
+        """Return when the next one may be claimed, in microseconds: `ahead` seconds before it is due."""
+        statement = sql.NEXT_DUE_WITH_LIMITS if self else sql.NEXT_DUE
+        [(next_us,)] = await _rows(line, statement, self.parameters() | {"ahead": ahead})
+        return None if next_us is None else int(next_us)
 
     async def hold_back(self, line: Line) -> list[int]:
         """Have sleepers whose time has come say that they wait for a place, where there is none; return the keys."""
         keys: list[int] = []
         async with self._locked(line, list(self._limits)) as locked:
             since = {"since_us": [self._since_us[name] for name in locked], "limit": LOOK_AT_ONCE}
-            looked = await line.execute(sql.HOLD_BACK, self.parameters(locked) | since)
-            for name, count, last_us, keys in await looked.fetchall():  # noqa: B007 - the same keys in each row
+            looked = await _rows(line, sql.HOLD_BACK, self.parameters(locked) | since)
+            for name, count, last_us, keys in looked:  # noqa: B007 - the same keys in each row
                 again_us = 0 if count == LOOK_AT_ONCE else LOOK_AGAIN_US
                 self._since_us[name] = max(self._since_us[name], last_us - again_us)
         return keys
@@ -63,5 +80,8 @@ class Limits:
     async def _locked(self, line: Line, names: list[str]) -> AsyncIterator[list[str]]:
         """Be the only one that claims of these workflows; not of those where somebody else is."""
         async with line.transaction():
-            found = await line.execute(sql.LOCK, {"limited": names})
-            yield [name for (name,) in await found.fetchall()]
+            yield [name for (name,) in await _rows(line, sql.LOCK, {"limited": names})]
+
+
+async def _rows(line: Line, statement: str, values: dict[str, object]) -> list[rows.Row]:
+    return await (await line.execute(statement, values)).fetchall()

@@ -13,7 +13,7 @@ import psycopg
 
 from engine.worker import sql
 from engine.worker.connect import Connection, connect
-from engine.worker.heart import lease_seconds
+from engine.worker.heartbeat import lease_seconds
 
 log = logging.getLogger("engine.line")
 

@@ -20,8 +20,8 @@ from engine import schema
 from engine.notify import REAP, WAKE
 from engine.registry import workflows
 from engine.version import VERSION
-from engine.worker.broker_connection import Connection
-from engine.worker.connect import parameters
+from engine.worker.broker_connection import ANSWER_SECONDS
+from engine.worker.connect import connect_limited, parameters
 
 logger = logging.getLogger("reprise.cluster")
 
@@ -94,7 +94,7 @@ def _have_work_taken_over() -> None:
     """Tell other clusters at once that these workers are gone: left alone, they find out within a second."""
     with suppress(Exception):  # the exit code matters more
         options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
-        with Connection.connect(**options, autocommit=True) as connection:
+        with connect_limited(ANSWER_SECONDS, **options) as connection:
             connection.execute("SELECT pg_notify(%s, %s)", (WAKE, REAP))
 
 

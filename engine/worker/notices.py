@@ -22,7 +22,7 @@ from engine.models import Notice
 from engine.registry import workflows
 from engine.signals import SIGNALS
 from engine.worker.aside import Aside
-from engine.worker.heart import lease_seconds
+from engine.worker.heartbeat import lease_seconds
 from engine.worker.reader import Reader
 
 log = logging.getLogger("engine.notices")

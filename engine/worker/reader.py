@@ -16,15 +16,15 @@ from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
 from engine.replay.kin import KinOperation, Relative
-from engine.worker import cluster_sql, limits_sql, memory, rows, sql
+from engine.worker import cluster_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
-from engine.worker.heart import lease_seconds
+from engine.worker.heartbeat import lease_seconds
 from engine.worker.leases import Leases
 from engine.worker.limits import Limits
 from engine.worker.line import Line
 from engine.worker.memory import Memory
-from engine.worker.seat import taken_here
 from engine.worker.transient import until_answered
+from engine.worker.worker_lock import taken_here
 
 PAGE_EVENTS = 100
 PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
@@ -47,11 +47,11 @@ class Reader:
     runs must not be given up because a statement was cancelled.
     """
 
-    def __init__(self, line: Line, seat: int, clock: DatabaseClock, on_reopened: Callable[[], None]) -> None:
+    def __init__(self, line: Line, seat: int, clock: DatabaseClock) -> None:
         self._line = line
         self._seat = seat
         self._clock = clock
-        self._on_reopened = on_reopened
+        self.on_reopened: Callable[[], None] = lambda: None
         self._lease = lease_seconds()
         self._leases = Leases(self._lease)
         self.memory = Memory()
@@ -67,7 +67,7 @@ class Reader:
         return await self._surely(ask)
 
     async def _surely(self, ask: Callable[[], Awaitable[R]]) -> R:
-        return await until_answered(self._line, ask, self._on_reopened)
+        return await until_answered(self._line, ask, self.on_reopened)
 
     async def set_clock(self) -> None:
         await self._ask_time()
@@ -118,39 +118,30 @@ class Reader:
         async with self._lock:
             return [key for (key,) in await self._fetch(sql.GO_BACK, values)]
 
-    async def claim(self, workflows: list[str], limit: int, *, isolated: bool) -> Claims:
+    async def claim(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
         """Claim up to `limit` due instances, with what is recorded of them."""
-        values = self._claim_values(limit) | {
-            "workflows": workflows,
-            "ahead": self.ahead_us / 1_000_000,
+        values: dict[str, object] = {
+            "limit": self.memory.room(limit),
+            "seat": self._seat,
+            "lease": self._lease,
+            "ahead": self._ahead,
             "late_new": self.late_new_seconds or -self.ahead_seconds,
         }
-        statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
-        return await self._with_histories(lambda: self._fetch(statement, values))
-
-    async def claim_limited(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
-        """Claim up to `limit` due instances of workflows that have a limit."""
-        values = self._claim_values(limit) | {"late": self.late_seconds, "late_new": self.late_new_seconds}
-
-        async def ask() -> list[rows.Row]:
-            return await limits.claim(self._line, isolated=isolated, **values)
-
-        return await self._with_histories(lambda: self._surely(ask))
-
-    @property
-    def ahead_us(self) -> int:
-        """Return how long before its time an instance is claimed: below zero if it is left to others first."""
-        return int((-self.late_seconds or self.ahead_seconds) * 1_000_000)
-
-    def _claim_values(self, limit: int) -> dict[str, object]:
-        return {"limit": self.memory.room(limit), "seat": self._seat, "lease": self._lease}
-
-    async def _with_histories(self, claim: Callable[[], Awaitable[list[rows.Row]]]) -> Claims:
         async with self._lock:
             # Before the claim: what had no signals then is not asked for the events that came after it.
             as_of_us = self._clock.due_us()
-            claims = sorted((rows.claimed(row) for row in await claim()), key=lambda one: one.due_us)
+            found = await self._surely(lambda: limits.claim(self._line, isolated=isolated, **values))
+            claims = sorted((Claimed(*row) for row in found), key=lambda one: one.due_us)
             return await self._read_in_portions(claims, as_of_us)
+
+    @property
+    def _ahead(self) -> float:
+        """Return how long before its time an instance is claimed: below zero if it is left to others first."""
+        return -self.late_seconds or self.ahead_seconds
+
+    @property
+    def ahead_us(self) -> int:
+        return int(self._ahead * 1_000_000)
 
     async def _read_in_portions(self, claims: list[Claimed], as_of_us: int) -> Claims:
         """Read the histories, the oldest first, as far as there is room for them; give back the others."""
@@ -185,10 +176,11 @@ class Reader:
         old = [one for one in claims if one.fence > 1]
         which = _which(old)
         steps = await self._fetch(sql.HISTORY_STEPS, which) if old else []
-        attempts = await self._fetch(sql.HISTORY_ATTEMPTS, which) if rows.any_unsettled(steps) else []
+        found = rows.histories((one.key for one in claims), steps)
+        if rows.any_unsettled(found):
+            rows.add_attempts(found, await self._fetch(sql.HISTORY_ATTEMPTS, which))
         signalled = [one.key for one in claims if one.signals]
         pages = await self._pages(signalled, ALL, as_of_us) if signalled else {}
-        found = rows.histories((one.key for one in claims), steps, attempts)
         for one in claims:
             found[one.key].log_lines = one.log_lines
             found[one.key].events = pages.get(one.key) or Page([], as_of_us)
@@ -208,20 +200,16 @@ class Reader:
         )
         return rows.pages(keys, found, as_of_us, limit=PAGE_EVENTS, limit_bytes=PAGE_BYTES)
 
-    async def next_due(self, workflows: list[str], limits: Limits) -> int | None:
+    async def next_due(self, limits: Limits) -> int | None:
         """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
-            [(next_us,)] = await self._fetch(sql.NEXT_DUE, {"workflows": workflows})
-            limited = await self._fetch(limits_sql.NEXT_DUE, limits.parameters()) if limits else [(None,)]
-        late_us = int(self.late_seconds * 1_000_000)
-        moments = ((next_us, -self.ahead_us), (limited[0][0], late_us))
-        return min((moment + shift for moment, shift in moments if moment is not None), default=None)
+            return await self._surely(lambda: limits.next_due(self._line, ahead=self._ahead))
 
-    async def held(self) -> dict[int, tuple[int, str, int, str]]:
-        """Return what the rows say that this seat holds: key → fence, status, signals, ends_as."""
+    async def held(self) -> dict[int, rows.Held]:
+        """Return what the rows say of the instances that this seat holds."""
         async with self._lock:
             found = await self._fetch(sql.HELD, {"seat": self._seat})
-        return {key: (fence, status, signals, ends_as) for key, fence, status, signals, ends_as in found}
+        return {row.key: row for row in map(rows.Held._make, found)}
 
     async def let_go(self, strays: dict[int, tuple[int, str | None]]) -> list[int]:
         """Give back what this seat holds for nothing, by its key; with a reason, pause it. Return the keys."""

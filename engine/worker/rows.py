@@ -4,66 +4,74 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable
-from json.encoder import encode_basestring as quote
-from typing import Any
+from typing import Any, NamedTuple
 
+from engine.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, Page, StepRecord
-from engine.replay.host import Claimed
+from engine.replay.history import History, Page
 from engine.replay.kin import NewChild
 from engine.replay.writes import Leave, Writes
-from engine.states import AttemptStatus, RollbackState, StepKind, StepStatus
+from engine.states import AttemptStatus, StepStatus
 
 Row = tuple[Any, ...]
 LARGE = 4096  # characters of an output that is not worth quoting, and parsing, within the JSON of its row
-ROLLBACK = 19  # its place in a row of a step
-UNSETTLED = (StepStatus.RUNNING, StepStatus.WAITING)
 
 
-def claimed(row: Row) -> Claimed:
-    return Claimed(*row)
+class Held(NamedTuple):
+    """What the row says of an instance that is held: a row of `sql.HELD`."""
+
+    key: int
+    fence: int
+    status: str
+    signals: int
+    ends_as: str
 
 
-def step(row: Row) -> tuple[int, StepRecord]:
-    key, *fields = row
-    event_types = 11
-    fields[event_types] = tuple(fields[event_types] or ())
-    return key, StepRecord(*fields)
+class Answer(NamedTuple):
+    """What a flush says of an instance: a row of `sql.FLUSH`."""
+
+    key: int
+    is_ours: bool
+    status: str
+    signals: int
+    ends_as: str
+    has_left: bool
+    owes: bool
+    now_us: int
 
 
-def attempt(row: Row) -> tuple[int, AttemptRecord]:
-    key, seq, number, worker, started_us, status, alone, phase, finished_us, error = row
-    return key, AttemptRecord(seq, number, worker, started_us, status, alone, error, finished_us, phase)
+# Of a row, the key of its instance and its record.
+step = STEP.reader()
+attempt = ATTEMPT.reader()
+event = EVENT.reader()
+
+_write_step = STEP.writer()
+_write_attempt = ATTEMPT.writer()
+_write_line = LOG.writer()
 
 
-def event(row: Row) -> EventRecord:
-    _, *fields, _ = row
-    return EventRecord(*fields)
-
-
-def any_unsettled(steps: Iterable[Row]) -> bool:
-    """Tell whether a body, or a rollback, may be unfinished: only then there are attempts to be counted."""
-    running = RollbackState.RUNNING
-    return any(row[3] == StepKind.DO and (row[6] in UNSETTLED or row[ROLLBACK] == running) for row in steps)
-
-
-def histories(
-    keys: Iterable[int],
-    steps: Iterable[Row],
-    attempts: Iterable[Row],
-) -> dict[int, History]:
-    """Sort the rows of several instances into their histories."""
+def histories(keys: Iterable[int], steps: Iterable[Row]) -> dict[int, History]:
+    """Return the histories of several instances, of the rows of their steps."""
     found = {key: History() for key in keys}
     for row in steps:
         key, record = step(row)
         found[key].add_step(record)
+    return found
+
+
+def any_unsettled(histories: dict[int, History]) -> bool:
+    """Tell whether there are attempts to be counted."""
+    return any(record.is_unsettled for one in histories.values() for record in one.steps.values())
+
+
+def add_attempts(histories: dict[int, History], attempts: Iterable[Row]) -> None:
+    """Add the attempts at the steps that are not settled."""
     by_instance: dict[int, list[AttemptRecord]] = {}
     for row in attempts:
-        key, record_of_attempt = attempt(row)
-        by_instance.setdefault(key, []).append(record_of_attempt)
+        key, record = attempt(row)
+        by_instance.setdefault(key, []).append(record)
     for key, records in by_instance.items():
-        found[key].add_attempts(records)
-    return found
+        histories[key].add_attempts(records)
 
 
 def pages(
@@ -71,9 +79,11 @@ def pages(
 ) -> dict[int, Page]:
     """Sort events into a page an instance. Where there may be more, none is missing that came before the last one."""
     by_instance: dict[int, list[EventRecord]] = {key: [] for key in keys}
-    for row in found:
-        by_instance[row[0]].append(event(row))
-    full_at = found[-1][0] if found and found[-1][-1] >= limit_bytes else None
+    full_at = None
+    for so_far, *row in found:
+        key, record = event(row)
+        by_instance[key].append(record)
+        full_at = key if so_far >= limit_bytes else None
     read: dict[int, Page] = {}
     for key, events in by_instance.items():
         is_cut = len(events) >= limit or (full_at is not None and key >= full_at)
@@ -106,14 +116,15 @@ class Batch:
         self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}{owes}}}')
         starting = begun(writes)
         for seq, record in writes.steps.items():
-            self._steps.append(_step(whose, record, self._place(record.output), starts=seq in starting))
+            place = self._place(record.output)
+            self._steps.append(_write_step(f'{whose},"starts":{_bool(seq in starting)}', record, place))
         for record_of_attempt in writes.attempts.values():
             starts = _belongs_to_a_start(record_of_attempt, starting.get(record_of_attempt.step_seq))
-            self._attempts.append(_attempt(whose, record_of_attempt, starts=starts))
+            self._attempts.append(_write_attempt(f'{whose},"starts":{_bool(starts)}', record_of_attempt))
         for event_key, seq in writes.consumed.items():
             starts = seq in starting
             self._consumed.append(_object({**ours, "event": event_key, "seq": seq, "starts": starts}))
-        self._logs += [_object({**ours, **_line(line)}) for line in writes.logs]
+        self._logs += [_write_line(whose, line) for line in writes.logs]
         if writes.concerns_others:
             self._add_others(ours, writes, starting)
         if writes.leave is not None:
@@ -169,42 +180,6 @@ def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> boo
     return begun is not None and (attempt.number == begun.attempts or attempt.status == AttemptStatus.LOST)
 
 
-# The two hottest rows are put together by hand: a third of the time of json.dumps, which the others use.
-
-
-def _step(whose: str, r: StepRecord, place: int, *, starts: bool) -> str:
-    return (
-        f'{{{whose},"seq":{r.seq},"parent":{r.parent},"kind":"{r.kind}","name":{quote(r.name)},"count":{r.count},'
-        f'"status":"{r.status}","delivery":{_int(r.delivery)},"options":{_text(r.options)},'
-        f'"sensitive":{_bool(r.sensitive)},"attempts":{r.attempts},"lost":{r.lost},'
-        f'"event_types":{json.dumps(r.event_types) if r.event_types else "null"},"wake_us":{_int(r.wake_us)},'
-        f'"wake_is_fixed":{_bool(r.wake_is_fixed)},"output":{"null" if place else _text(r.output)},'
-        f'"large":{place or "null"},"error":{_text(r.error)},"started_us":{r.started_us},'
-        f'"finished_us":{_int(r.finished_us)},"rollback":"{r.rollback}","starts":{_bool(starts)}}}'
-    )
-
-
-def _attempt(whose: str, a: AttemptRecord, *, starts: bool) -> str:
-    return (
-        f'{{{whose},"seq":{a.step_seq},"phase":"{a.phase}","number":{a.number},"status":"{a.status}",'
-        f'"worker":{quote(a.worker)},'
-        f'"alone":{_bool(a.alone)},"error":{_text(a.error)},"started_us":{a.started_us},'
-        f'"finished_us":{_int(a.finished_us)},"starts":{_bool(starts)}}}'
-    )
-
-
-def _line(line: LogLine) -> dict[str, object]:
-    return {
-        "position": line.position,
-        "seq": line.step_seq,
-        "attempt": line.attempt,
-        "level": line.level,
-        "message": line.message,
-        "fields": line.fields,
-        "at_us": line.at_us,
-    }
-
-
 def _leave(leave: Leave, place: int) -> dict[str, object]:
     return {
         "status": leave.status,
@@ -242,13 +217,5 @@ def _object(fields: dict[str, object]) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def _int(value: int | None) -> str:
-    return "null" if value is None else str(value)
-
-
 def _bool(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _text(value: str | None) -> str:
-    return "null" if value is None else quote(value)

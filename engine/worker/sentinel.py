@@ -14,7 +14,7 @@ import django_q.cluster
 from engine.worker import shift_task
 from engine.worker.broker import Broker
 from engine.worker.guardian import Process
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 from engine.worker.task_sources import ShiftTasks, UntilEmpty
 
 # A pusher that waits for a server that does not answer must not hold up the stop of the whole cluster until its
@@ -38,7 +38,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
         self._shifts = 0
         self._leaving: list[Process] = []
         self._helper: Process | None = None
-        stop: Latch = self.stop_event
+        stop: Flag = self.stop_event
         if isinstance(self.broker, Broker):
             self._shifts = max(1, self.pool_size - 1)
             self._shift_tasks = ShiftTasks(stop)
@@ -105,7 +105,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
 class Wait:
     """What django-q's guard sleeps in, in place of its stop event: it also wakes up when there is something to do."""
 
-    def __init__(self, stop: Latch, watched: Callable[[], Iterable[int]], act: Callable[[], None]) -> None:
+    def __init__(self, stop: Flag, watched: Callable[[], Iterable[int]], act: Callable[[], None]) -> None:
         self._stop = stop
         self._watched = watched
         self._act = act

@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 
-from engine.notify import ALONE, REAP
+from engine.notify import REAP
 from engine.registry import workflows
 from engine.replay import leaving
 from engine.replay.cycle import Cycle
@@ -25,8 +26,10 @@ from engine.states import InstanceStatus
 from engine.worker import loop_end
 from engine.worker.attempt import SYNC_BODIES, Bodies
 from engine.worker.changes import Changes
-from engine.worker.claims import HANG_BACK_SECONDS, LEAVE_SECONDS, Claims, Isolates
-from engine.worker.heart import Heart, lease_seconds
+from engine.worker.claims import Claimer, Isolates
+from engine.worker.clock import DatabaseClock
+from engine.worker.cycle_host import CycleHost
+from engine.worker.heartbeat import Heartbeat, lease_seconds
 from engine.worker.journal import Journal
 from engine.worker.kin import Debts
 from engine.worker.line import Line
@@ -34,7 +37,8 @@ from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
-from engine.worker.seat import Seat, SeatLost
+from engine.worker.slices import Slices
+from engine.worker.worker_lock import WorkerLock, WorkerLockLost
 
 log = logging.getLogger("engine.shift")
 
@@ -77,7 +81,7 @@ async def _work(terms: Terms) -> None:
         shift = Shift(terms, earlier)
         try:
             await shift.work()
-        except (SeatLost, psycopg.Error, OSError) as error:
+        except (WorkerLockLost, psycopg.Error, OSError) as error:
             log.warning("the shift lost its database: %s", error)
             if shift.is_leaving:
                 return
@@ -88,15 +92,21 @@ async def _work(terms: Terms) -> None:
             return
 
 
-class Shift(Claims):
+class Shift:
     """From its seat to its end."""
 
     def __init__(self, terms: Terms, earlier: Iterable[Bodies] = ()) -> None:
-        super().__init__(terms.slots, terms.name, terms.isolates, threads=terms.threads)
+        self.name = terms.name
+        self.has_worked = False
         self._terms = terms
         self._should_stop = terms.should_stop
         self._earlier = earlier
+        self._loop = asyncio.get_running_loop()
+        self._clock = DatabaseClock(lambda: self._host.rearm())
+        self._slices = Slices()
+        self._bodies = Bodies(self._loop, self._clock.now_us, threads=terms.threads)
         self._retirement = Retirement(terms.relief, self._bodies, earlier=earlier)
+        self._cycles: dict[int, Cycle] = {}
         self._lines: list[Line] = []
         self._notices = Notices(lambda: self._reader)
 
@@ -112,43 +122,61 @@ class Shift(Claims):
 
     async def work(self) -> None:
         async with asyncio.timeout(lease_seconds()):
-            self._seat = await Seat.take(self.name, self._on_wake)
-        heart = Heart(
-            self._seat.number, self._slices.allowance, lambda reason: worker_ends(self.name, reason)
+            self._worker_lock = await WorkerLock.take(self.name)
+        heartbeat = Heartbeat(
+            self._worker_lock.number, self._slices.allowance, lambda reason: worker_ends(self.name, reason)
         )
         tasks: list[asyncio.Task[None]] = []
         try:
-            self._reader = Reader(
-                await self._open("claims", is_durable=False),
-                self._seat.number,
-                self._clock,
-                self._on_reopened,
-            )
-            await self._reader.set_clock()
-            self._changes = Changes(self._reader)
-            self._debts = Debts(lambda: self._open("kin", is_durable=False), self._changes.add)
-            self._journal = Journal(
-                await self._open("journal"),
-                self._seat.number,
-                self._clock,
-                self._on_written,
-                self._debts.pay,
-            )
-            heart.start()
-            parts = (self._journal, self._changes, self._debts, self._notices)
-            helpers = [*(part.run() for part in parts), self._tick(heart)]
-            if self._terms.is_permanent:
-                helpers += [self._look(), self._beat()]
-            if self._terms.keeps_time:
-                helpers.append(Periodic(self._reader, lambda: self._is_front).run())
-            tasks = [self._loop.create_task(one) for one in (self._claim_and_wait(), *helpers)]
-            await asyncio.wait([*tasks, self._seat.lost], return_when=asyncio.FIRST_COMPLETED)
-            for ended in (*tasks, self._seat.lost):
+            await self._set_up()
+            heartbeat.start()
+            tasks += [self._loop.create_task(one) for one in self._activities(heartbeat)]
+            await asyncio.wait([*tasks, self._worker_lock.lost], return_when=asyncio.FIRST_COMPLETED)
+            for ended in (*tasks, self._worker_lock.lost):
                 if ended.done():
                     await ended
         finally:
-            heart.stop()
+            heartbeat.stop()
             await self._stop(tasks)
+
+    def _activities(self, heartbeat: Heartbeat) -> list[Coroutine[Any, Any, None]]:
+        """Return what goes on side by side, the claims first: the shift ends with the first that ends."""
+        parts = (self._journal, self._changes, self._debts, self._notices)
+        found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heartbeat)]
+        if self._terms.is_permanent:
+            found += [self._look(), self._beat()]
+        if self._terms.keeps_time:
+            found.append(Periodic(self._reader, lambda: self._claimer.is_front).run())
+        return found
+
+    async def _set_up(self) -> None:
+        """Open the connections, and put together what works over them."""
+        seat = self._worker_lock.number
+        claiming = await self._open("claims", is_durable=False)
+        self._reader = Reader(claiming, seat, self._clock)
+        await self._reader.set_clock()
+        self._changes = Changes(self._reader)
+        self._debts = Debts(lambda: self._open("kin", is_durable=False), self._changes.add)
+        writing = await self._open("journal")
+        self._journal = Journal(writing, seat, self._clock, self._on_written, self._debts.pay)
+        self._host = CycleHost(
+            self.name,
+            self._cycles,
+            clock=self._clock,
+            slices=self._slices,
+            bodies=self._bodies,
+            reader=self._reader,
+            journal=self._journal,
+        )
+        self._claimer = Claimer(
+            self._host,
+            self._reader,
+            slots=self._terms.slots,
+            isolates=self._terms.isolates,
+            on_changed=self._changes.add,
+            on_owing=self._debts.pay,
+        )
+        self._worker_lock.listen(self._on_wake)
 
     async def _open(self, what: str, *, is_durable: bool = True) -> Line:
         line = await Line.open(f"reprise {what} {self.name}", is_durable=is_durable)
@@ -167,40 +195,32 @@ class Shift(Claims):
         await asyncio.gather(*tasks, return_exceptions=True)
         self._slices.close()
         self._bodies.stop()
-        await self._seat.leave()
+        await self._worker_lock.leave()
 
     async def _claim_and_wait(self) -> None:
         """Claim until the shift has to end, holding nothing then."""
         busy_at = time.monotonic()
         while not self._should_stop():
-            self._woken.clear()
-            if time.monotonic() >= self._sweep_at:
-                await self._sweep()
-                await self._step_forward()
-            if self._signalled:
-                await self._look_for_signals()
-            claimed = await self._claim()
-            if not self._claims:
-                self._let_leave()
+            claimed = await self._claimer.go_on()
+            self.has_worked = self.has_worked or bool(claimed)
             if claimed or self._cycles:
                 busy_at = time.monotonic()
-            elif not self._claims or time.monotonic() - busy_at > self._terms.idle_seconds:
+            elif not self._claimer.claims or time.monotonic() - busy_at > self._terms.idle_seconds:
                 break
-            if not (claimed and self._has_backlog):
-                await self._wait()
+            if not (claimed and self._claimer.has_backlog):
+                await self._claimer.wait()
         await self._drain()
         if self._terms.is_permanent:
             await self._reader.leave()
 
     async def _drain(self) -> None:
         """Claim no more: let bodies end and be recorded, for a while, then give everything back."""
-        if self._signalled:  # what is held for nothing would be taken for what a dead worker left
-            await self._look_for_signals()
+        # What is held for nothing would be taken for what a dead worker left.
+        await self._claimer.look_for_signals()
         for cycle in list(self._cycles.values()):
             leaving.freeze(cycle, InstanceStatus.QUEUED)
         await self._until_empty(GRACE_SECONDS)
-        if self._has_freed:
-            await self._reader.notify_wake()
+        await self._claimer.pass_on_places()
         for cycle in list(self._cycles.values()):
             leaving.give_back(cycle)
         await self._until_empty(LAST_WRITES_SECONDS)
@@ -208,8 +228,9 @@ class Shift(Claims):
     async def _until_empty(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while self._cycles and time.monotonic() < ends_at:
-            if self._signalled:
-                await self._look_for_signals()  # a body that outlives its instance must not hold up the rest
+            await (
+                self._claimer.look_for_signals()
+            )  # a body that outlives its instance must not hold up the rest
             await asyncio.sleep(0.01)
 
     async def _look(self) -> None:
@@ -228,67 +249,45 @@ class Shift(Claims):
         """Say for people that this shift is there."""
         while True:
             await self._reader.beat(
-                name=self.name, workflows=sorted(workflows), slots=self._slots, held=len(self._cycles)
+                name=self.name, workflows=sorted(workflows), slots=self._terms.slots, held=len(self._cycles)
             )
             await asyncio.sleep(BEAT_SECONDS)
 
-    async def _tick(self, heart: Heart) -> None:
+    async def _tick(self, heartbeat: Heartbeat) -> None:
         """Show that the loop moves, end the wait when the worker is to stop, and no longer wait in vain."""
         patience = lease_seconds()
         ask_at = time.monotonic() + patience / 2
         while True:
-            heart.moved()
-            heart.holds = bool(self._cycles)
+            heartbeat.moved()
+            heartbeat.holds = bool(self._cycles)
             if self._should_stop():
-                self._woken.set()
+                self._claimer.woken.set()
             self._retire()
             if time.monotonic() > ask_at:
                 ask_at = time.monotonic() + patience / 2
-                self._seat.ask()
+                self._worker_lock.ask()
             if self._waits_longer_than(patience):
-                raise SeatLost(f"no answer for {patience:g} s")
+                raise WorkerLockLost(f"no answer for {patience:g} s")
             await asyncio.sleep(TICK_SECONDS)
 
     def _retire(self) -> None:
         """Let another worker take over when it is time; until that is there, this one goes on claiming."""
-        if not self._retirement.look() or self._leaves_at != float("inf"):
+        if not self._retirement.look() or self._claimer.is_leaving:
             return
-        self._leaves_at = time.monotonic() + LEAVE_SECONDS
-        self._loop.call_later(LEAVE_SECONDS, self._woken.set)
+        self._claimer.leave_soon()
         if self._retirement.trouble:
             self._loop.create_task(self._notices.worker_retired(self.name, self._retirement.trouble))
 
     def _waits_longer_than(self, seconds: float) -> bool:
-        return self._seat.waits_longer_than(seconds) or any(
+        return self._worker_lock.waits_longer_than(seconds) or any(
             line.waits_longer_than(seconds) for line in self._lines
         )
 
     def _on_wake(self, payload: str) -> None:
-        if payload == REAP:
-            self._sweep_at = 0.0
-            self._somebody_died = True
-        elif payload == str(self._seat.number):
-            self._signalled = True
-        elif payload == ALONE and self._claims_isolated_only:
-            self._wants_isolated = True
-            self._loop.call_later(HANG_BACK_SECONDS * len(self._cycles), self._woken.set)
-            return
-        elif payload == NOTICE:
+        if payload == NOTICE:
             self._notices.look()
-            return
-        elif payload != "":
-            return
-        elif not self._is_front:
-            self._loop.call_later(HANG_BACK_SECONDS, self._woken.set)
-            return
-        self._woken.set()
-
-    def _on_reopened(self) -> None:
-        """The connection for claims had broken: an answer may have been lost that told what this seat holds now."""
-        self._is_front = False  # it went with the connection
-        self._sweep_at = 0.0
-        self._signalled = True
-        self._woken.set()
+        else:
+            self._claimer.on_wake(payload, is_own=payload == str(self._worker_lock.number))
 
     def _on_written(self, cycles: list[Cycle]) -> None:
         self._changes.add(cycle.claimed.key for cycle in cycles)

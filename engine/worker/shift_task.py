@@ -13,8 +13,7 @@ from django_q.conf import Conf
 
 from engine.worker import guardian
 from engine.worker.guardian import Process
-from engine.worker.latch import Latch
-from engine.worker.locks import Locks
+from engine.worker.process_locks import Flag, Locks
 
 logger = logging.getLogger("engine.cluster")
 
@@ -27,8 +26,8 @@ STUCK_SECONDS = 12.0
 class Shared:
     """What the processes of one cluster share. Made in the sentinel, inherited by all it forks."""
 
-    start: Latch
-    stop: Latch
+    start: Flag
+    stop: Flag
     leaving: Locks  # one for each worker that leaves
     most_leaving: int
 
@@ -36,7 +35,7 @@ class Shared:
 _shared: Shared | None = None
 
 
-def prepare(*, start: Latch, stop: Latch, most_leaving: int) -> None:
+def prepare(*, start: Flag, stop: Flag, most_leaving: int) -> None:
     """Say, before a worker is forked, what those of a cluster share."""
     global _shared
     _shared = Shared(start, stop, Locks(), most_leaving)

@@ -6,16 +6,10 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 
 from __future__ import annotations
 
+from engine.columns import microseconds, moment
 from engine.notify import ALONE
+from engine.records import ATTEMPT, EVENT, LOG, STEP
 from engine.sql import lose_attempts
-
-
-def _us(column: str) -> str:
-    return f"(extract(epoch from {column}) * 1000000)::bigint"
-
-
-def _at(expression: str) -> str:
-    return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
 
 
 def _ours(row: str) -> str:
@@ -30,7 +24,7 @@ def _output(row: str) -> str:
     return f"coalesce({row}.output, (%(large)b::text[])[{row}.large])::json"
 
 
-NOW = f"SELECT {_us('clock_timestamp()')}"
+NOW = f"SELECT {microseconds('clock_timestamp()')}"
 
 # A seat is a session's advisory lock: it vanishes with the session, and with it the right to everything owned by it.
 SEAT_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
@@ -63,13 +57,13 @@ UP_SINCE = """
 """
 
 # The latest lease that each owner has, and what silent ones hold and nobody has locked: see `engine.worker.leases`.
-BEATS = f"SELECT owner, {_us('max(wake_at)')} FROM engine_instance WHERE owner IS NOT NULL GROUP BY owner"
+BEATS = f"SELECT owner, {microseconds('max(wake_at)')} FROM engine_instance WHERE owner IS NOT NULL GROUP BY owner"
 FREE = f"""
     WITH free AS (
         SELECT key, owner, wake_at FROM engine_instance WHERE owner = ANY (%(owners)s::integer[])
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     )
-    SELECT key, owner, {_us("wake_at")} FROM free
+    SELECT key, owner, {microseconds("wake_at")} FROM free
 """
 
 # Queued is due: where the clock was set back since, it would lie there until that time comes again.
@@ -99,9 +93,9 @@ REAP = f"""
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
         WHERE owner IS NOT NULL
-          AND (owner <> ALL (ARRAY({LIVE_SEATS})) OR (key, {_us("wake_at")}) IN (
+          AND (owner <> ALL (ARRAY({LIVE_SEATS})) OR (key, {microseconds("wake_at")}) IN (
             SELECT key, wake_us FROM json_to_recordset(%(over)s) AS o(key bigint, wake_us bigint, whenever bool)
-            WHERE whenever OR {_at("wake_us")} < clock_timestamp()
+            WHERE whenever OR {moment("wake_us")} < clock_timestamp()
           ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     ), lost AS (
@@ -120,52 +114,6 @@ REAP = f"""
     FROM lost WHERE i.key = lost.key
     RETURNING i.key
 """
-
-
-# Take what is due for this seat, and return what a cycle begins with.
-TAKE = f"""
-    UPDATE engine_instance i SET
-        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
-        wake_at = clock_timestamp() + %(lease)s * interval '1 second',
-        started_at = coalesce(i.started_at, clock_timestamp())
-    FROM due WHERE i.key = due.key
-    RETURNING i.key, i.workflow, i.id, i.generation, i.fence, i.signals, i.params::text,
-        {_us("i.started_at")}, {_us("i.deadline_at")}, i.isolated,
-        {_us("due.wake_at")}, coalesce((
-            SELECT max(l.position) FROM engine_log l
-            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
-        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END, i.depth
-"""
-
-
-# Claim the oldest due instances of the workflows that this worker knows. One index range a workflow, so that the
-# index gives the order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the
-# end of the statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
-# What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
-# What is queued is left to others for `late_new` seconds.
-# (Workflows with a limit are claimed by limits_sql.)
-def _claim(which: str) -> str:
-    return f"""
-    WITH due AS (
-        SELECT d.key, d.wake_at FROM unnest(%(workflows)s::text[]) AS w(name)
-        CROSS JOIN LATERAL (
-            SELECT key, wake_at FROM engine_instance i
-            WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp() + %(ahead)s * interval '1 second')
-              AND i.owner IS NULL AND {which} AND (
-                i.status <> 'queued'
-                OR i.wake_at <= (SELECT clock_timestamp() - %(late_new)s * interval '1 second')
-              )
-            ORDER BY i.wake_at LIMIT %(limit)s
-            FOR NO KEY UPDATE SKIP LOCKED
-        ) d
-        ORDER BY d.wake_at LIMIT %(limit)s
-    )
-    {TAKE}
-    """
-
-
-CLAIM = _claim("NOT i.isolated")
-CLAIM_ISOLATED = _claim("i.isolated")
 
 
 # Those that were paused because the code had changed, and whose code is that of this worker again. Few workflows ask
@@ -205,16 +153,6 @@ GO_BACK = f"""
     RETURNING i.key
 """
 
-# When the next parked instance is due, for the wait between claims.
-NEXT_DUE = f"""
-    SELECT min(d.us) FROM unnest(%(workflows)s::text[]) AS w(name)
-    CROSS JOIN LATERAL (
-        SELECT {_us("wake_at")} AS us FROM engine_instance i
-        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
-        ORDER BY i.wake_at LIMIT 1
-    ) d
-"""
-
 # What is stored of the steps of each, without unpacking it.
 HISTORY_SIZES = """
     SELECT s.instance_id,
@@ -225,9 +163,7 @@ HISTORY_SIZES = """
 """
 
 HISTORY_STEPS = f"""
-    SELECT s.instance_id, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery, s.options::text,
-        s.sensitive, s.attempts, s.lost, s.event_types, {_us("s.wake_at")}, s.wake_is_fixed, s.output::text,
-        s.error::text, {_us("s.started_at")}, {_us("s.finished_at")}, s.rollback, s.kept_from
+    SELECT s.instance_id, {STEP.read("s")}
     FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
     JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
     ORDER BY s.instance_id, s.seq
@@ -235,10 +171,11 @@ HISTORY_STEPS = f"""
 
 # Attempts matter only while their step is open, or being rolled back: they tell what is spent, and what a dead worker
 # left behind. Their errors matter where a delay function is still to be asked about the last one.
+_WANTED_ERROR = (
+    "CASE WHEN s.wake_at IS NULL AND (s.status = 'waiting' OR s.rollback = 'running') THEN a.error::text END"
+)
 HISTORY_ATTEMPTS = f"""
-    SELECT a.instance_id, a.step_seq, a.number, a.worker, {_us("a.started_at")}, a.status, a.alone, a.phase,
-        {_us("a.finished_at")},
-        CASE WHEN s.wake_at IS NULL AND (s.status = 'waiting' OR s.rollback = 'running') THEN a.error::text END
+    SELECT a.instance_id, {ATTEMPT.read("a", error=_WANTED_ERROR)}
     FROM unnest(%(keys)s::bigint[], %(generations)s::integer[]) AS c(key, generation)
     JOIN engine_step s ON s.instance_id = c.key AND s.generation = c.generation
         AND (s.status IN ('running', 'waiting') OR s.rollback = 'running') AND s.kind = 'do'
@@ -248,10 +185,10 @@ HISTORY_ATTEMPTS = f"""
 """
 
 # A page of what was not consumed of each instance, oldest first, of some types or, where those are NULL, of all. A
-# page ends after so many events or bytes, as they are stored: what is left out is not even unpacked. The last column
+# page ends after so many events or bytes, as they are stored: what is left out is not even unpacked. The first column
 # tells how many bytes that makes so far.
 BUFFERED_EVENTS = f"""
-    SELECT instance_id, key, type, payload::text, sent_by, {_us("received_at")}, so_far
+    SELECT so_far, instance_id, {EVENT.read("page")}
     FROM (
         SELECT e.*, pg_column_size(e.payload) AS size,
             sum(pg_column_size(e.payload)) OVER (ORDER BY e.instance_id, e.key) AS so_far
@@ -324,7 +261,7 @@ LOOK = f"""
 # Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
 GIVE_BACK = f"""
     WITH unread AS (
-        SELECT i.key, i.generation, {_at("g.due_us")} AS due_at, i.status = 'waiting_for_pause' AS pauses
+        SELECT i.key, i.generation, {moment("g.due_us")} AS due_at, i.status = 'waiting_for_pause' AS pauses
         FROM json_to_recordset(%(claims)s) AS g(key bigint, fence bigint, due_us bigint)
         JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(seat)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
@@ -377,7 +314,7 @@ def _meant(row: str, key: str) -> str:
 # What was noted once is meant from then on, and nothing that has come after it under the same name.
 RELATIVES = f"""
     SELECT r.seq, i.status, CASE WHEN i.finished_at IS NOT NULL THEN i.output::text END,
-        CASE WHEN i.finished_at IS NOT NULL THEN i.error::text END, {_us("i.finished_at")}, w.seq IS NOT NULL
+        CASE WHEN i.finished_at IS NOT NULL THEN i.error::text END, {microseconds("i.finished_at")}, w.seq IS NOT NULL
     FROM json_to_recordset(%(wanted)s)
         AS r(seq int, workflow text, id text, of_generation int, of_step int)
     LEFT JOIN engine_waiter w ON w.waiter_id = %(key)s AND w.generation = %(generation)s AND w.seq = r.seq
@@ -416,32 +353,21 @@ def _flush(others: str = "") -> str:
     ), pausing AS (
         SELECT key FROM ours WHERE is_pausing
     ), steps AS (
-        INSERT INTO engine_step AS t (instance_id, generation, seq, parent, kind, name, count, status, delivery,
-            options, sensitive, attempts, lost, event_types, wake_at, wake_is_fixed, output, error, started_at,
-            finished_at, rollback)
-        SELECT s.key, s.generation, s.seq, s.parent, s.kind, s.name, s.count, s.status, s.delivery,
-            s.options::json, s.sensitive, s.attempts, s.lost, s.event_types, {_at("s.wake_us")}, s.wake_is_fixed,
-            {_output("s")}, s.error::json, {_at("s.started_us")}, {_at("s.finished_us")}, s.rollback
-        FROM json_to_recordset(%(steps)s) AS s(key bigint, generation int, seq int, parent int, kind text,
-            name text, count int, status text, delivery int, options text, sensitive bool, attempts int, lost int,
-            event_types text[], wake_us bigint, wake_is_fixed bool, output text, large int, error text,
-            started_us bigint, finished_us bigint, rollback text, starts bool)
+        INSERT INTO engine_step AS t (instance_id, generation, {STEP.inserted()})
+        SELECT s.key, s.generation, {STEP.stored("s")}
+        FROM json_to_recordset(%(steps)s)
+            AS s(key bigint, generation int, starts bool, {STEP.sent()})
         WHERE {_ours("s")} AND {_goes_on("s")}
         ON CONFLICT (instance_id, generation, seq) DO UPDATE SET
-            status = excluded.status, delivery = excluded.delivery, attempts = excluded.attempts,
-            lost = excluded.lost, wake_at = excluded.wake_at, output = excluded.output, error = excluded.error,
-            finished_at = excluded.finished_at, rollback = excluded.rollback
+            {STEP.updated()}
     ), attempts AS (
-        INSERT INTO engine_attempt AS t (instance_id, generation, step_seq, phase, number, status, worker, alone,
-            error, started_at, finished_at)
-        SELECT a.key, a.generation, a.seq, a.phase, a.number, a.status, a.worker, a.alone, a.error::json,
-            {_at("a.started_us")}, {_at("a.finished_us")}
-        FROM json_to_recordset(%(attempts)s) AS a(key bigint, generation int, seq int, phase text, number int,
-            status text, worker text, alone bool, error text, started_us bigint, finished_us bigint, starts bool)
+        INSERT INTO engine_attempt AS t (instance_id, generation, {ATTEMPT.inserted()})
+        SELECT a.key, a.generation, {ATTEMPT.stored("a")}
+        FROM json_to_recordset(%(attempts)s)
+            AS a(key bigint, generation int, starts bool, {ATTEMPT.sent()})
         WHERE {_ours("a")} AND {_goes_on("a")}
         ON CONFLICT (instance_id, generation, step_seq, phase, number) DO UPDATE SET
-            status = excluded.status, alone = excluded.alone, error = excluded.error,
-            finished_at = excluded.finished_at
+            {ATTEMPT.updated()}
         -- An atomic body may have recorded its end meanwhile.
         WHERE t.status = 'running' OR excluded.status <> 'running'
     ), events AS (
@@ -450,10 +376,9 @@ def _flush(others: str = "") -> str:
         WHERE e.key = c.event AND e.instance_id = c.key AND e.state <> 'dropped'
           AND {_ours("c")} AND {_goes_on("c")}
     ), logs AS (
-        INSERT INTO engine_log (instance_id, generation, position, step_seq, attempt, level, message, fields, at)
-        SELECT l.key, l.generation, l.position, l.seq, l.attempt, l.level, l.message, l.fields::json, {_at("l.at_us")}
-        FROM json_to_recordset(%(logs)s) AS l(key bigint, generation int, position int, seq int, attempt int,
-            level text, message text, fields text, at_us bigint)
+        INSERT INTO engine_log (instance_id, generation, {LOG.inserted()})
+        SELECT l.key, l.generation, {LOG.stored("l")}
+        FROM json_to_recordset(%(logs)s) AS l(key bigint, generation int, {LOG.sent()})
         WHERE {_ours("l")}
         ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
     ), leaves AS (
@@ -461,7 +386,7 @@ def _flush(others: str = "") -> str:
             owner = CASE WHEN l.status = 'running' THEN i.owner END, isolated = i.isolated AND l.status = 'running',
             status = becomes.status, waiting_for = l.waiting_for,
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp()
-                WHEN l.status = 'running' THEN i.wake_at ELSE {_at("l.wake_us")} END,
+                WHEN l.status = 'running' THEN i.wake_at ELSE {moment("l.wake_us")} END,
             output = {_output("l")}, unreached = coalesce(l.unreached, '{{}}'),
             error = CASE WHEN l.error IS NULL AND o.ends_as <> '' THEN i.error ELSE l.error::json END,
             rollback = coalesce(l.rollback, i.rollback),
@@ -487,7 +412,7 @@ def _flush(others: str = "") -> str:
             CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
     ){others}
     SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL, h.owes OR l.owes IS TRUE,
-        {_us("clock_timestamp()")}
+        {microseconds("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
 
@@ -541,7 +466,7 @@ RECORDED = f"""
         SELECT FROM json_to_recordset(%(lines)s) AS b(key bigint, seq int, attempt int, message text, at_us bigint)
         JOIN engine_log l ON l.instance_id = b.key AND l.generation = i.generation AND l.position IS NULL
             AND l.step_seq = b.seq AND l.attempt = b.attempt AND l.message = b.message
-            AND l.at = {_at("b.at_us")}
+            AND l.at = {moment("b.at_us")}
         WHERE b.key = c.key
     )
     FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint)
@@ -552,3 +477,9 @@ NOTIFY_WAKE = "SELECT pg_notify('engine_wake', '')"
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
 
 NOTIFY_ALONE = f"SELECT pg_notify('engine_wake', '{ALONE}')"
+
+if __name__ == "__main__":  # print statements as they are sent: python -m engine.worker.sql FLUSH
+    import sys
+
+    for wanted in sys.argv[1:]:
+        sys.stdout.write(f"{globals()[wanted]}\n")

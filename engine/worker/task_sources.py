@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from engine.worker.guardian import Process
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 from engine.worker.queue import Queue
 
 STOP = "STOP"  # django-q's word for a worker to end
@@ -23,7 +23,7 @@ SHIFT = "engine.worker.shift_task.shift"
 class ShiftTasks:
     """The tasks of a worker that runs a shift: when that has ended, the next one, until the cluster stops."""
 
-    def __init__(self, stop: Latch) -> None:
+    def __init__(self, stop: Flag) -> None:
         self._stop = stop
 
     def get(self) -> dict[str, Any] | str:

@@ -15,8 +15,8 @@ import pytest
 from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.states import InstanceStatus
+from engine.worker.cycle_host import CycleHost
 from engine.worker.shift import Shift
-from engine.worker.stage import Stage
 
 A_MOMENT = 0.003  # seconds: after what the first one brought about
 
@@ -34,22 +34,22 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def duplicate(patch: pytest.MonkeyPatch) -> None:
-    wake, poke, call_at = Shift._on_wake, Stage.poke, Stage.call_at
+    wake, poke, call_at = Shift._on_wake, CycleHost.poke, CycleHost.call_at
     on_signals, on_events = Cycle.on_signals, Cycle.on_events
 
     def wake_twice(shift: Shift, payload: str) -> None:
         wake(shift, payload)
         shift._loop.call_later(A_MOMENT, wake, shift, payload)
 
-    def poke_twice(stage: Stage, cycle: Cycle) -> None:
-        poke(stage, cycle)
-        stage._loop.call_soon(stage._advance, cycle)
+    def poke_twice(host: CycleHost, cycle: Cycle) -> None:
+        poke(host, cycle)
+        host._loop.call_soon(host._advance, cycle)
 
-    def call_twice(stage: Stage, cycle: Cycle, when_us: int) -> None:
-        call_at(stage, cycle, when_us)
+    def call_twice(host: CycleHost, cycle: Cycle, when_us: int) -> None:
+        call_at(host, cycle, when_us)
         # This one is not replaced: it comes also when the cycle has something else to wait for, or has left.
-        seconds = stage._clock.seconds_until(when_us)
-        stage._loop.call_later(seconds + A_MOMENT, poke_twice, stage, cycle)
+        seconds = host.clock.seconds_until(when_us)
+        host._loop.call_later(seconds + A_MOMENT, poke_twice, host, cycle)
 
     def signal_twice(cycle: Cycle, *said: Any) -> None:
         on_signals(cycle, *said)
@@ -61,8 +61,8 @@ def duplicate(patch: pytest.MonkeyPatch) -> None:
             on_events(cycle, *said)
 
     patch.setattr(Shift, "_on_wake", wake_twice)
-    patch.setattr(Stage, "poke", poke_twice)
-    patch.setattr(Stage, "call_at", call_twice)
+    patch.setattr(CycleHost, "poke", poke_twice)
+    patch.setattr(CycleHost, "call_at", call_twice)
     patch.setattr(Cycle, "on_signals", signal_twice)
     patch.setattr(Cycle, "on_events", answer_twice)
 

@@ -14,7 +14,7 @@ from django.db import connection
 from engine import WorkflowStep, notify, workflow
 from engine.models import Instance
 from engine.notify import REAP
-from engine.worker.claims import Claims
+from engine.worker.claims import Claimer
 from tests.integration.rows import leased
 from tests.shifts import running_shift, until, wait_for, wait_until
 
@@ -253,13 +253,13 @@ def test_what_a_dead_worker_held_counts_until_it_is_taken_back_and_then_goes_fir
 def test_whoever_waits_for_a_place_costs_nothing(bodies: Bodies, monkeypatch: pytest.MonkeyPatch) -> None:
     story = limited(bodies)
     asked = []
-    claim = Claims._claim
+    claim = Claimer.claim
 
-    async def counted(shift: Claims) -> int:
-        asked.append(shift)
-        return await claim(shift)
+    async def counted(claimer: Claimer) -> int:
+        asked.append(claimer)
+        return await claim(claimer)
 
-    monkeypatch.setattr(Claims, "_claim", counted)
+    monkeypatch.setattr(Claimer, "claim", counted)
     with running_shift(), running_shift(name="other"):
         first = story.start("a")
         bodies.wait_for("a")

@@ -13,8 +13,8 @@ import pytest
 from engine import StepContext, WorkflowStep, workflow
 from engine.models import Instance
 from engine.registry import Workflow
-from engine.worker import broker_connection, claims, seat
-from engine.worker.latch import Latch
+from engine.worker import broker_connection, claims, worker_lock
+from engine.worker.process_locks import Flag
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Breaker, Watcher, violations
 from tests.faults.proxy import Fault, Proxy
@@ -34,7 +34,7 @@ let_out = threading.Event()
 @pytest.fixture(autouse=True)
 def story(proxy: Proxy, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Workflow[Any, Any]:
     settings.REPRISE_LEASE = LEASE
-    monkeypatch.setattr(seat, "_taken_here", set())
+    monkeypatch.setattr(worker_lock, "_taken_here", set())
     monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.3)
     started.clear()
     let_out.clear()
@@ -137,7 +137,7 @@ def test_broker_whose_connection_swallows_everything_opens_another(
 ) -> None:
     monkeypatch.setattr(broker_connection, "ANSWER_SECONDS", 0.5)
     monkeypatch.setattr(broker_connection, "FIRST_PAUSE", 0.0)
-    broker = broker_connection.BrokerConnection(alias="default", key="any", stop=Latch())
+    broker = broker_connection.BrokerConnection(alias="default", key="any", stop=Flag())
     try:
         assert broker.open()
         assert broker.isolated(workflows=["story"], limits={}) == 0

@@ -15,7 +15,7 @@ from django.db import Error, transaction
 from engine import InstanceExistsError, InstanceFinishedError, WorkflowStep, workflow, workflows
 from engine.models import Event, Instance
 from engine.registry import Workflow
-from engine.worker import seat
+from engine.worker import worker_lock
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Watcher, in_a_session_of_its_own, violations
 from tests.faults.proxy import Fault, Proxy
@@ -31,7 +31,7 @@ DEAD_SEAT = 7
 @pytest.fixture(autouse=True)
 def story(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Workflow[Any, Any]:
     # Lost, not died: what it held need not run alone, each after a sweep.
-    monkeypatch.setattr(seat, "_taken_here", {DEAD_SEAT})
+    monkeypatch.setattr(worker_lock, "_taken_here", {DEAD_SEAT})
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> list[str]:

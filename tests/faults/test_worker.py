@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from engine.worker import seat, shift
+from engine.worker import shift, worker_lock
 from tests.faults import tale
 from tests.faults.points import DROPS, Breaker, Point, violations
 from tests.faults.proxy import Fault, Proxy
@@ -32,7 +32,7 @@ EVERY = 10  # checkpoints of which one breaks before it is written, too
 @pytest.fixture(autouse=True)
 def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     tale.declare()
-    monkeypatch.setattr(seat, "_taken_here", set())
+    monkeypatch.setattr(worker_lock, "_taken_here", set())
     monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
 
 

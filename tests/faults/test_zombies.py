@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from engine.models import Instance
-from engine.worker import claims, leases, seat, shift
+from engine.worker import claims, leases, shift, worker_lock
 from tests.faults import tale
 from tests.faults.points import violations
 from tests.faults.proxy import Fault, Proxy
@@ -56,7 +56,7 @@ class Holder:
 @pytest.fixture(autouse=True)
 def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     tale.declare()
-    monkeypatch.setattr(seat, "_taken_here", set())
+    monkeypatch.setattr(worker_lock, "_taken_here", set())
     monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
     monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.5)
     # Its heart has a connection that is not held: leases that have lapsed are taken before it beats.

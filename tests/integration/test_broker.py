@@ -20,11 +20,11 @@ from django_q.tasks import async_task
 
 from engine import notify
 from engine.models import Instance, Worker
-from engine.worker import broker_connection
-from engine.worker import cluster_sql as sql
+from engine.worker import claim_sql
 from engine.worker.broker import Broker
+from engine.worker.connect import LimitedConnection
 from engine.worker.dispatcher import SWEEP_SECONDS, Dispatcher
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 from engine.worker.queue import Queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +43,7 @@ class Pusher:
     """A broker as it is in the pusher of a cluster with two shifts."""
 
     def __init__(self, *, room: int = ROOM) -> None:
-        self.stop, self.room = Latch(), Queue(room)
+        self.stop, self.room = Flag(), Queue(room)
         self.broker = Broker()
         self.broker.open(stop=self.stop, shifts=2, room=self.room)
         self.dispatcher.workflows = lambda: WORKFLOWS
@@ -129,7 +129,7 @@ def test_what_must_run_alone_and_is_due_is_counted(pusher: Pusher) -> None:
 def test_a_death_has_what_must_run_alone_looked_for_at_once(pusher: Pusher) -> None:
     """Also if it is taken back only a moment later."""
     opened: list[int] = []
-    pusher.dispatcher.ward.open = lambda now, waiting: opened.append(waiting)  # type: ignore[method-assign]
+    pusher.dispatcher.quarantine.open = lambda now, waiting: opened.append(waiting)  # type: ignore[method-assign]
     pusher.settle()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [notify.WAKE, notify.REAP])
@@ -164,14 +164,14 @@ def test_the_count_touches_few_rows_of_many() -> None:
             "FROM generate_series(1, 20000) AS n"
         )
         cursor.execute("ANALYZE engine_instance")
-        limited = {"workflows": ["there"], "limited": ["here"]}
-        for statement, more in (
-            (sql.ISOLATED, {"workflows": list(WORKFLOWS)}),
-            (sql.ISOLATED_WITH_LIMITS, limited | {"limits": [1]}),
-            (sql.ISOLATED_WITH_LIMITS, limited | {"limits": [5]}),
+        limited = {"unlimited": ["there"], "limited": ["here"]}
+        for more in (
+            {"unlimited": list(WORKFLOWS), "limited": [], "limits": []},
+            limited | {"limits": [1]},
+            limited | {"limits": [5]},
         ):
-            values = {"isolated": 100, "key": "reprise", **more}
-            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values)
+            values = {"isolated": 100, **more}
+            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_sql.ISOLATED}", values)
             ((report,),) = cursor.fetchall()
             plan = report[0]["Plan"]
             assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
@@ -323,7 +323,7 @@ def test_it_says_once_that_the_database_is_away_and_never_raises(
     pusher.settle()
     with caplog.at_level(logging.INFO, logger="engine.cluster"):
         cut_all()
-        monkeypatch.setattr(broker_connection.Connection, "connect", _refuse)
+        monkeypatch.setattr(LimitedConnection, "connect", _refuse)
         assert pusher.get(within=1.5) == []
         monkeypatch.undo()
         async_task(TASK)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from engine.worker import sql
+from engine.worker import claim_sql, sql
 
 pytestmark = pytest.mark.usefixtures("engine_db")
 
 ROWS = 20_000
 WORKFLOWS = [f"plan-{number}" for number in range(5)]
 
-PARAMETERS = {"workflows": WORKFLOWS, "seat": 1, "lease": 30, "ahead": 0.2, "late_new": -0.2}
+PARAMETERS = {"unlimited": WORKFLOWS, "seat": 1, "lease": 30, "ahead": 0.2, "late_new": -0.2}
 
 FILL = """
     INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at, owner, fence, finished_at)
@@ -75,7 +75,7 @@ def buffers(plan: dict[str, Any]) -> int:
 
 
 def claim(limit: int) -> dict[str, Any]:
-    return explain(sql.CLAIM, PARAMETERS | {"limit": limit})
+    return explain(claim_sql.CLAIM, PARAMETERS | {"limit": limit})
 
 
 @pytest.mark.parametrize("due", [1, 80])
@@ -93,7 +93,7 @@ def test_a_claim_reads_the_index_and_little_else_whatever_is_due(due: int) -> No
     with connection.cursor() as cursor:
         cursor.execute("SELECT key FROM engine_instance WHERE wake_at <= now() ORDER BY wake_at LIMIT 12")
         oldest = [key for (key,) in cursor.fetchall()]
-        cursor.execute(sql.CLAIM, PARAMETERS | {"limit": 12})
+        cursor.execute(claim_sql.CLAIM, PARAMETERS | {"limit": 12})
         assert sorted(row[0] for row in cursor.fetchall()) == sorted(oldest)
 
 
@@ -104,7 +104,7 @@ def test_where_nothing_is_due_a_claim_and_what_is_asked_between_claims_cost_a_lo
     assert buffers(plan) < 60
     for statement, parameters, index, most in (
         # Past every leased row, whose lease ends before the first sleeper is due: a thousand of them here.
-        (sql.NEXT_DUE, {"workflows": WORKFLOWS}, "engine_instance_due", 60),
+        (claim_sql.NEXT_DUE, {"unlimited": WORKFLOWS, "ahead": 0.2}, "engine_instance_due", 60),
         (sql.HELD, {"seat": 8}, "engine_instance_owned", 10),
         (sql.RENEW, {"seat": 8, "lease": 30, "only": None}, "engine_instance_owned", 10),
     ):

@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from engine.models import Instance
-from engine.worker import limits_sql
+from engine.worker import claim_sql
 from engine.worker.limits import Limits
 from engine.worker.line import Line
 from tests.integration.rows import leased, row_of
@@ -43,7 +43,7 @@ def due(
 
 async def claim(limits: Limits, line: Line, limit: int = 64, *, isolated: bool = False) -> list[str]:
     """Claim, and return the ids."""
-    rows = await limits.claim(line, isolated=isolated, limit=limit, seat=1, lease=30, late=0, late_new=0)
+    rows = await limits.claim(line, isolated=isolated, limit=limit, seat=1, lease=30, ahead=0, late_new=0)
     return sorted(row[2] for row in rows)
 
 
@@ -61,8 +61,12 @@ def on_lines(act: Callable[..., Awaitable[Any]], *, count: int = 1) -> Any:
     return asyncio.run(work())
 
 
-def claimed(limits: dict[str, int], *, limit: int = 64, isolated: bool = False) -> list[str]:
-    return on_lines(lambda line: claim(Limits(limits), line, limit, isolated=isolated))
+def serve(limits: dict[str, int | None]) -> Limits:
+    return Limits(limits, {name: most for name, most in limits.items() if most is not None})
+
+
+def claimed(limits: dict[str, int | None], *, limit: int = 64, isolated: bool = False) -> list[str]:
+    return on_lines(lambda line: claim(serve(limits), line, limit, isolated=isolated))
 
 
 def test_woken_ones_go_before_new_ones_and_each_oldest_first() -> None:
@@ -94,6 +98,31 @@ def test_of_several_workflows_one_each_is_taken_in_turns() -> None:
     assert claimed({"a": 5, "b": 5}, limit=2) == ["a1", "b1"]
 
 
+def test_workflows_without_a_limit_take_turns_with_those_that_have_one() -> None:
+    """Together, however many they are, and the oldest of them first: neither kind takes all slots."""
+    for name, workflow, ago in (
+        ("a1", "a", 9),
+        ("a2", "a", 8),
+        ("b1", "b", 3),
+        ("c1", "c", 2),
+        ("c2", "c", 4),
+    ):
+        due(name, workflow=workflow, ago=ago)
+    served = {"a": 5, "b": None, "c": None}
+    assert claimed(served, limit=3) == ["a1", "a2", "c2"]
+    assert claimed(served) == ["b1", "c1"]
+
+
+def test_where_no_place_is_free_those_without_a_limit_are_claimed() -> None:
+    leased(due("held"))
+    due("full", has_begun=True)
+    for name in "ab":
+        due(name, workflow="free", isolated=name == "b")
+    served = {"one": 1, "free": None}
+    assert claimed(served) == ["a"]
+    assert claimed(served, isolated=True) == ["b"]
+
+
 def test_a_place_is_kept_for_one_that_must_run_alone() -> None:
     due("suspect", isolated=True, has_begun=True)
     due("new", ago=9)
@@ -110,14 +139,14 @@ def test_who_claims_while_another_one_does_takes_nothing_and_does_not_wait() -> 
     """Whatever the other one sees: its claim counts for everybody else only when it is committed."""
     for name in "abc":
         due(name)
-    limits = Limits({"one": 2})
+    limits = serve({"one": 2})
 
     async def race(first: Line, second: Line) -> None:
         async with first.transaction():
-            await first.execute(limits_sql.LOCK, {"limited": ["one"]})
+            await first.execute(claim_sql.LOCK, {"limited": ["one"]})
             assert await claim(limits, second) == []
-            values = {"limit": 1, "seat": 2, "lease": 30, "late": 0, "late_new": 0}
-            await first.execute(limits_sql.CLAIM, limits.parameters() | values)
+            values = {"limit": 1, "seat": 2, "lease": 30, "ahead": 0, "late_new": 0}
+            await first.execute(claim_sql.CLAIM_WITH_LIMITS, limits.parameters() | values)
             assert await claim(limits, second) == []
         assert len(await claim(limits, second)) == 1
         assert await claim(limits, second) == []
@@ -133,7 +162,7 @@ def test_who_is_stopped_in_the_middle_of_a_claim_does_not_keep_the_others_out() 
 
 async def _timeout_within_a_claim(line: Line) -> Any:
     async with line.transaction():
-        await line.execute(limits_sql.LOCK, {"limited": ["one"]})
+        await line.execute(claim_sql.LOCK, {"limited": ["one"]})
         return await (await line.execute("SHOW idle_in_transaction_session_timeout")).fetchone()
 
 
@@ -142,7 +171,7 @@ def test_what_finds_no_place_says_so_once_however_much_there_is() -> None:
     sleeping = {"status": "waiting", "waiting_for": "sleep", "has_begun": True}
     rows = [due(f"s{number}", ago=100 - number, **sleeping) for number in range(3)]
     later = due("later", ago=-60, **sleeping)
-    limits = Limits({"one": 1, "two": 1})
+    limits = serve({"one": 1, "two": 1})
     assert sorted(on_lines(limits.hold_back)) == [row.key for row in rows]
     assert [row.refresh().status for row in (*rows, later)] == ["queued"] * 3 + ["waiting"]
     assert on_lines(limits.hold_back) == []
@@ -152,7 +181,7 @@ def test_what_finds_no_place_says_so_once_however_much_there_is() -> None:
 
 def test_a_sleeper_for_whom_there_is_a_place_is_left_to_be_claimed() -> None:
     row = due("sleeper", status="waiting", waiting_for="sleep", has_begun=True)
-    assert on_lines(Limits({"one": 1}).hold_back) == []
+    assert on_lines(serve({"one": 1}).hold_back) == []
     assert (row.refresh().status, claimed({"one": 1})) == ("waiting", ["sleeper"])
 
 
@@ -160,12 +189,12 @@ def test_ten_thousand_that_wait_for_a_place_cost_no_more_than_none() -> None:
     with connection.cursor() as cursor:
         cursor.execute(FILL, [BACKLOG])
         cursor.execute("ANALYZE engine_instance")
-    names: dict[str, object] = {"limited": ["full", "empty"], "limits": [5, 5]}
-    for statement in (limits_sql.OPEN, limits_sql.OPEN_ISOLATED, limits_sql.NEXT_DUE):
-        explain(statement, names)  # the first one sets hint bits
-        plan = explain(statement, names)
+    names: dict[str, object] = {"unlimited": [], "limited": ["full", "empty"], "limits": [5, 5]}
+    for statement in (claim_sql.OPEN, claim_sql.OPEN_ISOLATED, claim_sql.NEXT_DUE_WITH_LIMITS):
+        explain(statement, names | {"ahead": 0})  # the first one sets hint bits
+        plan = explain(statement, names | {"ahead": 0})
         assert {kind for kind, _ in scans(plan)} <= {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"}
         assert buffers(plan) < 60, json.dumps(plan, indent=1)
-    values = names | {"limit": 8, "seat": 1, "lease": 30, "late": 0, "late_new": 0, "limits": [8, 5]}
-    plan = explain(limits_sql.CLAIM, values)
+    values = names | {"limit": 8, "seat": 1, "lease": 30, "ahead": 0, "late_new": 0, "limits": [8, 5]}
+    plan = explain(claim_sql.CLAIM_WITH_LIMITS, values)
     assert (plan["Actual Rows"], buffers(plan) < 300) == (3, True), json.dumps(plan, indent=1)

@@ -33,7 +33,7 @@ from engine.models import Attempt, Audit, Instance, Step
 from engine.registry import Workflow
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.writes import Leave, Writes
-from engine.worker import rows, sql
+from engine.worker import claim_sql, rows, sql
 from tests.shifts import running_shift, wait_until
 
 pytestmark = pytest.mark.second_tier
@@ -301,8 +301,8 @@ def _asked(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _claimed(key: int) -> list[tuple[Any, ...]]:
-    values = {"workflows": ["raced"], "limit": 1, "seat": NOBODY, "lease": 30, "ahead": 0, "late_new": 0}
-    return [row for row in _asked(sql.CLAIM, values) if row[0] == key]
+    values = {"unlimited": ["raced"], "limit": 1, "seat": NOBODY, "lease": 30, "ahead": 0, "late_new": 0}
+    return [row for row in _asked(claim_sql.CLAIM, values) if row[0] == key]
 
 
 def _reaped(key: int) -> list[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from django.db import connection
 from engine import WorkflowStep, retention, workflow, workflows
 from engine.clock import database_time
 from engine.models import Instance, ScheduleRow, Worker
-from engine.worker import periodic, schedules, shift
+from engine.worker import claims, periodic, schedules, shift
 from tests.shifts import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
@@ -82,10 +82,10 @@ def test_several_shifts_start_one_instance_a_planned_time_and_in_time() -> None:
 def test_a_schedule_is_seen_to_by_another_shift_when_the_one_at_the_front_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def never(self: shift.Shift) -> None: ...
+    async def never(self: claims.Claimer) -> None: ...
 
     declare("0 0 29 2 *")
-    monkeypatch.setattr(shift.Shift, "_step_forward", never)
+    monkeypatch.setattr(claims.Claimer, "_step_forward", never)
     with keeping_time("one"):
         wait_until(has_row)
         planned = database_time()

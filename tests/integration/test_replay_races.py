@@ -18,7 +18,7 @@ from engine.replay.kin import Relative
 from engine.replay.operation import DoOperation
 from engine.replay.writes import Leave, Writes
 from engine.serialization import Stored
-from engine.worker import doubts, journal
+from engine.worker import journal, lost_answers
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 
@@ -245,7 +245,7 @@ def test_a_start_that_is_found_recorded_is_not_written_again() -> None:
     cycle = cycle_of(race, desk)
     writes = take(cycle)
     assert sorted(record.name for record in writes.steps.values()) == ["nap", "sell"]
-    doubts.settle(writes, has_starts=True, has_lines=False)
+    lost_answers.settle(writes, has_starts=True, has_lines=False)
     assert list(desk.bodies) == ["sell"]
     assert [record.name for record in writes.steps.values()] == ["nap"]
     assert writes.attempts == {}

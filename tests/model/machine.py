@@ -17,7 +17,7 @@ from engine.events import send_event
 from engine.models import Instance
 from engine.registry import Workflow
 from engine.replay.outcomes import micros
-from engine.worker import sql
+from engine.worker import claim_sql, sql
 from engine.worker.claims import Isolates
 from engine.worker.connect import SESSION as WORKER_SESSION
 from engine.worker.connect import parameters
@@ -41,7 +41,7 @@ do = st.builds(lambda name, delay: ["do", name, delay], st.sampled_from("ab"), s
 sleep = st.builds(lambda seconds: ["sleep", seconds], st.sampled_from([0, 0.15, 3, 40]))
 wait = st.tuples(st.just("wait"), st.sampled_from(["red", "blue"]), st.sampled_from([None, 2, 35])).map(list)
 progress = st.just(["progress", "on the way"])
-CUTS = {"flush": sql.FLUSH, "claim": sql.CLAIM, "history": sql.HISTORY_STEPS, "held": sql.HELD}
+CUTS = {"flush": sql.FLUSH, "claim": claim_sql.CLAIM, "history": sql.HISTORY_STEPS, "held": sql.HELD}
 simple = do | do | sleep | wait
 pair = st.builds(
     lambda kind, one, other: [kind, one, other], st.sampled_from(["both", "race"]), simple, simple
@@ -334,7 +334,7 @@ class Protocol(RuleBasedStateMachine):
             "records": (sql.FLUSH, psycopg.errors.UntranslatableCharacter("not storable")),
             "flush": (sql.FLUSH, psycopg.errors.QueryCanceled("by somebody")),
             "reading": (sql.BUFFERED_EVENTS, psycopg.errors.InternalError_("not readable")),
-            "claim": (sql.CLAIM, psycopg.errors.QueryCanceled("by somebody")),
+            "claim": (claim_sql.CLAIM, psycopg.errors.QueryCanceled("by somebody")),
         }[what]
         one = self._worker(worker)
         if what != "reading" or one.is_reading_events:

@@ -19,9 +19,11 @@ from engine.replay.operation import Operation
 from engine.replay.timers import Timers
 from engine.replay.turns import Turns
 from engine.states import InstanceStatus
-from engine.worker import attempt, doubts, rows, shift, sql, stage
+from engine.worker import attempt, claim_sql, cycle_host, lost_answers, rows, sql
+from engine.worker.claims import Claimer
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
+from tests.model.worker import HandShift
 
 Patch = pytest.MonkeyPatch
 Change = Callable[[Patch], None]
@@ -72,7 +74,7 @@ def fence_without_owner(patch: Patch) -> None:
 @mutant("worker_claims_again_what_it_lost_and_does_not_know_it")
 def claim_keeps_the_fence(patch: Patch) -> None:
     for statement in ("CLAIM", "CLAIM_ISOLATED"):
-        rewrite(patch, statement, "fence = i.fence + 1", "fence = 1")
+        rewrite(patch, statement, "fence = i.fence + 1", "fence = 1", of=claim_sql)
 
 
 @mutant("worker_writes_after_its_instance_was_terminated")
@@ -105,12 +107,12 @@ def bodies_of_all_generations_have_one_key(patch: Patch) -> None:
 
 @mutant("answer_to_a_parking_comes_in_the_next_stay")
 def late_answer_forgets_the_alarm(patch: Patch) -> None:
-    def careless(self: shift.Shift, cycles: list[Cycle]) -> None:
+    def careless(self: HandShift, cycles: list[Cycle]) -> None:
         left = {cycle.claimed.key for cycle in cycles if cycle.phase is Phase.LEFT}
-        for cycle in [one for one in self._alarms if one.claimed.key in left]:
-            self._forget_alarm(cycle)
+        for cycle in [one for one in self._host._alarms if one.claimed.key in left]:
+            self._host._forget_alarm(cycle)
 
-    patch.setattr(shift.Shift, "_on_written", careless)
+    patch.setattr(HandShift, "_on_written", careless)
 
 
 @mutant("instance_is_restarted_from_a_step_and_another_worker_takes_it")
@@ -124,18 +126,18 @@ def restart_loses_what_was_consumed(patch: Patch) -> None:
 
 @mutant("sender_holds_the_row_that_is_to_be_claimed")
 def claim_waits_for_locks(patch: Patch) -> None:
-    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE")
+    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE", of=claim_sql)
 
 
 @mutant("sender_holds_the_row_that_is_to_be_claimed")
 def claim_takes_no_lock(patch: Patch) -> None:
-    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "")
+    rewrite(patch, "CLAIM", "FOR NO KEY UPDATE SKIP LOCKED", "", of=claim_sql)
 
 
 @mutant("lease_runs_out_and_nobody_sweeps")
 def claim_takes_what_is_held(patch: Patch) -> None:
     for statement in ("CLAIM", "CLAIM_ISOLATED"):
-        rewrite(patch, statement, "AND i.owner IS NULL", "")
+        rewrite(patch, statement, "AND i.owner IS NULL", "", of=claim_sql)
 
 
 @mutant("sender_holds_the_row_that_is_to_be_written")
@@ -160,14 +162,14 @@ def reap_forgets_the_pause(patch: Patch) -> None:
 
 @mutant("old_stay_flushes_while_the_new_one_waits_for_its_turn")
 def old_stay_is_kept(patch: Patch) -> None:
-    take = shift.Shift._take
+    take = Claimer.take
 
-    def forgetful(self: shift.Shift, found: Any) -> None:
+    def forgetful(self: Claimer, found: Any) -> None:
         for claimed, _ in found:
-            self._cycles.pop(claimed.key, None)
+            self._host.cycles.pop(claimed.key, None)
         take(self, found)
 
-    patch.setattr(shift.Shift, "_take", forgetful)
+    patch.setattr(Claimer, "take", forgetful)
 
 
 # Parking, events and time
@@ -260,7 +262,7 @@ def one_page_is_all(patch: Patch) -> None:
 
 @mutant("look_for_events_is_refused")
 def failed_look_is_not_repeated(patch: Patch) -> None:
-    patch.setattr(stage, "ASK_AGAIN_SECONDS", 1e9)
+    patch.setattr(cycle_host, "ASK_AGAIN_SECONDS", 1e9)
 
 
 @mutant("body_ends_shortly_before_a_sleep")
@@ -356,12 +358,12 @@ def what_is_given_up_is_kept(patch: Patch) -> None:
 
 @mutant("connection_breaks_while_an_instance_is_driven")
 def what_is_driven_is_let_go(patch: Patch) -> None:
-    let_go = shift.Shift._let_go
+    let_go = Claimer.let_go
 
-    async def everything(self: shift.Shift, strays: Any) -> None:
-        await let_go(self, {key: cycle.claimed.fence for key, cycle in self._cycles.items()})
+    async def everything(self: Claimer, strays: Any) -> None:
+        await let_go(self, {key: cycle.claimed.fence for key, cycle in self._host.cycles.items()})
 
-    patch.setattr(shift.Shift, "_let_go", everything)
+    patch.setattr(Claimer, "let_go", everything)
 
 
 # Broken connections
@@ -384,12 +386,12 @@ def lines_are_written_again(patch: Patch) -> None:
 
 @mutant("connection_breaks_after_a_pause_has_left_out_a_start")
 def every_start_counts_as_recorded(patch: Patch) -> None:
-    settle = doubts.settle
+    settle = lost_answers.settle
 
     def trusting(writes: Any, *, has_starts: bool, has_lines: bool) -> None:
         settle(writes, has_starts=True, has_lines=has_lines)
 
-    patch.setattr(doubts, "settle", trusting)
+    patch.setattr(lost_answers, "settle", trusting)
 
 
 @mutant("connection_breaks_before_a_start_is_recorded")

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from engine.invariants import INVARIANTS
-from engine.worker import sql
+from engine.worker import claim_sql, sql
 from tests.model.clock import SimulatedClock
 from tests.model.worker import LEASE_SECONDS, Body, HandShift
 
@@ -84,7 +84,7 @@ class Oracle:
             self._before = self.snapshots([one["key"] for one in json.loads(parameters["cycles"])])
 
     def after(self, worker: HandShift, statement: str, parameters: Any, rows: list[Any]) -> None:
-        if statement in (sql.CLAIM, sql.CLAIM_ISOLATED):
+        if statement in (claim_sql.CLAIM, claim_sql.CLAIM_ISOLATED):
             for key, _, _, _, fence, *_ in rows:
                 self._claimed(worker, key, fence)
         elif statement is sql.REAP:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.columns import microseconds
 from engine.registry import Workflow
 from engine.replay.host import Claimed
 from engine.worker import rows, sql
@@ -11,7 +12,7 @@ from tests.golden import replay as golden
 from tests.model.oracle import Broken, Oracle
 
 INSTANCE = f"""
-    SELECT key, workflow, id, generation, fence, 0, params::text, {sql._us("started_at")}, NULL::bigint,
+    SELECT key, workflow, id, generation, fence, 0, params::text, {microseconds("started_at")}, NULL::bigint,
         false, output::text
     FROM engine_instance WHERE key = %s
 """
@@ -22,7 +23,7 @@ def replay(oracle: Oracle, workflow: Workflow[Any, Any], key: int, now_us: int) 
     [(*facts, output)] = oracle.rows(INSTANCE, (key,))
     claimed = Claimed(*facts)
     which = {"keys": [key], "generations": [claimed.generation]}
-    history = rows.histories([key], oracle.rows(sql.HISTORY_STEPS, which), [])[key]
+    history = rows.histories([key], oracle.rows(sql.HISTORY_STEPS, which))[key]
     try:
         cycle = golden.replay(workflow, claimed, history, now_us=now_us)
     except golden.ReplayDiffers as problem:

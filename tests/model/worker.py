@@ -17,14 +17,13 @@ from engine.replay.context import StepContext
 from engine.replay.cycle import Claimed, Cycle
 from engine.replay.history import AttemptRecord, History
 from engine.replay.operation import DoOperation
-from engine.replay.writes import Leave
 from engine.states import InstanceStatus
 from engine.worker import sql
 from engine.worker.attempt import Bodies
-from engine.worker.claims import Isolates
+from engine.worker.claims import Claimer, Isolates, make_cycle
+from engine.worker.cycle_host import CycleHost
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
-from engine.worker.shift import Shift, Terms
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
@@ -81,7 +80,7 @@ class HandBodies(Bodies):
     """Keeps its books as in every worker; what runs for a body is the test's."""
 
     def __init__(self, shift: HandShift) -> None:
-        super().__init__(shift.loop, shift.now_us)
+        super().__init__(shift.loop, shift.clock.now_us)
         self._shift = shift
         self.running: list[Body] = []
 
@@ -173,8 +172,8 @@ class HandConnection:
             raise AssertionError(f"the database refused {statement}: {error}") from error
 
 
-class HandShift(Shift):
-    """A shift whose statements and bodies go on when the test says so."""
+class HandShift:
+    """The parts of a shift, whose statements and bodies go on when the test says so."""
 
     def __init__(
         self,
@@ -185,48 +184,70 @@ class HandShift(Shift):
         *,
         isolates: Isolates = Isolates.WHEN_EMPTY,
     ) -> None:
+        self.name = name
+        self.clock = clock
         self.loop = HandLoop(clock)
         self.witness = witness
         self.seat_number = next(_seats)
         self.cycles_ever: list[Cycle] = []
+        self._real = real
+        self._main: asyncio.Task[Any] | None = None
         outer = events._get_running_loop()
         events._set_running_loop(self.loop)
         try:
-            super().__init__(Terms(slots=SLOTS, name=name, should_stop=lambda: False, isolates=isolates))
+            self._sit_down(isolates)
         finally:
             events._set_running_loop(outer)
-        self._slices.close()
-        self._slices = HandSlices()  # type: ignore[assignment]
-        self._clock = clock  # type: ignore[assignment]
-        self._real = real
-        self._main: asyncio.Task[Any] | None = None
-        self._sit_down()
+        self._writing = self.loop.create_task(self._journal.run())
+        self.loop.drain()
 
-    def _sit_down(self) -> None:
+    def _sit_down(self, isolates: Isolates) -> None:
         [(taken,)] = self._real.execute(sql.TAKE_SEAT, (self.seat_number,)).fetchall()
         assert taken, "the seat of another shift"
         self.connection = HandConnection(self, self._real)
         connection: Any = self.connection
-        self._reader = Reader(connection, self.seat_number, self._clock, self._on_reopened)
+        clock: Any = self.clock
+        self._reader = Reader(connection, self.seat_number, clock)
         self._reader._lease = LEASE_SECONDS
-        self._changes = NoChanges()  # type: ignore[assignment]
-        self._debts = NoDebts()  # type: ignore[assignment]
-        self._journal = Journal(connection, self.seat_number, self._clock, self._on_written, self._debts.pay)
-        self._writing = self.loop.create_task(self._journal.run())
-        self.loop.drain()
+        self._journal = Journal(connection, self.seat_number, clock, self._on_written, lambda: None)
+        self._bodies = HandBodies(self)
+        slices: Any = HandSlices()
+        self._host = CycleHost(
+            self.name,
+            {},
+            clock=clock,
+            slices=slices,
+            bodies=self._bodies,
+            reader=self._reader,
+            journal=self._journal,
+        )
+        self._claimer = Claimer(
+            self._host,
+            self._reader,
+            slots=SLOTS,
+            isolates=isolates,
+            on_changed=lambda keys: None,  # nobody watches
+            on_owing=lambda: None,  # no instance here has to do with another
+            make_cycle=self._make_cycle,
+        )
 
-    def _make_bodies(self) -> HandBodies:
-        return HandBodies(self)
+    def _make_cycle(self, host: CycleHost, claimed: Claimed, history: History) -> Cycle:
+        cycle = make_cycle(host, claimed, history)
+        self.cycles_ever.append(cycle)
+        return cycle
+
+    def _on_written(self, cycles: list[Cycle]) -> None:
+        """Nobody watches."""
 
     # What the test may do
 
     @property
     def bodies(self) -> list[Body]:
-        return self._bodies.running  # type: ignore[attr-defined,no-any-return]
+        return self._bodies.running
 
     @property
     def holds(self) -> dict[int, Cycle]:
-        return self._cycles
+        return self._host.cycles
 
     @property
     def is_quiet(self) -> bool:
@@ -246,10 +267,9 @@ class HandShift(Shift):
         """Begin what a shift does every few seconds."""
 
         async def sweep() -> None:
-            await self._sweep()
-            if self._signalled:
-                await self._look_for_signals()
-            await self._claim()
+            await self._claimer.sweep()
+            await self._claimer.look_for_signals()
+            await self._claimer.claim()
 
         self._begin(sweep)
 
@@ -260,11 +280,11 @@ class HandShift(Shift):
         leases.see_free(self._real.execute(sql.FREE, {"owners": silent}).fetchall(), now)
 
     def claim(self) -> None:
-        self._begin(self._claim)
+        self._begin(self._claimer.claim)
 
     def look(self) -> None:
         """Begin what a shift does when somebody says that something of its own has changed."""
-        self._begin(self._look_for_signals)
+        self._begin(self._claimer.look_at_rows)
 
     def beat(self) -> None:
         parameters = {"seat": self.seat_number, "lease": LEASE_SECONDS, "only": None}
@@ -275,9 +295,9 @@ class HandShift(Shift):
         """Give everything back, as a worker does that is told to stop, its grace over."""
 
         def drain() -> None:
-            for cycle in list(self._cycles.values()):
+            for cycle in list(self._host.cycles.values()):
                 leaving.freeze(cycle, InstanceStatus.QUEUED)
-            for cycle in list(self._cycles.values()):
+            for cycle in list(self._host.cycles.values()):
                 leaving.give_back(cycle)
 
         self.loop.run(drain)
@@ -298,7 +318,7 @@ class HandShift(Shift):
     def lose_connection(self) -> None:
         """Find the connection broken: give up everything, without a write. Its bodies end unheard."""
         self._leave_seat()
-        for cycle in list(self._cycles.values()):
+        for cycle in list(self._host.cycles.values()):
             self.loop.run(lambda cycle=cycle: leaving.abandon(cycle))  # type: ignore[misc]
         for body in list(self.bodies):
             self.end_body(body, value="too late")
@@ -312,22 +332,3 @@ class HandShift(Shift):
         if self._main is None or self._main.done():
             self._main = self.loop.create_task(what())
             self.loop.drain()
-
-    # What the shift does otherwise
-
-    def _take(self, found: list[tuple[Claimed, History]]) -> None:
-        super()._take(found)
-        self.cycles_ever += [self._cycles[claimed.key] for claimed, _ in found]
-
-
-class NoChanges:
-    def add(self, keys: Any) -> None:
-        """Nobody watches."""
-
-
-class NoDebts:
-    def pay(self) -> None:
-        """No instance here has to do with another."""
-
-
-__all__ = ["LEASE_SECONDS", "Body", "Gone", "HandShift", "Leave", "Witness"]

@@ -15,7 +15,7 @@ from django.db import Error, connection, connections, transaction
 
 from engine.errors import InstanceFinishedError
 from engine.models import Instance
-from engine.worker import claims, heart, shift
+from engine.worker import claims, heartbeat, shift
 from tests.process import ledger
 from tests.process.program.workflows import program
 
@@ -29,14 +29,14 @@ def worker(
     name: str,
     slots: int,
     lease: float,
-    stall: float = heart.STALL_SECONDS,
+    stall: float = heartbeat.STALL_SECONDS,
     grace: float = shift.GRACE_SECONDS,
     sweep: float = claims.SWEEP_SECONDS,
 ) -> None:
     """A shift in a process of its own, until SIGTERM."""
     settings.REPRISE_LEASE = lease
     claims.SWEEP_SECONDS = sweep
-    heart.STALL_SECONDS = stall
+    heartbeat.STALL_SECONDS = stall
     shift.GRACE_SECONDS = grace
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))

@@ -13,10 +13,9 @@ from multiprocessing.connection import wait
 
 import pytest
 
-from engine.worker import guardian, heart
-from engine.worker.latch import Latch
-from engine.worker.locks import Locks
-from engine.worker.timer import Timer
+from engine.worker import guardian, heartbeat
+from engine.worker.deadline import Deadline
+from engine.worker.process_locks import Flag, Locks
 from tests.shifts import wait_until
 
 FORK = multiprocessing.get_context("fork")
@@ -43,29 +42,29 @@ def kill(pid: int) -> None:
         assert time.monotonic() < deadline
 
 
-def test_a_latch_is_set_for_everybody_and_for_good() -> None:
-    latch = Latch()
-    assert not latch.is_set()
-    assert not latch.wait(0.01)
-    with forked(latch.set):
-        assert latch.wait(60)
-    latch.set()
-    assert latch.is_set()
-    assert latch() is True
+def test_a_flag_is_set_for_everybody_and_for_good() -> None:
+    flag = Flag()
+    assert not flag.is_set()
+    assert not flag.wait(0.01)
+    with forked(flag.set):
+        assert flag.wait(60)
+    flag.set()
+    assert flag.is_set()
+    assert flag() is True
 
 
-def test_a_latch_is_set_although_those_who_wait_for_it_were_killed() -> None:
-    latch = Latch()
-    with forked(latch.wait) as waiting:
+def test_a_flag_is_set_although_those_who_wait_for_it_were_killed() -> None:
+    flag = Flag()
+    with forked(flag.wait) as waiting:
         time.sleep(0.05)
         kill(waiting)
     # multiprocessing.Event would wait here for the dead to wake up.
-    latch.set()
-    assert latch.is_set()
+    flag.set()
+    assert flag.is_set()
 
 
 def test_the_lock_of_a_killed_worker_is_free() -> None:
-    timer, has_it = Timer("f", -1), Latch()
+    timer, has_it = Deadline("f", -1), Flag()
 
     def hold() -> None:
         with timer.get_lock():
@@ -80,7 +79,7 @@ def test_the_lock_of_a_killed_worker_is_free() -> None:
 
 
 def test_a_worker_waits_until_the_sentinel_has_counted() -> None:
-    timer, counting, done = Timer("f", -1), Latch(), Latch()
+    timer, counting, done = Deadline("f", -1), Flag(), Flag()
 
     def finish() -> None:
         counting.wait()
@@ -99,7 +98,7 @@ def test_a_worker_waits_until_the_sentinel_has_counted() -> None:
 
 @pytest.mark.parametrize("step", [0.5, 0.3, 0.0001])
 def test_a_worker_is_out_of_time_by_the_clock_however_often_the_sentinel_counts(step: float) -> None:
-    timer, said = Timer("f", -1), Latch()
+    timer, said = Deadline("f", -1), Flag()
 
     def begin() -> None:
         timer.value = 0.2
@@ -119,7 +118,7 @@ def test_a_worker_is_out_of_time_by_the_clock_however_often_the_sentinel_counts(
 
 
 def test_a_worker_may_say_that_it_is_idle_or_recycled() -> None:
-    timer, said = Timer("f", -1), Latch()
+    timer, said = Deadline("f", -1), Flag()
 
     def say() -> None:
         timer.value = -2
@@ -131,7 +130,7 @@ def test_a_worker_may_say_that_it_is_idle_or_recycled() -> None:
 
 
 def test_a_lock_is_taken_until_its_holder_leaves_or_dies() -> None:
-    locks, has_them, leaves = Locks(), Latch(), Latch()
+    locks, has_them, leaves = Locks(), Flag(), Flag()
 
     def hold() -> None:
         assert locks.take(1)
@@ -221,13 +220,13 @@ class _Hangs(logging.Handler):
 def test_a_process_whose_loop_stands_still_ends_although_nobody_can_be_told(
     handler: logging.Handler, on_stall: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heart, "STALL_SECONDS", 0.1)
-    monkeypatch.setattr(heart, "TICK_SECONDS", 0.05)
-    monkeypatch.setattr(heart, "LAST_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "LAST_SECONDS", 0.1)
 
     def stand_still() -> None:
-        heart.log.addHandler(handler)
-        heart.Heart(1, lambda: 0.0, on_stall).start()
+        heartbeat.log.addHandler(handler)
+        heartbeat.Heartbeat(1, lambda: 0.0, on_stall).start()
         time.sleep(60)
 
     with forked(stand_still) as pid:

@@ -8,13 +8,13 @@ import signal
 import socket
 
 from engine.worker import guardian
-from engine.worker.latch import Latch
+from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
 # One process for so many that wait; while any wait, one more in so many seconds; no more than that many in all.
 FOR_EACH = 2
-WARD_SECONDS = 0.5
+QUARANTINE_SECONDS = 0.5
 LARGEST = 12
 
 # A shift has more threads for bodies, and more connections; here as many processes stand for one.
@@ -24,7 +24,7 @@ THREADS = 2
 IDLE_SECONDS = 10.0
 
 
-class Ward:
+class Quarantine:
     """Runs such instances in children of the pusher: one at a time in each, alone, until they get on.
 
     They are not workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
@@ -32,7 +32,7 @@ class Ward:
     process keeps it, and takes the next one beside it. So a few processes do, however long the bodies.
     """
 
-    def __init__(self, stop: Latch) -> None:
+    def __init__(self, stop: Flag) -> None:
         self._stop = stop
         self._children: set[int] = set()
         self._opened_at = float("-inf")
@@ -40,7 +40,7 @@ class Ward:
     def open(self, now: float, waiting: int) -> None:
         """Start processes for so many that wait."""
         wanted = -(-waiting // FOR_EACH)
-        if now >= self._opened_at + WARD_SECONDS:
+        if now >= self._opened_at + QUARANTINE_SECONDS:
             wanted = max(wanted, len(self._children) + 1)
             self._opened_at = now
         while len(self._children) < min(wanted, LARGEST) and not self._stop.is_set():

@@ -8,12 +8,12 @@ import struct
 import time
 from types import TracebackType
 
-from engine.worker.locks import Locks
+from engine.worker.process_locks import Locks
 
 NUMBER = struct.Struct("d")
 
 
-class Timer:
+class Deadline:
     """What the worker is at: the seconds left of its task, 0 out of time, -1 idle, -2 recycled.
 
     Takes the place of `multiprocessing.Value`, whose lock stays locked when a worker is killed while it hands
@@ -23,7 +23,7 @@ class Timer:
 
     def __init__(self, typecode: str, value: float) -> None:
         self._memory = mmap.mmap(-1, NUMBER.size)
-        self._lock = TimerLock()
+        self._lock = DeadlineLock()
         self._maker = os.getpid()
         NUMBER.pack_into(self._memory, 0, value)
 
@@ -41,18 +41,18 @@ class Timer:
         with self._lock:
             NUMBER.pack_into(self._memory, 0, time.monotonic() + value if value > 0 else value)
 
-    def get_lock(self) -> TimerLock:
+    def get_lock(self) -> DeadlineLock:
         return self._lock
 
 
-class TimerLock:
+class DeadlineLock:
     """A lock that ends with its holder. Re-entrant; for one thread of each process."""
 
     def __init__(self) -> None:
         self._locks = Locks()
         self._depth = 0
 
-    def __enter__(self) -> TimerLock:
+    def __enter__(self) -> DeadlineLock:
         if self._depth == 0:
             self._locks.wait(0)
         self._depth += 1

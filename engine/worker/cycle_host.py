@@ -1,9 +1,10 @@
-"""The stage of a shift: what its cycles ask of their host, but for what concerns the claims."""
+"""What cycles ask of the worker that holds them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Protocol
 
 import psycopg
 
@@ -12,7 +13,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.operation import DoOperation
-from engine.worker.attempt import SYNC_BODIES, Bodies
+from engine.worker.attempt import Bodies
 from engine.worker.clock import DatabaseClock
 from engine.worker.journal import Journal
 from engine.worker.reader import Reader
@@ -23,39 +24,47 @@ log = logging.getLogger("engine.shift")
 ASK_AGAIN_SECONDS = 0.5
 
 
-class Stage:
-    """The host of cycles (see `engine.replay.host.Host`)."""
+class Holder(Protocol):
+    """What the claimer of a worker is told of the cycles: it knows which instances this worker may hold."""
 
-    _reader: Reader
-    _journal: Journal
+    def left(self, cycle: Cycle) -> None: ...
+    def give_up(self, cycle: Cycle, reason: str) -> None: ...
+    def acquitted(self, cycle: Cycle) -> None: ...
+    def rested(self, cycle: Cycle) -> None: ...
 
-    def __init__(self, name: str, *, threads: int = SYNC_BODIES) -> None:
+
+class CycleHost:
+    """The cycles of a worker, and their host (see `engine.replay.host.Host`)."""
+
+    holder: Holder  # set by the claimer
+
+    def __init__(
+        self,
+        name: str,
+        cycles: dict[int, Cycle],
+        *,
+        clock: DatabaseClock,
+        slices: Slices,
+        bodies: Bodies,
+        reader: Reader,
+        journal: Journal,
+    ) -> None:
         self.name = name
-        self._threads = threads
+        self.cycles = cycles  # those that are held, by the keys of their instances
+        self.clock = clock
+        self.bodies = bodies
+        self._slices = slices
+        self._reader = reader
+        self._journal = journal
         self._loop = asyncio.get_running_loop()
-        self._clock = self._make_clock()
-        self._slices = self._make_slices()
-        self._bodies = self._make_bodies()
-        self._cycles: dict[int, Cycle] = {}
         self._poked: set[Cycle] = set()
         self._alarms: dict[Cycle, asyncio.TimerHandle] = {}
 
-    # What it works with; a worker for tests has other ones.
-
-    def _make_clock(self) -> DatabaseClock:
-        return DatabaseClock(self._rearm)
-
-    def _make_slices(self) -> Slices:
-        return Slices()
-
-    def _make_bodies(self) -> Bodies:
-        return Bodies(self._loop, self.now_us, threads=self._threads)
-
     def now_us(self) -> int:
-        return self._clock.now_us()
+        return self.clock.now_us()
 
     def due_us(self) -> int:
-        return self._clock.due_us()
+        return self.clock.due_us()
 
     def poke(self, cycle: Cycle) -> None:
         if cycle not in self._poked:
@@ -77,12 +86,12 @@ class Stage:
 
     def call_at(self, cycle: Cycle, when_us: int) -> None:
         self._forget_alarm(cycle)
-        seconds = self._clock.seconds_until(when_us)
+        seconds = self.clock.seconds_until(when_us)
         self._alarms[cycle] = self._loop.call_later(seconds, self.poke, cycle)
 
-    def _rearm(self) -> None:
-        """The clock was set: alarms that were set by it before would come an hour late."""
-        for cycle in list(self._cycles.values()):
+    def rearm(self) -> None:
+        """Set all alarms anew: the clock was set, and those that were set by it before would come an hour late."""
+        for cycle in list(self.cycles.values()):
             for operation in list(cycle.open.values()):
                 operation.rearm()
             self.poke(cycle)
@@ -93,15 +102,15 @@ class Stage:
             alarm.cancel()
 
     def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
-        self._bodies.run(cycle, operation, attempt)
+        self.bodies.run(cycle, operation, attempt)
 
     def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
-        return self._bodies.cancel(cycle, attempt)
+        return self.bodies.cancel(cycle, attempt)
 
     def ask_delay(
         self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
     ) -> None:
-        self._bodies.ask_delay(cycle, operation, attempt, error)
+        self.bodies.ask_delay(cycle, operation, attempt, error)
 
     def read_events(self, cycle: Cycle) -> None:
         self._loop.create_task(self._read_events(cycle, cycle.signals))
@@ -132,9 +141,22 @@ class Stage:
     def shut(self, cycle: Cycle) -> None:
         self._slices.shut(cycle)
 
+    def holds_only(self, cycle: Cycle) -> bool:
+        return self.cycles.keys() <= {cycle.claimed.key}
+
     def left(self, cycle: Cycle) -> None:
         key = cycle.claimed.key
-        if self._cycles.get(key) is cycle:
-            del self._cycles[key]
+        if self.cycles.get(key) is cycle:
+            del self.cycles[key]
         self._forget_alarm(cycle)
         self._slices.forget(cycle)
+        self.holder.left(cycle)
+
+    def give_up(self, cycle: Cycle, reason: str) -> None:
+        self.holder.give_up(cycle, reason)
+
+    def acquitted(self, cycle: Cycle) -> None:
+        self.holder.acquitted(cycle)
+
+    def rested(self, cycle: Cycle) -> None:
+        self.holder.rested(cycle)

@@ -1,4 +1,4 @@
-"""A seat: the right to own instances, held as a session's advisory lock."""
+"""The lock of a worker: while its session holds it, the instances that name its id as their owner are its own."""
 
 from __future__ import annotations
 
@@ -6,48 +6,44 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 
 from engine.worker import sql
-from engine.worker.connect import connect
+from engine.worker.connect import Connection, connect
 
-# The seats that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
+# The ids that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
 _taken_here: set[int] = set()
 
 
 def taken_here() -> list[int]:
-    """Return the seats that this process has now, and those whose connection it lost."""
+    """Return the ids whose locks this process has now, and those whose connection it lost."""
     return sorted(_taken_here)
 
 
-class SeatLost(Exception):
+class WorkerLockLost(Exception):
     """A connection of the shift broke: its leases are not safe any more."""
 
 
-class Seat:
-    """Holds the lock on a connection that does nothing else but listen.
+class WorkerLock:
+    """Holds the advisory lock of a free id, its `number`, on a connection that does nothing else but listen.
 
     When this process dies its backend is idle, so the lock is gone within milliseconds. `lost` fails when the
-    connection breaks; `on_wake` gets the payload of every wake-up.
+    connection breaks.
     """
 
-    def __init__(
-        self, connection: psycopg.AsyncConnection[Any], number: int, on_wake: Callable[[str], None]
-    ) -> None:
+    _on_wake: Callable[[str], None]
+
+    def __init__(self, connection: Connection, number: int) -> None:
         self.number = number
         self._connection = connection
-        self._on_wake = on_wake
         self._loop = asyncio.get_running_loop()
         self._fd = connection.fileno()
-        self._asked_at: float | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(self._fd, self._readable)
 
     @classmethod
-    async def take(cls, name: str, on_wake: Callable[[str], None]) -> Seat:
-        """Take a free seat. Raises psycopg.OperationalError if the database is away."""
+    async def take(cls, name: str) -> WorkerLock:
+        """Take the lock of a free id. Raises psycopg.OperationalError if the database is away."""
         connection = await connect(f"reprise seat {name}"[:63])
         try:
             number = await _lock(connection)
@@ -55,7 +51,12 @@ class Seat:
         except BaseException:
             await connection.close()
             raise
-        return cls(connection, number, on_wake)
+        return cls(connection, number)
+
+    def listen(self, on_wake: Callable[[str], None]) -> None:
+        """Call `on_wake` with the payload of every wake-up from now on."""
+        self._on_wake = on_wake
+        self._loop.add_reader(self._fd, self._readable)
 
     async def leave(self) -> None:
         self._loop.remove_reader(self._fd)
@@ -64,18 +65,18 @@ class Seat:
 
     def ask(self) -> None:
         """Ask the server for a sign of life, unless one is awaited: an idle connection may have died unnoticed."""
-        if self._asked_at is None and not self.lost.done():
-            self._asked_at = time.monotonic()
+        if self._connection.asked_at is None and not self.lost.done():
+            self._connection.asked_at = time.monotonic()
             self._connection.pgconn.send_query(b"")
             self._connection.pgconn.flush()
 
     def waits_longer_than(self, seconds: float) -> bool:
-        return self._asked_at is not None and time.monotonic() - self._asked_at > seconds
+        return self._connection.waits_longer_than(seconds)
 
     def _take_answer(self) -> None:
-        while self._asked_at is not None and not self._connection.pgconn.is_busy():
+        while self._connection.asked_at is not None and not self._connection.pgconn.is_busy():
             if self._connection.pgconn.get_result() is None:
-                self._asked_at = None
+                self._connection.asked_at = None
 
     def _readable(self) -> None:
         try:
@@ -86,10 +87,10 @@ class Seat:
         except psycopg.Error as error:
             self._loop.remove_reader(self._fd)
             if not self.lost.done():
-                self.lost.set_exception(SeatLost(str(error)))
+                self.lost.set_exception(WorkerLockLost(str(error)))
 
 
-async def _lock(connection: psycopg.AsyncConnection[Any]) -> int:
+async def _lock(connection: Connection) -> int:
     while True:
         number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
         [(taken,)] = await (await connection.execute(sql.TAKE_SEAT, (number,))).fetchall()

@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 import psycopg
 from django.conf import settings
 
 from engine.worker import sql
-from engine.worker.connect import LIMITS, parameters
+from engine.worker.connect import LIMITS, LimitedConnection, connect_limited, parameters
 
 log = logging.getLogger("engine.heart")
 
@@ -34,21 +31,20 @@ def lease_seconds() -> float:
     return float(getattr(settings, "REPRISE_LEASE", LEASE_SECONDS))
 
 
-class Heart:
+class Heartbeat:
     """Beats until stopped. A thread, because what it guards against is a loop that no longer turns."""
 
     def __init__(
         self, seat: int, allowance: Callable[[], float], on_stall: Callable[[str], None] = lambda reason: None
     ) -> None:
         self._seat = seat
-        self._on_stall = on_stall  # called on the heart's thread, before the end
+        self._on_stall = on_stall  # called on the heartbeat's thread, before the end
         self._allowance = allowance  # seconds of handler code that the present turn may take
         self._lease = lease_seconds()
         self._stopped = threading.Event()
         self._moved_at = time.monotonic()
-        self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
-        self._connection: psycopg.Connection[Any] | None = None
-        self._asked_at: float | None = None
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._connection: LimitedConnection | None = None
         self.holds = False
 
     def start(self) -> None:
@@ -60,16 +56,6 @@ class Heart:
     def moved(self) -> None:
         """Called by the loop, several times a second."""
         self._moved_at = time.monotonic()
-        self._break_off_what_is_not_answered()
-
-    def _break_off_what_is_not_answered(self) -> None:
-        """Close the socket under a beat that waits in vain, in time for another one before the lease ends."""
-        connection, asked_at = self._connection, self._asked_at
-        if connection is None or asked_at is None or time.monotonic() - asked_at < self._lease / PATIENCE:
-            return
-        self._asked_at = None
-        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
-            own.shutdown(socket.SHUT_RDWR)
 
     def _beat(self) -> None:
         renewed_at = slept_at = time.monotonic()
@@ -93,14 +79,11 @@ class Heart:
     def _renew(self, only: list[int] | None) -> list[int]:
         """Renew the leases of this seat, or some of them; return those of the instances that somebody has locked."""
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(**parameters(), autocommit=True)
+            # A beat that waits in vain must end in time for another one before the lease does.
+            self._connection = connect_limited(self._lease / PATIENCE, **parameters())
             self._connection.execute(LIMITS)
-        self._asked_at = time.monotonic()
-        try:
-            values = {"seat": self._seat, "lease": self._lease, "only": only}
-            return [key for (key,) in self._connection.execute(sql.RENEW, values, prepare=True)]
-        finally:
-            self._asked_at = None
+        values = {"seat": self._seat, "lease": self._lease, "only": only}
+        return [key for (key,) in self._connection.execute(sql.RENEW, values, prepare=True)]
 
     def _close(self) -> None:
         if self._connection is not None:

@@ -1,0 +1,207 @@
+"""Columns of recorded rows, each declared once: at the field of the record that a cycle holds in memory.
+
+    @dataclass(slots=True)
+    class StepRecord:
+        status: Annotated[str, TEXT, CHANGES]
+        wake_us: Annotated[int | None, TIME, CHANGES] = None
+
+From these declarations come the lists of columns in the statements that write, read and copy such rows, and the
+functions that turn a record into JSON and a row into a record. Times are whole microseconds in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import Enum
+from json.encoder import encode_basestring
+from types import NoneType
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+
+R = TypeVar("R")
+
+
+def microseconds(column: str) -> str:
+    """Return the SQL for a time as microseconds since the epoch."""
+    return f"(extract(epoch from {column}) * 1000000)::bigint"
+
+
+def moment(expression: str) -> str:
+    """Return the SQL for the time that is so many microseconds after the epoch."""
+    return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
+
+
+class SqlType(NamedTuple):
+    """How the values of a column travel. In SQL, `{}` stands for the column; in Python, for the value."""
+
+    sent: str  # SQL: its type within a recordset
+    json: str  # Python: the text of a value other than None within JSON
+    stored: str = "{}"  # SQL: what is stored of what was sent
+    read: str = "{}"  # SQL: what is read of what is stored
+    taken: str = "{}"  # Python: what the record holds of what was read
+
+
+INTEGER = SqlType("int", json="{}")
+BIGINT = SqlType("bigint", json="{}")
+TEXT = SqlType("text", json="quote({})")
+TEXTS = SqlType("text[]", json="dumps({}) if {} else NULL", taken="tuple({} or ())")
+BOOL = SqlType("bool", json="TRUE if {} else FALSE")
+TIME = SqlType("bigint", json="{}", stored=moment("{}"), read=microseconds("{}"))
+JSON = SqlType("text", json="quote({})", stored="{}::json", read="{}::text")
+# JSON that may be long. A long one travels in an array of its own, the parameter `large`: quoted within the JSON of its
+# row, it would be escaped and parsed twice. `place` says where it is there, counted from 1; 0 means within the row.
+LARGE_JSON = SqlType(
+    "text",
+    json="NULL if place else quote({})",
+    stored="coalesce({}, (%(large)b::text[])[{}_place])::json",
+    read="{}::text",
+)
+
+
+class Written(Enum):
+    """When the flush writes a column: once, with the row, where nothing else is said."""
+
+    ONCE = "once"
+    EACH_TIME = "each time"
+    NEVER = "never"
+
+
+CHANGES = Written.EACH_TIME
+COPIED_ONLY = Written.NEVER  # written by a restart, for the copies that it makes
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, and the attribute of the record that holds its values."""
+
+    name: str
+    attribute: str
+    type: SqlType
+    written: Written
+    is_optional: bool
+
+
+class Table:
+    """The columns that a record declares, in their order."""
+
+    def __init__(self, record: type[Any]) -> None:
+        self.record = record
+        self.columns = tuple(_columns(record))
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
+    def _flushed(self) -> list[Column]:
+        return [column for column in self.columns if column.written is not Written.NEVER]
+
+    def read(self, row: str, **instead: str) -> str:
+        """Return what a SELECT lists, of the table called `row`; `instead` has other expressions, by column."""
+        return _list(
+            instead.get(column.name) or column.type.read.replace("{}", f"{row}.{column.name}")
+            for column in self.columns
+        )
+
+    def copied(self, **instead: str) -> str:
+        """Return what a SELECT lists for copies of rows; `instead` has what becomes of some columns."""
+        return _list(instead.get(name, name) for name in self.names)
+
+    def all(self) -> str:
+        """Return the columns, as an INSERT of copies lists them."""
+        return _list(self.names)
+
+    def inserted(self) -> str:
+        """Return the columns that a flush writes, as its INSERT lists them."""
+        return _list(column.name for column in self._flushed)
+
+    def sent(self) -> str:
+        """Return the columns of the recordset that a flush sends."""
+        declared = [f"{column.attribute} {column.type.sent}" for column in self._flushed]
+        declared += [f"{column.attribute}_place int" for column in self._flushed if column.type is LARGE_JSON]
+        return _list(declared)
+
+    def stored(self, row: str) -> str:
+        """Return what a flush inserts, of its recordset called `row`."""
+        return _list(
+            column.type.stored.replace("{}", f"{row}.{column.attribute}") for column in self._flushed
+        )
+
+    def updated(self) -> str:
+        """Return what a flush sets of a row that is there."""
+        changing = (column.name for column in self._flushed if column.written is Written.EACH_TIME)
+        return _list(f"{name} = excluded.{name}" for name in changing)
+
+    def writer(self) -> Callable[..., str]:
+        """Return a function that makes a JSON object of `head`, which says whose it is, and of a record.
+
+        Its third argument is the place of a long text. Python for it is put together here, as `dataclass` does: of the
+        rows that every checkpoint writes, `json.dumps` would take three times as long.
+        """
+        parts = [f'"{column.attribute}":{{{_json(column)}}}' for column in self._flushed]
+        parts += [
+            f'"{column.attribute}_place":{{place or NULL}}'
+            for column in self._flushed
+            if column.type is LARGE_JSON
+        ]
+        text = f"{{{{{{head}},{','.join(parts)}}}}}"
+        return _function("write", "head, record, place=0", f"return f'{text}'")
+
+    def reader(self) -> Callable[..., tuple[int, Any]]:
+        """Return a function that makes the key of an instance and a record of a row with both."""
+        names = ", ".join(column.attribute for column in self.columns)
+        taken = ", ".join(column.type.taken.replace("{}", column.attribute) for column in self.columns)
+        return _function(
+            "read", "row", f"whose, {names} = row; return whose, Record({taken})", Record=self.record
+        )
+
+
+def _columns(record: type[Any]) -> list[Column]:
+    hints = get_type_hints(record, include_extras=True)
+    found, names = list[Column](), [field.name for field in fields(record)]
+    for name in names:
+        hint, *said = get_args(hints[name]) if hasattr(hints[name], "__metadata__") else (hints[name],)
+        types = [one for one in said if isinstance(one, SqlType)]
+        written = [one for one in said if isinstance(one, Written)] or [Written.ONCE]
+        if types:
+            found.append(Column(_name(name), name, types[0], written[0], NoneType in get_args(hint)))
+    assert [column.attribute for column in found] == names[: len(found)], "columns come first in a record"
+    return found
+
+
+def _name(attribute: str) -> str:
+    """Return the column of an attribute: times are in microseconds there, and are called `…_at` here."""
+    name = attribute.removesuffix("_us")
+    return name if name in (attribute, "at") else f"{name}_at"
+
+
+def _json(column: Column) -> str:
+    value = f"record.{column.attribute}"
+    text = column.type.json.replace("{}", value)
+    return f"NULL if {value} is None else {text}" if column.is_optional else text
+
+
+def _list(parts: Any) -> str:
+    """Return a list for a statement, in lines that can be read."""
+    lines, line = list[str](), ""
+    for part in parts:
+        if line and len(line) + len(part) > 100:
+            lines.append(line)
+            line = ""
+        line = f"{line} {part},".strip()
+    return "\n            ".join([*lines, line]).removesuffix(",")
+
+
+def _function(name: str, arguments: str, body: str, **names: Any) -> Callable[..., Any]:
+    known = {
+        "quote": encode_basestring,
+        "dumps": json.dumps,
+        "NULL": "null",
+        "TRUE": "true",
+        "FALSE": "false",
+    }
+    space: dict[str, Any] = known | names
+    exec(f"def {name}({arguments}): {body}", space)  # noqa: S102 - made of declarations, not of data
+    made: Callable[..., Any] = space[name]
+    return made
