@@ -16,7 +16,6 @@ from django.db.models.functions import Now
 from engine import audit, between_steps, kin, notify, sql
 from engine.clock import ClockTimestamp
 from engine.errors import (
-    ENGINE_PAUSES,
     CodeChangedError,
     InstanceFinishedError,
     InstanceNotFoundError,
@@ -150,16 +149,14 @@ def _pause(row: Instance) -> InstanceStatus:
 def _resume(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.WAITING_FOR_PAUSE:
         return _update(row, InstanceStatus.RUNNING)
-    error = _original_error(row)
-    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None, error=error)
+    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None, pause_reason=None)
     _shift_wake_ups(row)
     notify.wake()
     return after
 
 
 def _is_paused_by_code(row: Instance) -> bool:
-    error = Instance.objects.values_list("error", flat=True).get(key=row.key)
-    return isinstance(error, dict) and error.get("type") == CodeChangedError.__name__
+    return isinstance(row.pause_reason, dict) and row.pause_reason.get("type") == CodeChangedError.__name__
 
 
 def _shift_wake_ups(row: Instance) -> None:
@@ -181,7 +178,7 @@ def end(row: Instance) -> InstanceStatus:
     # The raised fence is what refuses the writes of a worker that still holds it.
     cut_off: dict[str, object] = {}
     if row.rollback == RollbackState.RUNNING:
-        cut_off = {"rollback": RollbackState.FAILED, "ends_as": "", "error": _original_error(row)}
+        cut_off = {"rollback": RollbackState.FAILED, "ends_as": ""}
     after = _update(
         row,
         InstanceStatus.TERMINATED,
@@ -243,7 +240,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
     telling: dict[str, object] = {
         "rollback": RollbackState.RUNNING,
         "ends_as": InstanceStatus.TERMINATED,
-        "error": None,
+        "pause_reason": None,
     }
     if is_held:  # its worker keeps it, and is told
         return _update(row, InstanceStatus.RUNNING, **telling)
@@ -272,23 +269,12 @@ def _retry_rollback(row: Instance) -> InstanceStatus:
         InstanceStatus.QUEUED,
         rollback=RollbackState.RUNNING,
         ends_as=row.status,
+        pause_reason=None,
         wake_at=ClockTimestamp(),
         finished_at=None,
     )
     notify.wake()
     return after
-
-
-def _original_error(row: Instance) -> object:
-    """Return why an instance is rolled back, where that is an error. What had paused it may stand around it."""
-    if not row.ends_as:
-        return None
-    error = Instance.objects.values_list("error", flat=True).get(key=row.key)
-    if not isinstance(error, dict) or "original" in error:
-        return error.get("original") if isinstance(error, dict) else error
-    # One that is to be terminated has an error only if its rollbacks were cut off after a failure, and are retried.
-    is_none = row.ends_as == InstanceStatus.TERMINATED and error.get("type") in ENGINE_PAUSES
-    return None if is_none else error
 
 
 def _steps(row: Instance) -> QuerySet[Step]:

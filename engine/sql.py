@@ -109,8 +109,8 @@ FROM sent CROSS JOIN target
 # How a generation that is over stands, without its values passing through Python.
 KEEP_GENERATION = """
 INSERT INTO engine_generation
-    (instance_id, number, status, output, error, rollback, unreached, code, started_at, finished_at)
-SELECT key, generation, status, output, error, rollback, unreached, code, started_at, finished_at
+    (instance_id, number, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at)
+SELECT key, generation, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at
 FROM engine_instance WHERE key = %(key)s
 """
 
@@ -121,7 +121,8 @@ FROM engine_instance WHERE key = %(key)s
 NEXT_GENERATION = """
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
-    output = NULL, error = NULL, rollback = '', ends_as = '', unreached = '{}', waiting_for = '', isolated = false,
+    output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{}', waiting_for = '',
+    isolated = false,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
     owner = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true, code = coalesce(%(code)s, i.code),
     deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval

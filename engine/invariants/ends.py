@@ -84,6 +84,24 @@ INVARIANTS = (
     ),
     Invariant(
         "I14",
+        "reasons-are-of-pauses",
+        "Why the engine paused an instance is kept only while it is paused, and with one that was ended while paused.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE pause_reason IS NOT NULL AND status NOT IN ('paused', 'terminated')
+        """,
+    ),
+    Invariant(
+        "I10",
+        "errors-are-of-ends",
+        "An open instance has an error only while it is rolled back for it.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE error IS NOT NULL AND rollback <> 'running' AND status NOT IN ('complete', 'errored', 'terminated')
+        """,
+    ),
+    Invariant(
+        "I14",
         "nothing-runs-while-paused",
         "No attempt runs while an instance is paused: one whose worker died is lost.",
         """

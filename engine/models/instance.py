@@ -46,6 +46,8 @@ class Instance(models.Model):
     params = JsonField()
     output = JsonField(null=True)
     error = JsonField(null=True)
+    # Why the engine paused it. It goes when the instance goes on, and stays with one that is ended while paused.
+    pause_reason = JsonField(null=True)
     # Steps that the code which ended the instance no longer reached, by their `seq`.
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
     tags = ArrayField(models.CharField(max_length=100), default=list, db_default=[])
@@ -168,7 +170,7 @@ class Instance(models.Model):
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
             # The search for IDs by their beginning, ignoring case and over all rows.
             models.Index(Collate(Lower("id"), "C"), name="engine_instance_id_start"),
-            # What needs attention: what failed lately, what tries again, and what is paused for a recorded reason.
+            # What needs attention: what failed lately, what tries again, and what the engine paused.
             models.Index(
                 fields=["workflow", "-finished_at"],
                 condition=Q(status="errored"),
@@ -181,8 +183,8 @@ class Instance(models.Model):
             ),
             models.Index(
                 fields=["workflow", "-key"],
-                condition=Q(status="paused", error__isnull=False),
-                name="engine_instance_paused",
+                condition=Q(status="paused", pause_reason__isnull=False),
+                name="engine_instance_pause_reason",
             ),
         ]
 
@@ -195,6 +197,15 @@ class Instance(models.Model):
     @property
     def is_finished(self) -> bool:
         return self.status in FINAL
+
+    @property
+    def last_problem(self) -> Any:
+        """Return the error that it ended with or, while it is open, why the engine paused it, as recorded."""
+        return (
+            _first(self.error, self.pause_reason)
+            if self.is_finished
+            else _first(self.pause_reason, self.error)
+        )
 
     def refresh(self) -> Instance:
         """Read the row again; returns itself."""
@@ -313,6 +324,7 @@ class Generation(models.Model):
     status = models.CharField(max_length=20)
     output = JsonField(null=True)
     error = JsonField(null=True)
+    pause_reason = JsonField(null=True)
     rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
     code = models.CharField(max_length=64, default="", db_default="", blank=True)
@@ -328,3 +340,12 @@ class Generation(models.Model):
 
     def __str__(self) -> str:
         return f"generation {self.number}"
+
+    @property
+    def last_problem(self) -> Any:
+        """Return the error that it ended with or, if it was ended while paused, why the engine had paused it."""
+        return _first(self.error, self.pause_reason)
+
+
+def _first(one: Any, other: Any) -> Any:
+    return other if one is None else one

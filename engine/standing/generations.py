@@ -20,7 +20,17 @@ from engine.states import Action
 SHOWN = 50  # of the earlier ones, the newest
 TRAIL_READ = 1_000
 # What the row of a generation says of it. Whatever else an instance has is of the present one.
-KEPT = ("status", "output", "error", "rollback", "unreached", "code", "started_at", "finished_at")
+KEPT = (
+    "status",
+    "output",
+    "error",
+    "pause_reason",
+    "rollback",
+    "unreached",
+    "code",
+    "started_at",
+    "finished_at",
+)
 
 
 @dataclass(frozen=True, slots=True)

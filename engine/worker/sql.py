@@ -134,7 +134,7 @@ TAKE = f"""
         {_us("due.wake_at")}, coalesce((
             SELECT max(l.position) FROM engine_log l
             WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
-        ), 0), i.code, i.ends_as, CASE WHEN i.rollback = 'running' THEN i.error::text END, i.depth
+        ), 0), i.code, i.ends_as, i.error::text, i.depth
 """
 
 
@@ -174,7 +174,7 @@ def _code_is_back(columns: str, limit: str) -> str:
     return f"""
     SELECT {columns} FROM unnest(%(workflows)s::text[], %(codes)s::text[]) AS w(name, code)
     JOIN engine_instance i ON i.workflow = w.name AND i.status = 'paused' AND i.code = w.code
-        AND i.error ->> 'type' = 'CodeChangedError'
+        AND i.pause_reason ->> 'type' = 'CodeChangedError'
     LIMIT {limit}
 """
 
@@ -199,7 +199,7 @@ GO_BACK = f"""
         FROM back
     )
     UPDATE engine_instance i SET
-        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, error = i.error -> 'original',
+        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, pause_reason = NULL,
         signals = signals + 1
     FROM back WHERE i.key = back.key
     RETURNING i.key
@@ -286,7 +286,7 @@ LET_GO = f"""
     ), {lose_attempts("stray", where="r.pauses", alone="false")}
     UPDATE engine_instance i SET
         owner = NULL, signals = signals + 1,
-        error = CASE WHEN stray.reason IS NOT NULL OR i.rollback <> 'running' THEN stray.reason::json ELSE i.error END,
+        pause_reason = stray.reason::json,
         status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
         paused_at = CASE WHEN pauses THEN clock_timestamp() END,
         wake_at = CASE WHEN pauses THEN NULL ELSE clock_timestamp() END
@@ -463,7 +463,7 @@ def _flush(others: str = "") -> str:
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp()
                 WHEN l.status = 'running' THEN i.wake_at ELSE {_at("l.wake_us")} END,
             output = {_output("l")}, unreached = coalesce(l.unreached, '{{}}'),
-            error = CASE WHEN l.error IS NULL AND o.ends_as <> '' THEN i.error ELSE l.error::json END,
+            error = coalesce(l.error::json, i.error), pause_reason = l.pause_reason::json,
             rollback = coalesce(l.rollback, i.rollback),
             ends_as = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN ''
                 WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
@@ -473,15 +473,15 @@ def _flush(others: str = "") -> str:
                 i.is_tied OR (SELECT true FROM engine_waiter w WHERE w.instance_id = i.key LIMIT 1) IS TRUE
             )
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
-            signals bigint, output text, large int, error text, insists bool, unreached int[], rollback text,
-            ends_as text)
+            signals bigint, output text, large int, error text, pause_reason text,
+            unreached int[], rollback text, ends_as text)
         JOIN ours o ON o.key = l.key
         CROSS JOIN LATERAL (
             SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused'
                 WHEN l.status = 'running' THEN o.status ELSE l.status END AS status
         ) AS becomes
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
-          AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
+          AND (l.status <> 'paused' OR o.is_pausing OR l.pause_reason IS NOT NULL)
           AND (o.ends_as IN ('', l.ends_as) OR l.status IN ('queued', 'waiting', 'paused'))
         RETURNING i.key, i.owes,
             CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told

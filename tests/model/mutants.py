@@ -321,7 +321,7 @@ def events_go_while_pausing(patch: Patch) -> None:
 
 @mutant("pause_is_withdrawn_while_the_instance_leaves")
 def pause_after_it_was_withdrawn(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", "AND (l.status <> 'paused' OR o.is_pausing OR l.insists)", "")
+    rewrite(patch, "FLUSH", "AND (l.status <> 'paused' OR o.is_pausing OR l.pause_reason IS NOT NULL)", "")
 
 
 @mutant("worker_stops_while_its_instance_is_to_pause")
