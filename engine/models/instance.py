@@ -11,14 +11,13 @@ from django.db.models.functions import Collate, Lower, Now
 
 from engine.between_steps import in_thread
 from engine.models.fields import JsonField, times
-from engine.states import FINAL as FINAL_STATUSES
-from engine.states import InstanceStatus, RollbackState, WaitingFor
+from engine.states import FINAL, InstanceStatus, RollbackState, WaitingFor
 
 if TYPE_CHECKING:
     from engine.models.event import Event
     from engine.models.step import Step
 
-FINAL = sorted(str(status) for status in FINAL_STATUSES)
+_FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -124,8 +123,8 @@ class Instance(models.Model):
                 name="engine_instance_paused_is_still",
             ),
             models.CheckConstraint(
-                condition=Q(status__in=FINAL, finished_at__isnull=False, wake_at__isnull=True)
-                | (~Q(status__in=FINAL) & Q(finished_at__isnull=True)),
+                condition=Q(status__in=_FINAL, finished_at__isnull=False, wake_at__isnull=True)
+                | (~Q(status__in=_FINAL) & Q(finished_at__isnull=True)),
                 name="engine_instance_finished_is_still",
             ),
             models.CheckConstraint(

@@ -11,7 +11,7 @@ from engine.models.fields import JsonField, times
 from engine.models.instance import Instance
 from engine.states import AttemptStatus, StepKind, StepStatus
 
-FINAL = ["complete", "errored", "cancelled"]
+_FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
 
 
 class Step(models.Model):
@@ -61,8 +61,8 @@ class Step(models.Model):
                 condition=Q(status__in=[str(s) for s in StepStatus]), name="engine_step_status"
             ),
             models.CheckConstraint(
-                condition=Q(status__in=FINAL, finished_at__isnull=False)
-                | (~Q(status__in=FINAL) & Q(finished_at__isnull=True, delivery__isnull=True)),
+                condition=Q(status__in=_FINAL, finished_at__isnull=False)
+                | (~Q(status__in=_FINAL) & Q(finished_at__isnull=True, delivery__isnull=True)),
                 name="engine_step_finished_once",
             ),
             models.CheckConstraint(

@@ -12,10 +12,9 @@ from django.utils import timezone
 
 from engine.durations import parse_duration
 from engine.models import Attempt, Instance, Step
-from engine.models.instance import FINAL
 from engine.registry import Workflow
 from engine.replay.outcomes import micros
-from engine.states import AttemptPhase, InstanceStatus, StepKind
+from engine.states import FINAL, AttemptPhase, InstanceStatus, StepKind
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
 from engine.testing.errors import (

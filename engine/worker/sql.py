@@ -7,7 +7,7 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 from __future__ import annotations
 
 from engine.notify import ALONE
-from engine.sql import lose_attempts
+from engine.transitions import RELEASED, RESUMED
 
 
 def _us(column: str) -> str:
@@ -104,21 +104,12 @@ REAP = f"""
             WHERE whenever OR {_at("wake_us")} < clock_timestamp()
           ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
-    ), lost AS (
-        SELECT *, bool_or(isolated) OVER (PARTITION BY owner) AS was_observing FROM held
-    ), acquitted AS (
-        UPDATE engine_attempt a SET alone = false
-        FROM lost
-        WHERE a.instance_id = lost.key AND a.generation = lost.generation AND a.alone AND a.status = 'running'
-          AND NOT lost.is_suspect AND NOT lost.pauses
-    ), {lose_attempts("lost", where="r.pauses", alone="r.is_suspect")}
-    UPDATE engine_instance i SET
-        owner = NULL, isolated = i.isolated OR lost.is_suspect AND NOT lost.was_observing, signals = signals + 1,
-        status = CASE WHEN status = 'waiting_for_pause' THEN 'paused' ELSE 'queued' END,
-        paused_at = CASE WHEN status = 'waiting_for_pause' THEN clock_timestamp() END,
-        wake_at = CASE WHEN status = 'waiting_for_pause' THEN NULL ELSE clock_timestamp() END
-    FROM lost WHERE i.key = lost.key
-    RETURNING i.key
+    ), releasing AS (
+        SELECT key, generation, pauses, clock_timestamp() AS due_at, NULL::json AS reason, NOT is_suspect AS clears,
+            is_suspect AND NOT bool_or(isolated) OVER (PARTITION BY owner) AS isolates
+        FROM held
+    ), {RELEASED}
+    SELECT key FROM released
 """
 
 
@@ -179,30 +170,20 @@ def _code_is_back(columns: str, limit: str) -> str:
 """
 
 
-# Resume them, as an operator does. Nobody is told: this worker claims them next, while others, which may have the new
+# Resume them. Nobody is told: this worker claims them next, while others, which may have the new
 # code, would pause them again.
 GO_BACK = f"""
-    WITH back AS (
+    WITH resuming AS (
         {_code_is_back("i.key, i.generation, i.workflow, i.id, i.paused_at", "%(limit)s")}
         FOR NO KEY UPDATE OF i SKIP LOCKED
-    ), shifted AS (
-        UPDATE engine_step s SET wake_at = s.wake_at + (now() - back.paused_at)
-        FROM back
-        WHERE s.instance_id = back.key AND s.generation = back.generation
-          AND (s.status IN ('running', 'waiting') OR s.rollback = 'running')
-          AND s.wake_at IS NOT NULL AND NOT s.wake_is_fixed
-    ), told AS (
+    ), trail AS (
         INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
             outcome, reason)
         SELECT 'resume', '', '', workflow, id, key, 'paused', 'queued', 'done',
             'The code that it started under is back.'
-        FROM back
-    )
-    UPDATE engine_instance i SET
-        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, pause_reason = NULL,
-        signals = signals + 1
-    FROM back WHERE i.key = back.key
-    RETURNING i.key
+        FROM resuming
+    ), {RESUMED}
+    SELECT key FROM resumed
 """
 
 # When the next parked instance is due, for the wait between claims.
@@ -273,25 +254,14 @@ HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE o
 # Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
 # up, and says why. Nobody died of it.
 LET_GO = f"""
-    WITH stray AS (
-        SELECT i.key, i.generation, s.reason, (s.reason IS NOT NULL OR i.status = 'waiting_for_pause') AS pauses
+    WITH releasing AS (
+        SELECT i.key, i.generation, s.reason IS NOT NULL OR i.status = 'waiting_for_pause' AS pauses,
+            clock_timestamp() AS due_at, s.reason::json AS reason, true AS clears, false AS isolates
         FROM json_to_recordset(%(strays)s) AS s(key bigint, fence bigint, reason text)
         JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(seat)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
-    ), acquitted AS (
-        UPDATE engine_attempt a SET alone = false
-        FROM stray
-        WHERE a.instance_id = stray.key AND a.generation = stray.generation AND a.alone AND a.status = 'running'
-          AND NOT stray.pauses
-    ), {lose_attempts("stray", where="r.pauses", alone="false")}
-    UPDATE engine_instance i SET
-        owner = NULL, signals = signals + 1,
-        pause_reason = stray.reason::json,
-        status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
-        paused_at = CASE WHEN pauses THEN clock_timestamp() END,
-        wake_at = CASE WHEN pauses THEN NULL ELSE clock_timestamp() END
-    FROM stray WHERE i.key = stray.key
-    RETURNING i.key
+    ), {RELEASED}
+    SELECT key FROM released
 """
 
 # Say of an instance that is held that it need not run alone any more.
@@ -323,18 +293,14 @@ LOOK = f"""
 
 # Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
 GIVE_BACK = f"""
-    WITH unread AS (
-        SELECT i.key, i.generation, {_at("g.due_us")} AS due_at, i.status = 'waiting_for_pause' AS pauses
+    WITH releasing AS (
+        SELECT i.key, i.generation, i.status = 'waiting_for_pause' AS pauses, {_at("g.due_us")} AS due_at,
+            NULL::json AS reason, i.status = 'waiting_for_pause' AS clears, false AS isolates
         FROM json_to_recordset(%(claims)s) AS g(key bigint, fence bigint, due_us bigint)
         JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(seat)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
-    ), {lose_attempts("unread", where="r.pauses", alone="false")}
-    UPDATE engine_instance i SET
-        owner = NULL, status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
-        paused_at = CASE WHEN pauses THEN clock_timestamp() END,
-        wake_at = CASE WHEN pauses THEN NULL ELSE due_at END
-    FROM unread WHERE i.key = unread.key
-    RETURNING i.key, pg_notify('engine_wake', '') IS NULL
+    ), {RELEASED}
+    SELECT key, pg_notify('engine_wake', '') IS NULL FROM released
 """
 
 # A row that a sender holds in an open transaction is passed over, and comes back: nobody can claim it meanwhile, and it
