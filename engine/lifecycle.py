@@ -12,7 +12,7 @@ from collections.abc import Callable
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
-from engine import audit, between_steps, kin, notify, transitions
+from engine import audit, between_steps, notify, relations, transitions
 from engine.clock import ClockTimestamp
 from engine.errors import (
     CodeChangedError,
@@ -152,7 +152,7 @@ def _is_paused_by_code(row: Instance) -> bool:
 
 def _terminate(row: Instance) -> InstanceStatus:
     after = end(row)
-    kin.settle(row.key)
+    relations.settle(row.key)
     return after
 
 
@@ -166,7 +166,7 @@ def end(row: Instance) -> InstanceStatus:
 
 def _roll_back_family(row: Instance) -> InstanceStatus:
     """Roll back the instance, and before it those that would end with it as they are."""
-    children = list(_locked().filter(key__in=kin.tied_to(row.key)).open().order_by("key"))
+    children = list(_locked().filter(key__in=relations.tied_to(row.key)).open().order_by("key"))
     for child in reversed(children):
         cause = audit.Cause.of(None, f"Its parent {row.workflow}/{row.id} is rolled back.")
         after = _roll_back(child)

@@ -88,7 +88,7 @@ FROM engine_instance WHERE key = %(key)s
 """
 
 # The next generation: due at once, with nothing of the last one but what the instance itself is. The fence grows, so
-# that no worker of the last one can write. It owes its children the news that their steps are cancelled. It is tied no
+# that no worker of the last one can write. Its children are to be told that their steps are cancelled. It is tied no
 # more if its parent has what it waited for, and would not be told. The handler of one that keeps steps sees the start
 # that those have seen. Where its workflow is not known here, the deadline is as far away as it was at first.
 NEXT_GENERATION = f"""

@@ -14,8 +14,8 @@ from engine.states import OPEN_STEPS_SQL
 # Terminate. `ending` has key, generation and owner; `ended` has key and owner.
 #
 # The raised fence refuses what a worker that still holds it would write. An attempt of one that nobody holds was left
-# by a dead worker: it is lost, and its step counts that. Rollbacks that run are cut off, and have failed. The
-# instance owes the news to others.
+# by a dead worker: it is lost, and its step counts that. Rollbacks that run are cut off, and have failed. Others are to
+# be told (`engine.relations`).
 ENDED = f"""
 ended_steps AS (
     UPDATE engine_step s SET

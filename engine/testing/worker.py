@@ -25,7 +25,7 @@ from engine.testing.parts import (
     ForgetfulCycle,
     MortalJournal,
     NoChanges,
-    PromptDebts,
+    PromptParentNotices,
     UnlimitedSlices,
     mocked_handler,
 )
@@ -68,7 +68,7 @@ class InlineWorker(Claims):
         self._reader = Reader(line, self.seat_number, setting.clock, self._on_reopened)
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
         self._changes = NoChanges()  # type: ignore[assignment]
-        self._debts = self.debts = PromptDebts(line)
+        self._parent_notices = self.parent_notices = PromptParentNotices(line)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(self, writing)
 
@@ -91,7 +91,7 @@ class InlineWorker(Claims):
         if self._signalled:
             await self._look_for_signals()
         claimed = await self._claim()
-        settled = await self.debts.settle()
+        settled = await self.parent_notices.settle()
         if claimed or settled:
             self._woken.set()
         elif self._cycles:

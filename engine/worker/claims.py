@@ -15,8 +15,8 @@ from engine.replay.host import Claimed, Phase
 from engine.states import InstanceStatus
 from engine.worker.attempt import SYNC_BODIES
 from engine.worker.changes import Changes
-from engine.worker.kin import Debts
 from engine.worker.limits import Limits
+from engine.worker.parent_notices import ParentNotices
 from engine.worker.stage import Stage
 
 log = logging.getLogger("engine.shift")
@@ -53,7 +53,7 @@ class Claims(Stage):
     """Claims as much as there are slots for, and lets go of what is not its own any more."""
 
     _changes: Changes
-    _debts: Debts
+    _parent_notices: ParentNotices
 
     def __init__(self, slots: int, name: str, isolates: Isolates, *, threads: int = SYNC_BODIES) -> None:
         super().__init__(name, threads=threads)
@@ -150,8 +150,8 @@ class Claims(Stage):
             self._has_freed = bool(self._limits)
             self._has_parked = True  # some need not run alone: only the other shifts may take those
             self._woken.set()
-        if await self._reader.has_debts():
-            self._debts.pay()
+        if await self._reader.has_parent_notices():
+            self._parent_notices.send()
         if self._codes and not self._claims_isolated_only:
             self._changes.add(await self._reader.go_back(self._codes))
         if self._limits:

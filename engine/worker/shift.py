@@ -28,9 +28,9 @@ from engine.worker.changes import Changes
 from engine.worker.claims import HANG_BACK_SECONDS, LEAVE_SECONDS, Claims, Isolates
 from engine.worker.heart import Heart, lease_seconds
 from engine.worker.journal import Journal
-from engine.worker.kin import Debts
 from engine.worker.line import Line
 from engine.worker.notices import NOTICE, Notices, worker_ends
+from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
@@ -126,16 +126,18 @@ class Shift(Claims):
             )
             await self._reader.set_clock()
             self._changes = Changes(self._reader)
-            self._debts = Debts(lambda: self._open("kin", is_durable=False), self._changes.add)
+            self._parent_notices = ParentNotices(
+                lambda: self._open("parents", is_durable=False), self._changes.add
+            )
             self._journal = Journal(
                 await self._open("journal"),
                 self._seat.number,
                 self._clock,
                 self._on_written,
-                self._debts.pay,
+                self._parent_notices.send,
             )
             heart.start()
-            parts = (self._journal, self._changes, self._debts, self._notices)
+            parts = (self._journal, self._changes, self._parent_notices, self._notices)
             helpers = [*(part.run() for part in parts), self._tick(heart)]
             if self._terms.is_permanent:
                 helpers += [self._look(), self._beat()]
@@ -217,12 +219,12 @@ class Shift(Claims):
         had_orphans = False
         while True:
             await asyncio.sleep(RECONNECTED_SECONDS if had_orphans else LOOK_SECONDS)
-            has_orphans, has_debts = await self._reader.look()
+            has_orphans, has_parent_notices = await self._reader.look()
             if has_orphans and had_orphans:
                 self._on_wake(REAP)
             had_orphans = has_orphans and not had_orphans
-            if has_debts:
-                self._debts.pay()
+            if has_parent_notices:
+                self._parent_notices.send()
 
     async def _beat(self) -> None:
         """Say for people that this shift is there."""

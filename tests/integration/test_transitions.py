@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import kin
+from engine import relations
 from engine.models import Attempt, Instance, Step
 from engine.worker import sql
 from tests.integration.plants import child_of
@@ -73,7 +73,7 @@ def child_in_hand(seq: int, *, is_held: bool) -> Instance:
 def test_who_is_terminated_by_its_parents_end_is_as_one_that_somebody_terminates(is_held: bool) -> None:
     by_hand, orphan = child_in_hand(1, is_held=is_held), child_in_hand(2, is_held=is_held)
     by_hand.terminate()
-    kin.settle(Instance.objects.get(id="parent").key)
+    relations.settle(Instance.objects.get(id="parent").key)
     assert orphan.refresh().status == "terminated"
     assert written(orphan) == written(by_hand)
     lost = 0 if is_held else 1

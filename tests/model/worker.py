@@ -210,8 +210,10 @@ class HandShift(Shift):
         self._reader = Reader(connection, self.seat_number, self._clock, self._on_reopened)
         self._reader._lease = LEASE_SECONDS
         self._changes = NoChanges()  # type: ignore[assignment]
-        self._debts = NoDebts()  # type: ignore[assignment]
-        self._journal = Journal(connection, self.seat_number, self._clock, self._on_written, self._debts.pay)
+        self._parent_notices = NoParentNotices()  # type: ignore[assignment]
+        self._journal = Journal(
+            connection, self.seat_number, self._clock, self._on_written, self._parent_notices.send
+        )
         self._writing = self.loop.create_task(self._journal.run())
         self.loop.drain()
 
@@ -325,8 +327,8 @@ class NoChanges:
         """Nobody watches."""
 
 
-class NoDebts:
-    def pay(self) -> None:
+class NoParentNotices:
+    def send(self) -> None:
         """No instance here has to do with another."""
 
 

@@ -1,8 +1,9 @@
-"""What the end of one instance means for others: a parent is told, who waits for it is told, children end with it.
+"""What the end of one instance means for others: its parent and its waiters are told, its children end with it.
 
-Whoever ends an instance, or cancels a step with a child, marks the instance in the same statement: it `owes` the news.
-The mark is worked off here, at once where that can be, otherwise by a worker (`engine.worker.kin`). So a crash in
-between loses nothing. No statement waits for a lock: what somebody holds stays owed.
+The statement that ends an instance, or cancels a step with a child, also marks the instance: a notice is pending (the
+column is `owes`). Pending notices are sent here, at once where possible, else by a worker
+(`engine.worker.parent_notices`), so a crash in between loses none. No statement waits for a lock: a notice to a row
+that another session holds stays pending.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ ORPHAN_OF = f"""
     LIMIT 1
 """
 
-# Terminate them. They owe the news in their turn.
+# Terminate them. Each then has notices of its own to send.
 END_ORPHANS = f"""
     WITH ending AS (
         SELECT child.key, child.generation, child.owner, child.workflow, child.id, child.status,
@@ -70,13 +71,13 @@ END_ORPHANS = f"""
     FROM ended
 """
 
-# Tell the parents, and clear the mark of those that owe nothing any more.
+# Tell the parents, and clear the mark of those that have nobody left to tell.
 #
-# debtors  `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
+# marked   `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
 #          may have been cancelled than can be seen, so it keeps its mark.
 # parents  that wait: the others look for themselves when they begin.
 SETTLE = f"""
-    WITH debtors AS MATERIALIZED (
+    WITH marked AS MATERIALIZED (
         SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINAL_SQL} AS has_news,
             i.parent_key, i.parent_generation
         FROM engine_instance i
@@ -85,13 +86,13 @@ SETTLE = f"""
         FOR NO KEY UPDATE OF i SKIP LOCKED
     ), parents AS MATERIALIZED (
         SELECT p.key
-        FROM (SELECT DISTINCT parent_key, parent_generation FROM debtors WHERE has_news) d
+        FROM (SELECT DISTINCT parent_key, parent_generation FROM marked WHERE has_news) d
         JOIN engine_instance p ON p.key = d.parent_key AND p.generation = d.parent_generation
         WHERE p.status NOT IN {FINAL_SQL}
         ORDER BY p.key
         FOR NO KEY UPDATE OF p SKIP LOCKED
     ), done AS (
-        SELECT d.key FROM debtors d
+        SELECT d.key FROM marked d
         LEFT JOIN engine_instance parent ON parent.key = d.parent_key AND parent.generation = d.parent_generation
             AND parent.status NOT IN {FINAL_SQL}
         WHERE EXISTS (SELECT FROM engine_instance i WHERE i.key = d.key AND i.ctid = d.place)
@@ -162,7 +163,7 @@ TELL_WAITERS = f"""
 """
 
 # Whether there is anything to do: for the sweeps, and for what somebody held a moment ago.
-OWED = f"""
+PENDING = f"""
     SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (SELECT FROM {_NOTES})
 """
 
@@ -188,7 +189,7 @@ def tied_to(key: int) -> list[int]:
 
 
 def settle(key: int) -> None:
-    """Work off what this instance owes, within the caller's transaction; what somebody holds is left to the workers."""
+    """Send this instance's notices in the caller's transaction. Those to rows that are locked are left to workers."""
     keys = [key]
     while orphans := _ask(ORPHANS, only=keys):
         keys += [orphan for (orphan,) in orphans]
