@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 INVARIANTS = (
     Invariant(
         "I6",
         "finished-is-still",
         "A finished instance has an end and no owner, no wake-up and nothing that it waits for; others have no end.",
-        """
+        f"""
         SELECT key, status FROM engine_instance
-        WHERE CASE WHEN status IN ('complete', 'errored', 'terminated')
+        WHERE CASE WHEN status IN {FINAL_SQL}
             THEN finished_at IS NULL OR owner IS NOT NULL OR wake_at IS NOT NULL OR waiting_for <> ''
             ELSE finished_at IS NOT NULL END
         """,
@@ -30,18 +31,18 @@ INVARIANTS = (
         "I6",
         "finished-has-nothing-open",
         "No step and no attempt is open in a generation that has ended, and no attempt at a step that has ended.",
-        """
+        f"""
         SELECT i.key, format('step %%s is %%s', s.seq, s.status)
         FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
         WHERE s.status IN ('running', 'waiting')
-          AND (i.status IN ('complete', 'errored', 'terminated') OR s.generation < i.generation)
+          AND (i.status IN {FINAL_SQL} OR s.generation < i.generation)
         UNION ALL
         SELECT i.key, format('step %%s attempt %%s is running', a.step_seq, a.number)
         FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
         LEFT JOIN engine_step s
             ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
         WHERE a.status = 'running' AND (
-            i.status IN ('complete', 'errored', 'terminated') OR a.generation < i.generation
+            i.status IN {FINAL_SQL} OR a.generation < i.generation
             OR (a.phase = 'do' AND s.status IN ('complete', 'errored', 'cancelled'))
         )
         """,
@@ -95,9 +96,9 @@ INVARIANTS = (
         "I10",
         "errors-are-of-ends",
         "An open instance has an error only while it is rolled back for it.",
-        """
+        f"""
         SELECT key, status FROM engine_instance
-        WHERE error IS NOT NULL AND rollback <> 'running' AND status NOT IN ('complete', 'errored', 'terminated')
+        WHERE error IS NOT NULL AND rollback <> 'running' AND status NOT IN {FINAL_SQL}
         """,
     ),
     Invariant(

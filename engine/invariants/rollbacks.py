@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 # A step that is to be undone when its instance fails: recorded with a rollback, and begun.
 _UNDOABLE = "s.kind = 'do' AND s.attempts > 0 AND s.options -> 'rollback' IS NOT NULL"
@@ -12,10 +13,10 @@ INVARIANTS = (
         "I10",
         "rollbacks-say-how-far-they-are",
         "An instance whose rollbacks run is open and says how it will end, and no other does.",
-        """
+        f"""
         SELECT key, format('%%s, rollback %%s, ends as %%s', status, rollback, ends_as) FROM engine_instance
         WHERE (rollback = 'running') <> (ends_as <> '')
-           OR (rollback = 'running') <> (rollback <> '' AND status NOT IN ('complete', 'errored', 'terminated'))
+           OR (rollback = 'running') <> (rollback <> '' AND status NOT IN {FINAL_SQL})
            OR ends_as NOT IN ('', 'errored', 'terminated')
         """,
     ),
