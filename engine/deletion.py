@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from engine import audit, between_steps, kin, notify, sql
+from engine import audit, between_steps, notify, relations, sql
 from engine.batches import DeletedMany, DeleteError
 from engine.errors import (
     InstanceNeededError,
@@ -100,9 +100,9 @@ def _delete(row: Instance, cause: audit.Cause) -> None:
         raise InstanceNotFinishedError(row.workflow, row.id, row.status)
     _refuse_if_any(row, sql.NEEDED_BY)
     if row.owes:
-        kin.settle(row.key)
+        relations.settle(row.key)
         # A child that somebody holds would never learn that it is to end.
-        _refuse_if_any(row, kin.ORPHAN_OF)
+        _refuse_if_any(row, relations.ORPHAN_OF)
     audit.write(Action.DELETE, [row], cause, before=row.status)
     remove([row.key])
     notify.tell(changed=[row.key])

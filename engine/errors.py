@@ -318,10 +318,6 @@ class WorkflowTimeoutError(RepriseError):
         super().__init__(f"{where} {format_duration(timeout)}.")
 
 
-# Errors for which the engine pauses an instance. Any other one is what it has failed with, and is rolled back for.
-ENGINE_PAUSES = frozenset({"CodeChangedError", "NonDeterminismError", "GivenUpError", "SecretKeyError"})
-
-
 class NonDeterminismError(RepriseError):
     """The code no longer fits what is recorded; the instance is paused and nothing is overwritten."""
 

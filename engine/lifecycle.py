@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, F, Q, QuerySet, Value
-from django.db.models.functions import Now
+from django.db.models import F, QuerySet
 
-from engine import audit, between_steps, kin, notify, sql
+from engine import audit, between_steps, notify, relations, transitions
 from engine.clock import ClockTimestamp
 from engine.errors import (
-    ENGINE_PAUSES,
     CodeChangedError,
     InstanceFinishedError,
     InstanceNotFoundError,
@@ -29,15 +27,11 @@ from engine.retry import RETRIED_AFTER
 from engine.states import (
     Action,
     AttemptPhase,
-    AttemptStatus,
     InstanceStatus,
     RollbackState,
     StepKind,
-    StepStatus,
     allows,
 )
-
-OPEN_STEPS = [StepStatus.RUNNING, StepStatus.WAITING]
 
 
 def pause(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
@@ -143,78 +137,28 @@ def _act(
 def _pause(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.RUNNING:
         return _update(row, InstanceStatus.WAITING_FOR_PAUSE)
-    _lose_attempts(row)
-    return _update(row, InstanceStatus.PAUSED, waiting_for="", wake_at=None, paused_at=ClockTimestamp())
+    return _write(row, transitions.PAUSE, InstanceStatus.PAUSED)
 
 
 def _resume(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.WAITING_FOR_PAUSE:
         return _update(row, InstanceStatus.RUNNING)
-    error = _original_error(row)
-    after = _update(row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), paused_at=None, error=error)
-    _shift_wake_ups(row)
-    notify.wake()
-    return after
+    return _write(row, transitions.RESUME, InstanceStatus.QUEUED)
 
 
 def _is_paused_by_code(row: Instance) -> bool:
-    error = Instance.objects.values_list("error", flat=True).get(key=row.key)
-    return isinstance(error, dict) and error.get("type") == CodeChangedError.__name__
-
-
-def _shift_wake_ups(row: Instance) -> None:
-    # Now() here: it is one moment for all rows of the statement, so their order among each other is kept.
-    steps = _steps(row).filter(Q(status__in=OPEN_STEPS) | Q(rollback=RollbackState.RUNNING))
-    steps.filter(wake_at__isnull=False, wake_is_fixed=False).update(
-        wake_at=F("wake_at") + (Now() - Value(row.paused_at, output_field=DateTimeField()))
-    )
+    return isinstance(row.pause_reason, dict) and row.pause_reason.get("type") == CodeChangedError.__name__
 
 
 def _terminate(row: Instance) -> InstanceStatus:
     after = end(row)
-    kin.settle(row.key)
+    relations.settle(row.key)
     return after
 
 
 def end(row: Instance) -> InstanceStatus:
     """Write that the locked instance is terminated. What that means for others is left to the caller."""
-    # The raised fence is what refuses the writes of a worker that still holds it.
-    cut_off: dict[str, object] = {}
-    if row.rollback == RollbackState.RUNNING:
-        cut_off = {"rollback": RollbackState.FAILED, "ends_as": "", "error": _original_error(row)}
-    after = _update(
-        row,
-        InstanceStatus.TERMINATED,
-        **cut_off,
-        finished_at=ClockTimestamp(),
-        owner=None,
-        wake_at=None,
-        waiting_for="",
-        paused_at=None,
-        fence=F("fence") + 1,
-        owes=True,
-    )
-    cancel_open_steps(row)
-    return after
-
-
-def cancel_open_steps(row: Instance) -> None:
-    """Record the unfinished steps of an instance that has ended, and their attempts, as cancelled."""
-    _lose_attempts(row)
-    _steps(row).filter(status__in=OPEN_STEPS).update(
-        status=StepStatus.CANCELLED, finished_at=ClockTimestamp()
-    )
-    _steps(row).filter(rollback=RollbackState.RUNNING).update(rollback=RollbackState.FAILED, wake_at=None)
-    Attempt.objects.filter(
-        instance_id=row.key, generation=row.generation, status=AttemptStatus.RUNNING
-    ).update(status=AttemptStatus.CANCELLED, finished_at=ClockTimestamp())
-
-
-def _lose_attempts(row: Instance) -> None:
-    """Record as lost what a dead worker has left of an instance that nobody has taken up since."""
-    if row.owner is None:
-        with connection.cursor() as cursor:
-            cursor.execute(sql.LOSE_ATTEMPTS, {"key": row.key, "generation": row.generation})
+    return _write(row, transitions.END, InstanceStatus.TERMINATED)
 
 
 # Rollbacks
@@ -222,7 +166,7 @@ def _lose_attempts(row: Instance) -> None:
 
 def _roll_back_family(row: Instance) -> InstanceStatus:
     """Roll back the instance, and before it those that would end with it as they are."""
-    children = list(_locked().filter(key__in=kin.tied_to(row.key)).open().order_by("key"))
+    children = list(_locked().filter(key__in=relations.tied_to(row.key)).open().order_by("key"))
     for child in reversed(children):
         cause = audit.Cause.of(None, f"Its parent {row.workflow}/{row.id} is rolled back.")
         after = _roll_back(child)
@@ -243,7 +187,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
     telling: dict[str, object] = {
         "rollback": RollbackState.RUNNING,
         "ends_as": InstanceStatus.TERMINATED,
-        "error": None,
+        "pause_reason": None,
     }
     if is_held:  # its worker keeps it, and is told
         return _update(row, InstanceStatus.RUNNING, **telling)
@@ -272,6 +216,7 @@ def _retry_rollback(row: Instance) -> InstanceStatus:
         InstanceStatus.QUEUED,
         rollback=RollbackState.RUNNING,
         ends_as=row.status,
+        pause_reason=None,
         wake_at=ClockTimestamp(),
         finished_at=None,
     )
@@ -279,20 +224,16 @@ def _retry_rollback(row: Instance) -> InstanceStatus:
     return after
 
 
-def _original_error(row: Instance) -> object:
-    """Return why an instance is rolled back, where that is an error. What had paused it may stand around it."""
-    if not row.ends_as:
-        return None
-    error = Instance.objects.values_list("error", flat=True).get(key=row.key)
-    if not isinstance(error, dict) or "original" in error:
-        return error.get("original") if isinstance(error, dict) else error
-    # One that is to be terminated has an error only if its rollbacks were cut off after a failure, and are retried.
-    is_none = row.ends_as == InstanceStatus.TERMINATED and error.get("type") in ENGINE_PAUSES
-    return None if is_none else error
-
-
 def _steps(row: Instance) -> QuerySet[Step]:
     return Step.objects.filter(instance_id=row.key, generation=row.generation)
+
+
+def _write(row: Instance, transition: str, after: InstanceStatus) -> InstanceStatus:
+    """Write one of `engine.transitions` of the locked row. Return the new status."""
+    with connection.cursor() as cursor:
+        cursor.execute(transition, {"key": row.key})
+        [_] = cursor.fetchall()
+    return after
 
 
 def _update(row: Instance, status: InstanceStatus, **values: object) -> InstanceStatus:

@@ -29,12 +29,11 @@ from engine.identity import REQUEST_TYPE, request_type
 from engine.json_schema import check
 from engine.lifecycle import lock
 from engine.models import Event, Instance, OpenRequest, Step
-from engine.models.instance import FINAL
 from engine.secret_places import encrypted, refused_masks
 from engine.secrets import decrypted
 from engine.serialization import JSON, decode, encode
 from engine.serialization.envelope import STORED
-from engine.states import StepKind, StepStatus
+from engine.states import FINAL, StepKind, StepStatus
 
 ANSWER = "answer"  # the verb in the audit trail
 MAX_COMMENT = audit.MAX_REASON

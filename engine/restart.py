@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from engine import audit, between_steps, kin, notify, sql
+from engine import audit, between_steps, notify, relations, sql
 from engine.errors import InstanceNotFoundError
 from engine.identity import REQUEST_TYPE
 from engine.lifecycle import end, lock
@@ -102,7 +102,7 @@ def _begin(row: Instance, steps: Sorted, *, drops: bool) -> None:
         code=None if workflow is None else workflow.fingerprint,
         timeout=None if workflow is None else workflow.timeout,
     )
-    kin.settle(row.key)
+    relations.settle(row.key)
     notify.tell(wake=True, changed=[row.key])
 
 

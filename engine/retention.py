@@ -19,15 +19,13 @@ from engine import audit, notify
 from engine.clock import database_time
 from engine.deletion import remove
 from engine.registry import workflows
-from engine.states import FINAL
+from engine.states import FINAL, FINAL_SQL
 
 VERB = "retention"
 
 # A transaction that takes longer than this is followed by smaller ones. Measured on two slow cores, with 100,000
 # instances of five steps: a sweep that finds nothing takes 14 ms, one that deletes about 60 ms a batch of 500.
 LONG_SECONDS = 1.0
-
-_FINAL = ", ".join(f"'{status}'" for status in sorted(FINAL))
 
 # By the list's index, the oldest first.
 _PAGE = """
@@ -41,7 +39,7 @@ _IS_OVER = "i.status = %(status)s AND i.finished_at <= %(cutoff)s AND i.retentio
 
 # For ever is NULL, and so is no time.
 _IS_OVER_BY_ITS_OWN = f"""
-    i.retention IS NOT NULL AND i.status IN ({_FINAL})
+    i.retention IS NOT NULL AND i.status IN {FINAL_SQL}
     AND i.finished_at + (i.retention ->> i.status::text)::float8 * interval '1 second' <= %(now)s
 """
 
@@ -60,7 +58,7 @@ def _doomed(is_over: str) -> str:
     WHERE i.key = ANY (%(keys)s) AND {is_over} AND NOT i.owes
       AND NOT EXISTS (
           SELECT FROM engine_instance parent
-          WHERE parent.key = i.parent_key AND parent.status NOT IN ({_FINAL})
+          WHERE parent.key = i.parent_key AND parent.status NOT IN {FINAL_SQL}
       )
       AND NOT EXISTS (SELECT FROM engine_waiter w WHERE w.instance_id = i.key)
     ORDER BY i.key

@@ -1,35 +1,7 @@
 """The statements of starting, sending and steering that the ORM cannot say, each with its why."""
 
 from engine.records import STEP
-
-
-def lose_attempts(rows: str, *, where: str = "true", alone: str = "true") -> str:
-    """Return expressions of a WITH that close the attempts which dead workers have left at the instances in `rows`.
-
-    Its step counts the loss, and waits until somebody goes on with it. Where `alone` is false of a row `r`, nobody died
-    of it.
-    """
-    return f"""
-    lost_attempts AS (
-        UPDATE engine_attempt a SET status = 'lost', finished_at = clock_timestamp(), alone = a.alone AND {alone}
-        FROM {rows} r
-        WHERE {where} AND a.instance_id = r.key AND a.generation = r.generation AND a.status = 'running'
-        RETURNING a.instance_id, a.generation, a.step_seq, a.phase
-    ), lost_steps AS (
-        UPDATE engine_step s SET lost = s.lost + 1,
-            wake_at = CASE WHEN s.status = 'running' THEN clock_timestamp() ELSE s.wake_at END,
-            status = CASE WHEN s.status = 'running' THEN 'waiting' ELSE s.status END
-        FROM lost_attempts a
-        WHERE s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
-          AND a.phase = 'do'
-    )"""  # noqa: S608 - constants of ours
-
-
-# What a dead worker has left of an instance that nobody holds. The caller has locked its row.
-LOSE_ATTEMPTS = f"""
-WITH {lose_attempts("(SELECT %(key)s::bigint AS key, %(generation)s::integer AS generation)")}
-SELECT count(*) FROM lost_attempts
-"""  # noqa: S608
+from engine.states import FINAL_SQL, OPEN_STEPS_SQL
 
 # Several hints in one round trip.
 NOTIFY = """
@@ -111,19 +83,20 @@ FROM sent CROSS JOIN target
 # How a generation that is over stands, without its values passing through Python.
 KEEP_GENERATION = """
 INSERT INTO engine_generation
-    (instance_id, number, status, output, error, rollback, unreached, code, started_at, finished_at)
-SELECT key, generation, status, output, error, rollback, unreached, code, started_at, finished_at
+    (instance_id, number, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at)
+SELECT key, generation, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at
 FROM engine_instance WHERE key = %(key)s
 """
 
 # The next generation: due at once, with nothing of the last one but what the instance itself is. The fence grows, so
-# that no worker of the last one can write. It owes its children the news that their steps are cancelled. It is tied no
+# that no worker of the last one can write. Its children are to be told that their steps are cancelled. It is tied no
 # more if its parent has what it waited for, and would not be told. The handler of one that keeps steps sees the start
 # that those have seen. Where its workflow is not known here, the deadline is as far away as it was at first.
-NEXT_GENERATION = """
+NEXT_GENERATION = f"""
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
-    output = NULL, error = NULL, rollback = '', ends_as = '', unreached = '{}', waiting_for = '', isolated = false,
+    output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{{}}', waiting_for = '',
+    isolated = false,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
     owner = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true, code = coalesce(%(code)s, i.code),
     deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval
@@ -134,7 +107,7 @@ UPDATE engine_instance i SET
     is_tied = i.is_tied AND EXISTS (
         SELECT FROM engine_instance p JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation
         WHERE p.key = i.parent_key AND p.generation = i.parent_generation AND s.seq = i.parent_step
-          AND p.status NOT IN ('complete', 'errored', 'terminated') AND s.status IN ('running', 'waiting')
+          AND p.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
     )
 WHERE i.key = %(key)s
 """
@@ -150,7 +123,7 @@ KEEP_STEPS = f"""
 INSERT INTO engine_step (instance_id, generation, {STEP.all()})
 SELECT instance_id, generation + 1, {_KEPT_STEPS}
 FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
-"""  # noqa: S608 - constants of ours
+"""
 
 # Nobody will take these any more. Their keys are free for another try to send them, and where nothing is kept those of
 # what was taken before, too: it has to come once more. The answers to requests keep theirs, which tell who answered.
@@ -174,11 +147,11 @@ WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = ANY 
 """
 
 # Children that end with a restart: those of open steps.
-CHILDREN_THAT_END = """
+CHILDREN_THAT_END = f"""
 SELECT count(*) FROM engine_instance c
 JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation AND s.seq = c.parent_step
 WHERE c.parent_key = %(key)s AND c.parent_generation = %(generation)s AND c.is_tied AND c.ends_as = ''
-  AND c.status NOT IN ('complete', 'errored', 'terminated') AND s.status IN ('running', 'waiting')
+  AND c.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
 """
 
 # Everything of some instances, but the audit trail; the rows are locked by the caller. One that somebody still waits
@@ -196,16 +169,16 @@ DELETE FROM engine_instance WHERE key = ANY (%(keys)s)
 """
 
 # Who has not taken in yet how an instance ended: the parent whose step is open, or another one that waits for it.
-NEEDED_BY = """
+NEEDED_BY = f"""
 SELECT p.workflow, p.id
 FROM engine_instance i JOIN engine_instance p ON p.key = i.parent_key AND p.generation = i.parent_generation
 JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = i.parent_step
-WHERE i.key = %(key)s AND i.is_tied AND p.status NOT IN ('complete', 'errored', 'terminated')
-  AND s.status IN ('running', 'waiting')
+WHERE i.key = %(key)s AND i.is_tied AND p.status NOT IN {FINAL_SQL}
+  AND s.status IN {OPEN_STEPS_SQL}
 UNION ALL
 SELECT p.workflow, p.id
 FROM engine_waiter w JOIN engine_instance p ON p.key = w.waiter_id AND p.generation = w.generation
 JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = w.seq
-WHERE w.instance_id = %(key)s AND p.status NOT IN ('complete', 'errored', 'terminated') AND s.status = 'waiting'
+WHERE w.instance_id = %(key)s AND p.status NOT IN {FINAL_SQL} AND s.status = 'waiting'
 LIMIT 1
 """

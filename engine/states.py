@@ -1,6 +1,6 @@
 """The states of instances, steps and attempts, and the changes between them (docs/guarantees.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -82,9 +82,18 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
+OPEN_STEPS = frozenset({StepStatus.RUNNING, StepStatus.WAITING})
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
 FINAL_STEPS = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
 FINAL_ATTEMPTS = frozenset(AttemptStatus) - {AttemptStatus.RUNNING}
+
+
+def _as_sql(statuses: Iterable[str]) -> str:
+    return "(" + ", ".join(f"'{status}'" for status in sorted(statuses)) + ")"
+
+
+# The same in statements: `status IN …`.
+FINAL_SQL, OPEN_STEPS_SQL = _as_sql(FINAL), _as_sql(OPEN_STEPS)
 
 _Q, _R, _W = InstanceStatus.QUEUED, InstanceStatus.RUNNING, InstanceStatus.WAITING
 _WP, _P = InstanceStatus.WAITING_FOR_PAUSE, InstanceStatus.PAUSED

@@ -11,7 +11,6 @@ from django.db import connection
 from django.db.models import F
 from django.urls import reverse
 
-from engine.errors import ENGINE_PAUSES
 from engine.models import Instance
 from engine.requests import open_requests
 from engine.standing.gathering import without_values
@@ -22,7 +21,7 @@ SHOWN = 12
 
 # Each with an index of its own, see the model. `now()` and no clock, which no index can be asked for.
 _WHERE = {
-    "paused": "i.status = 'paused' AND i.error IS NOT NULL AND i.error ->> 'type' = ANY (%(pauses)s)",
+    "paused": "i.status = 'paused' AND i.pause_reason IS NOT NULL",
     "retrying": "i.status = 'waiting' AND i.waiting_for = 'retry'",
     "failed": "i.status = 'errored' AND i.finished_at > now() - interval '1 day'",
 }
@@ -162,7 +161,6 @@ def _ask(query: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         "names": list(names),
         "cap": CAP,
         "shown": SHOWN,
-        "pauses": sorted(ENGINE_PAUSES),
     }
     with connection.cursor() as cursor:
         cursor.execute(query, values)

@@ -181,7 +181,7 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
     began_at = facts.began_at or instance.created_at
     born = children_of(instance)
     children = list(born.order_by("-key")[: CHILDREN_SHOWN + 1])
-    error = instance.error if isinstance(instance.error, dict) else None
+    error = instance.last_problem if isinstance(instance.last_problem, dict) else None
     code = changed_code.notice_of(instance, error)
     return Dossier(
         instance=instance,

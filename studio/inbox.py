@@ -224,6 +224,7 @@ def _steps(numbers: Iterable[tuple[int | None, int, int]]) -> list[Step]:
         Step.objects.filter(pk__in=wanted, kind="request")
         .select_related("instance")
         .defer("output", "error", "instance__params", "instance__output", "instance__error")
+        .defer("instance__pause_reason")
     )
     found: Mapping[Any, Step] = {(row.instance_id, row.generation, row.seq): row for row in rows}
     return [found[number] for number in wanted if number in found]

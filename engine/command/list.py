@@ -75,7 +75,7 @@ def _list_instances(desk: Desk, options: Options) -> None:
 
 
 def _matching(options: Options) -> QuerySet[Instance]:
-    rows = without_values().defer(None).defer("params", "output", "error")
+    rows = without_values().defer(None).defer("params", "output", "error", "pause_reason")
     if options["workflow"] is not None:
         check_workflow(options["workflow"])
         rows = rows.filter(workflow=options["workflow"])

@@ -136,7 +136,8 @@ def shape(record: Record, *, full: bool) -> shapes.Shape:
         "why": record.why,
         "params": instance.params,
         "output": instance.output,
-        "error": shapes.error(instance.error, full=full),
+        "error": shapes.error(instance.last_problem, full=full),
+        "pause_reason": shapes.error(instance.pause_reason, full=full),
         "unreached": instance.unreached,
         "parent": shapes.relative(parent) if parent else None,
     }

@@ -94,7 +94,8 @@ def generation(row: Generation) -> Shape:
         "rollback": row.rollback or None,
         "started_at": row.started_at,
         "finished_at": row.finished_at,
-        "error": error(row.error, full=False),
+        "error": error(row.last_problem, full=False),
+        "pause_reason": error(row.pause_reason, full=False),
     }
 
 

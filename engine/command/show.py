@@ -48,9 +48,9 @@ SHOW = Subcommand("show", "show one instance", _arguments, _show)
 
 def _lines(desk: Desk, found: Record, *, full: bool) -> Iterator[str]:
     yield from _head(desk, found)
-    if full and found.instance.error:
+    if full and found.instance.last_problem:
         yield ""
-        yield from _trace(found.instance.error)
+        yield from _trace(found.instance.last_problem)
     if found.steps:
         yield ""
         yield f"STEPS{_of(len(found.steps), found.steps_total)}"

@@ -6,7 +6,17 @@ queries exist anyway, for a database that was restored, repaired by hand, or los
 
 from __future__ import annotations
 
-from engine.invariants import audit, ends, events, generations, instances, kin, notices, rollbacks, steps
+from engine.invariants import (
+    audit,
+    ends,
+    events,
+    generations,
+    instances,
+    notices,
+    relations,
+    rollbacks,
+    steps,
+)
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
 
 __all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offender", "look"]
@@ -17,7 +27,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *rollbacks.INVARIANTS,
     *instances.INVARIANTS,
     *events.INVARIANTS,
-    *kin.INVARIANTS,
+    *relations.INVARIANTS,
     *generations.INVARIANTS,
     *audit.INVARIANTS,
     *notices.INVARIANTS,

@@ -24,7 +24,7 @@ INVARIANTS = (
         "reason.",
         """
         SELECT i.key, 'no row' FROM engine_instance i
-        WHERE i.status = 'paused' AND i.error IS NULL AND NOT EXISTS (
+        WHERE i.status = 'paused' AND i.pause_reason IS NULL AND NOT EXISTS (
             SELECT FROM engine_audit a
             WHERE a.instance_key = i.key AND a.verb = 'pause' AND a.outcome = 'done'
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 INVARIANTS = (
     Invariant(
@@ -10,9 +11,9 @@ INVARIANTS = (
         "finished-is-still",
         "A finished instance has an end time, and no owner, wake-up or wait. An open instance has no end "
         "time.",
-        """
+        f"""
         SELECT key, status FROM engine_instance
-        WHERE CASE WHEN status IN ('complete', 'errored', 'terminated')
+        WHERE CASE WHEN status IN {FINAL_SQL}
             THEN finished_at IS NULL OR owner IS NOT NULL OR wake_at IS NOT NULL OR waiting_for <> ''
             ELSE finished_at IS NOT NULL END
         """,
@@ -31,18 +32,18 @@ INVARIANTS = (
         "I6",
         "finished-has-nothing-open",
         "A finished generation has no open steps or attempts. A finished step has no open attempts.",
-        """
+        f"""
         SELECT i.key, format('step %%s is %%s', s.seq, s.status)
         FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id
         WHERE s.status IN ('running', 'waiting')
-          AND (i.status IN ('complete', 'errored', 'terminated') OR s.generation < i.generation)
+          AND (i.status IN {FINAL_SQL} OR s.generation < i.generation)
         UNION ALL
         SELECT i.key, format('step %%s attempt %%s is running', a.step_seq, a.number)
         FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
         LEFT JOIN engine_step s
             ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
         WHERE a.status = 'running' AND (
-            i.status IN ('complete', 'errored', 'terminated') OR a.generation < i.generation
+            i.status IN {FINAL_SQL} OR a.generation < i.generation
             OR (a.phase = 'do' AND s.status IN ('complete', 'errored', 'cancelled'))
         )
         """,
@@ -81,6 +82,24 @@ INVARIANTS = (
         """
         SELECT key, 'owner, wake-up or time of the pause' FROM engine_instance
         WHERE status = 'paused' AND (owner IS NOT NULL OR wake_at IS NOT NULL OR paused_at IS NULL)
+        """,
+    ),
+    Invariant(
+        "I14",
+        "reasons-are-of-pauses",
+        "Why the engine paused an instance is kept only while it is paused, and with one that was ended while paused.",
+        """
+        SELECT key, status FROM engine_instance
+        WHERE pause_reason IS NOT NULL AND status NOT IN ('paused', 'terminated')
+        """,
+    ),
+    Invariant(
+        "I10",
+        "errors-are-of-ends",
+        "An open instance has an error only while it is rolled back for it.",
+        f"""
+        SELECT key, status FROM engine_instance
+        WHERE error IS NOT NULL AND rollback <> 'running' AND status NOT IN {FINAL_SQL}
         """,
     ),
     Invariant(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 INVARIANTS = (
     Invariant(
         "I13",
         "generations-are-kept",
         "Every earlier generation of an instance is recorded exactly once, with its end.",
-        """
+        f"""
         SELECT i.key, format('generation %%s, kept %%s', i.generation, count(g.key))
         FROM engine_instance i LEFT JOIN engine_generation g ON g.instance_id = i.key
         GROUP BY i.key HAVING count(DISTINCT g.number) <> i.generation - 1 OR count(g.key) <> i.generation - 1
             OR min(g.number) < 1 OR max(g.number) >= i.generation
             OR bool_or(g.key IS NOT NULL AND (
-                g.finished_at IS NULL OR g.status NOT IN ('complete', 'errored', 'terminated')
+                g.finished_at IS NULL OR g.status NOT IN {FINAL_SQL}
             ))
         """,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 # Every table with times: the column with the instance's key, and the columns with times.
 TIMES = {
@@ -27,7 +28,7 @@ TIMES = {
 
 def _unreadable(table: str, key: str, columns: tuple[str, ...]) -> str:
     wrong = " OR ".join(f"{one} < '1970-01-01Z' OR {one} >= '9999-12-31Z'" for one in columns)
-    return f"SELECT {key}, '{table}' FROM {table} WHERE {wrong}"  # noqa: S608 - constants of ours
+    return f"SELECT {key}, '{table}' FROM {table} WHERE {wrong}"
 
 
 INVARIANTS = (
@@ -36,9 +37,9 @@ INVARIANTS = (
         "open-has-a-wake-up",
         "Every open instance that is not paused has a wake-up, or waits without a deadline for an event or "
         "another instance.",
-        """
+        f"""
         SELECT i.key, concat_ws(' ', i.status, i.waiting_for) FROM engine_instance i
-        WHERE i.wake_at IS NULL AND i.status NOT IN ('paused', 'complete', 'errored', 'terminated')
+        WHERE i.wake_at IS NULL AND i.status <> 'paused' AND i.status NOT IN {FINAL_SQL}
           AND NOT (i.status = 'waiting' AND i.waiting_for = 'child' AND EXISTS (
             SELECT FROM engine_step s
             WHERE s.instance_id = i.key AND s.generation = i.generation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 # A step to undo when its instance fails: it was started, and recorded with a rollback.
 _UNDOABLE = "s.kind = 'do' AND s.attempts > 0 AND s.options -> 'rollback' IS NOT NULL"
@@ -13,10 +14,10 @@ INVARIANTS = (
         "rollbacks-say-how-far-they-are",
         "An instance whose rollbacks are running is open and has its future status in ends_as. No other "
         "instance has.",
-        """
+        f"""
         SELECT key, format('%%s, rollback %%s, ends as %%s', status, rollback, ends_as) FROM engine_instance
         WHERE (rollback = 'running') <> (ends_as <> '')
-           OR (rollback = 'running') <> (rollback <> '' AND status NOT IN ('complete', 'errored', 'terminated'))
+           OR (rollback = 'running') <> (rollback <> '' AND status NOT IN {FINAL_SQL})
            OR ends_as NOT IN ('', 'errored', 'terminated')
         """,
     ),

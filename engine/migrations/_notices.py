@@ -104,6 +104,30 @@ INSTANCE_IS_NOTED = (
     "DROP TRIGGER engine_instance_is_noted ON engine_instance",
 )
 
+# Since 0010, which gives the reason of a pause a column of its own.
+NOTE_INSTANCE_BY_REASON = (
+    NOTE_INSTANCE_AND_OTHERS[0]
+    .replace(
+        "NEW.status = 'paused' AND NEW.error ->> 'type'",
+        "NEW.status = 'paused' AND NEW.pause_reason ->> 'type'",
+    )
+    .replace(
+        "coalesce(NEW.error ->> 'type', ''), coalesce(hidden, left(NEW.error ->> 'message'",
+        "coalesce(NEW.pause_reason ->> 'type', ''), coalesce(hidden, left(NEW.pause_reason ->> 'message'",
+    ),
+    NOTE_INSTANCE_AND_OTHERS[0],
+)
+PAUSE_IS_NOTED = (
+    INSTANCE_IS_NOTED[0]
+    .replace("CREATE TRIGGER", "CREATE OR REPLACE TRIGGER")
+    .replace(
+        """NEW.error IS NOT NULL
+            AND NEW.error::text IS DISTINCT FROM OLD.error::text""",
+        "NEW.pause_reason IS NOT NULL",
+    ),
+    INSTANCE_IS_NOTED[0].replace("CREATE TRIGGER", "CREATE OR REPLACE TRIGGER"),
+)
+
 NOTE_ATTEMPT = (
     """
     CREATE FUNCTION engine_note_attempt() RETURNS trigger LANGUAGE plpgsql AS $$

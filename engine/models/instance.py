@@ -13,10 +13,9 @@ from engine.between_steps import async_twin
 from engine.models.event import Event
 from engine.models.fields import JsonField, times
 from engine.models.step import Step
-from engine.states import FINAL as FINAL_STATUSES
-from engine.states import InstanceStatus, RollbackState, WaitingFor
+from engine.states import FINAL, InstanceStatus, RollbackState, WaitingFor
 
-FINAL = sorted(str(status) for status in FINAL_STATUSES)
+_FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 
 
 class Steering(Protocol):
@@ -61,6 +60,8 @@ class Instance(models.Model):
     params = JsonField()
     output = JsonField(null=True)
     error = JsonField(null=True)
+    # Why the engine paused it. It goes when the instance goes on, and stays with one that is ended while paused.
+    pause_reason = JsonField(null=True)
     # Steps that the code which ended the instance no longer reached, by their `seq`.
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
     tags = ArrayField(models.CharField(max_length=100), default=list, db_default=[])
@@ -138,8 +139,8 @@ class Instance(models.Model):
                 name="engine_instance_paused_is_still",
             ),
             models.CheckConstraint(
-                condition=Q(status__in=FINAL, finished_at__isnull=False, wake_at__isnull=True)
-                | (~Q(status__in=FINAL) & Q(finished_at__isnull=True)),
+                condition=Q(status__in=_FINAL, finished_at__isnull=False, wake_at__isnull=True)
+                | (~Q(status__in=_FINAL) & Q(finished_at__isnull=True)),
                 name="engine_instance_finished_is_still",
             ),
             models.CheckConstraint(
@@ -184,7 +185,7 @@ class Instance(models.Model):
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
             # The search for IDs by their beginning, ignoring case and over all rows.
             models.Index(Collate(Lower("id"), "C"), name="engine_instance_id_start"),
-            # What needs attention: what failed lately, what tries again, and what is paused for a recorded reason.
+            # What needs attention: what failed lately, what tries again, and what the engine paused.
             models.Index(
                 fields=["workflow", "-finished_at"],
                 condition=Q(status="errored"),
@@ -197,8 +198,8 @@ class Instance(models.Model):
             ),
             models.Index(
                 fields=["workflow", "-key"],
-                condition=Q(status="paused", error__isnull=False),
-                name="engine_instance_paused",
+                condition=Q(status="paused", pause_reason__isnull=False),
+                name="engine_instance_pause_reason",
             ),
         ]
 
@@ -211,6 +212,15 @@ class Instance(models.Model):
     @property
     def is_finished(self) -> bool:
         return self.status in FINAL
+
+    @property
+    def last_problem(self) -> Any:
+        """Return the error that it ended with or, while it is open, why the engine paused it, as recorded."""
+        return (
+            _first(self.error, self.pause_reason)
+            if self.is_finished
+            else _first(self.pause_reason, self.error)
+        )
 
     def refresh(self) -> Instance:
         """Read the row again; returns itself."""
@@ -279,6 +289,7 @@ class Generation(models.Model):
     status = models.CharField(max_length=20)
     output = JsonField(null=True)
     error = JsonField(null=True)
+    pause_reason = JsonField(null=True)
     rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
     code = models.CharField(max_length=64, default="", db_default="", blank=True)
@@ -294,3 +305,12 @@ class Generation(models.Model):
 
     def __str__(self) -> str:
         return f"generation {self.number}"
+
+    @property
+    def last_problem(self) -> Any:
+        """Return the error that it ended with or, if it was ended while paused, why the engine had paused it."""
+        return _first(self.error, self.pause_reason)
+
+
+def _first(one: Any, other: Any) -> Any:
+    return other if one is None else one

@@ -10,7 +10,7 @@ from engine.identity import OLD_MILESTONE, milestone_name
 from engine.models.fields import JsonField, times
 from engine.states import AttemptStatus, StepKind, StepStatus
 
-FINAL = ["complete", "errored", "cancelled"]
+_FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
 
 
 class Step(models.Model):
@@ -60,8 +60,8 @@ class Step(models.Model):
                 condition=Q(status__in=[str(s) for s in StepStatus]), name="engine_step_status"
             ),
             models.CheckConstraint(
-                condition=Q(status__in=FINAL, finished_at__isnull=False)
-                | (~Q(status__in=FINAL) & Q(finished_at__isnull=True, delivery__isnull=True)),
+                condition=Q(status__in=_FINAL, finished_at__isnull=False)
+                | (~Q(status__in=_FINAL) & Q(finished_at__isnull=True, delivery__isnull=True)),
                 name="engine_step_finished_once",
             ),
             models.CheckConstraint(

@@ -2,7 +2,7 @@
 
 A child is inserted by the flush that records its step, so there is never one without the other, and its id derives
 from the step, so a replay finds the one that is there. Its end is told to its parent by a signal (see
-`engine.worker.kin`).
+`engine.worker.parent_notices`).
 """
 
 from __future__ import annotations

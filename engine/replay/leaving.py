@@ -139,8 +139,7 @@ def stick(cycle: Cycle, error: NonDeterminismError | CodeChangedError) -> None:
     _cancel_bodies(cycle)
     cycle.bodies.clear()  # one that is being committed is, or is refused: the database says
     attempts.close_left_behind(cycle)
-    reason = outcomes.with_original(outcomes.error_json(error), cycle.known_ending)
-    leave(cycle, Leave(InstanceStatus.PAUSED, error=reason, insists=True))
+    leave(cycle, Leave(InstanceStatus.PAUSED, pause_reason=outcomes.error_json(error)))
 
 
 def end(cycle: Cycle, ending: Ending) -> None:
@@ -224,7 +223,7 @@ def recover(cycle: Cycle, error: Exception) -> None:
         return  # the refusal came late: what it says is no concern of the next cycle of the instance
     refused, cycle.writes = cycle.writes, Writes()
     if cycle.is_recovering:
-        cycle.host.give_up(cycle, outcomes.with_original(outcomes.given_up(error), cycle.known_ending))
+        cycle.host.give_up(cycle, outcomes.given_up(error))
         abandon(cycle)
         return
     cycle.is_recovering = True

@@ -101,13 +101,6 @@ def given_up(error: Exception) -> str:
     return error_json(GivenUpError(error))
 
 
-def with_original(reason: str, ending: Ending | None) -> str:
-    """Keep, with why an instance is paused amid its rollbacks, the error with which it will end."""
-    if ending is None or ending.error is None:
-        return reason
-    return f'{reason[:-1]}, "original": {ending.error}}}'
-
-
 def recorded_error(record: StepRecord) -> Exception:
     """Make the error that the handler sees from what is recorded: the same live and on every replay."""
     kept = json.loads(record.error or "{}")

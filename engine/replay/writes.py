@@ -18,7 +18,8 @@ class Leave:
     """How an instance leaves its worker.
 
     `waiting` only if no signal came meanwhile (`signals` is the number that the cycle has seen); `paused` only if a
-    pause is still asked for, unless the cycle itself `insists`; `queued` gives it back; the final ones end it.
+    pause is still asked for, unless the engine pauses it and gives a `pause_reason`; `queued` gives it back; the final
+    ones end it.
     `running` does not leave: it says that the rollbacks begin, after which the instance `ends_as`.
     """
 
@@ -28,7 +29,7 @@ class Leave:
     signals: int | None = None
     output: str | None = None
     error: str | None = None
-    insists: bool = False
+    pause_reason: str | None = None
     unreached: tuple[int, ...] = ()
     rollback: str | None = None
     ends_as: str | None = None

@@ -103,4 +103,5 @@ class Situation:
     steps_complete: int = 0
     deed: Deed | None = None
     error: dict[str, object] | None = field(default=None)
+    pause_reason: dict[str, object] | None = None  # of the engine
     rollback: Rollback | None = None

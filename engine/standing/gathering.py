@@ -37,6 +37,7 @@ def situation_of(instance: Instance) -> Situation:
         steps=still_open(instance),
         deed=last_deeds([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
+        pause_reason=instance.pause_reason,
         began_at=beginnings([instance])[instance.key],
         steps_complete=steps_complete(instance),
         rollback=rollback_of(instance),
@@ -61,6 +62,7 @@ def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
             steps=open_steps(rows[instance.key], attempts, asked),
             deed=deeds.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
+            pause_reason=beginning_of_error(getattr(instance, "pause_reason_text", None)),
             began_at=began[instance.key],
         )
         for instance in instances
@@ -69,8 +71,9 @@ def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
 
 def without_values() -> QuerySet[Instance]:
     """Read instances without their params and outputs, and of an error its beginning only."""
-    return Instance.objects.defer("params", "output", "error", "tags").annotate(
-        error_text=Left(Cast("error", TextField()), 4_000)
+    return Instance.objects.defer("params", "output", "error", "pause_reason", "tags").annotate(
+        error_text=Left(Cast("error", TextField()), 4_000),
+        pause_reason_text=Left(Cast("pause_reason", TextField()), 4_000),
     )
 
 
@@ -83,6 +86,7 @@ def situation(
     steps: Sequence[OpenStep],
     deed: Deed | None,
     error: dict[str, object] | None,
+    pause_reason: dict[str, object] | None,
     began_at: datetime,
     steps_complete: int = 0,
     rollback: Rollback | None = None,
@@ -104,6 +108,7 @@ def situation(
         steps_complete=steps_complete,
         deed=deed,
         error=error,
+        pause_reason=pause_reason,
         rollback=rollback or (Rollback(instance.rollback) if instance.rollback else None),
     )
 

@@ -9,18 +9,27 @@ from datetime import datetime
 from typing import Any
 
 from engine.models import Audit, Generation, Instance
-from engine.models.instance import FINAL
 from engine.standing import why
 from engine.standing.bidi import isolated
 from engine.standing.facts import Deed, Situation
 from engine.standing.gathering import situation_of
 from engine.standing.why import Code, Moment, Part, Sentence, quoted
-from engine.states import Action
+from engine.states import FINAL, Action
 
 SHOWN = 50  # of the earlier ones, the newest
 TRAIL_READ = 1_000
 # What the row of a generation says of it. Whatever else an instance has is of the present one.
-KEPT = ("status", "output", "error", "rollback", "unreached", "code", "started_at", "finished_at")
+KEPT = (
+    "status",
+    "output",
+    "error",
+    "pause_reason",
+    "rollback",
+    "unreached",
+    "code",
+    "started_at",
+    "finished_at",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from engine.durations import format_duration
-from engine.errors import ENGINE_PAUSES
 from engine.standing.bidi import isolated
 from engine.standing.facts import Deed, OpenStep, Rollback, Servers, Situation
 
@@ -94,9 +93,9 @@ def in_short(facts: Situation) -> Sentence:
         return (_error_text(facts.error),)
     if facts.status == "terminated":
         return (quoted(facts.deed.reason) if facts.deed and facts.deed.reason else _abort_reason(facts),)
-    if facts.status == "paused" and _kind(facts.error) in ENGINE_PAUSES:
-        has_changed = _kind(facts.error) == "CodeChangedError"
-        return ("the code has changed",) if has_changed else (_error_text(facts.error),)
+    if facts.status == "paused" and facts.pause_reason:
+        has_changed = _kind(facts.pause_reason) == "CodeChangedError"
+        return ("the code has changed",) if has_changed else (_error_text(facts.pause_reason),)
     if facts.status == "paused":
         return ("by ", isolated(facts.deed.actor) or "a program") if facts.deed else ("paused",)
     if facts.rollback is not None and facts.rollback.state == "running":
@@ -207,12 +206,12 @@ def _pausing(facts: Situation) -> Sentence:
 
 
 def _paused(facts: Situation) -> Sentence:
-    if _kind(facts.error) == "CodeChangedError":
+    if _kind(facts.pause_reason) == "CodeChangedError":
         return (
             "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
         )
-    if _kind(facts.error) in ENGINE_PAUSES:
-        return ("Paused by the engine: ", _error_text(facts.error))
+    if facts.pause_reason:
+        return ("Paused by the engine: ", _error_text(facts.pause_reason))
     return ("Paused", *_by(facts.deed), ". Nothing new starts and timers stand still until it is resumed.")
 
 

@@ -15,7 +15,7 @@ from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.errors import NonDeterministicHandlerError
 from engine.testing.mocks import Mock
 from engine.worker.journal import Journal
-from engine.worker.kin import Debts
+from engine.worker.parent_notices import ParentNotices
 from engine.worker.rows import Answer
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ class MortalJournal(Journal):
     """Dies with its worker, where the test wants it."""
 
     def __init__(self, worker: InlineWorker, line: Any) -> None:
-        super().__init__(line, worker.seat_number, worker.setting.clock, worker.on_written, worker.debts.pay)
+        super().__init__(
+            line, worker.seat_number, worker.setting.clock, worker.on_written, worker.parent_notices.send
+        )
         self._worker = worker
 
     async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
@@ -36,23 +38,23 @@ class MortalJournal(Journal):
         return await super()._execute(batch)
 
 
-class PromptDebts(Debts):
-    """Pays at once."""
+class PromptParentNotices(ParentNotices):
+    """Sends at once."""
 
     def __init__(self, line: Any) -> None:
         super().__init__(_no_line, lambda keys: None)
         self._line = line
-        self._is_owing = True
+        self._is_wanted = True
 
-    def pay(self) -> None:
-        self._is_owing = True
+    def send(self) -> None:
+        self._is_wanted = True
 
     async def settle(self) -> bool:
         """Tell those whom the end of others concerns; tell whether there were any."""
-        if not self._is_owing:
+        if not self._is_wanted:
             return False
-        self._is_owing = False
-        while await self._pay(self._line):
+        self._is_wanted = False
+        while await self._send(self._line):
             continue
         return True
 

@@ -12,10 +12,9 @@ from django.utils import timezone
 
 from engine.durations import parse_duration
 from engine.models import Attempt, Instance, Step
-from engine.models.instance import FINAL
 from engine.registry import Workflow
 from engine.replay.outcomes import micros
-from engine.states import AttemptPhase, InstanceStatus, StepKind
+from engine.states import FINAL, AttemptPhase, InstanceStatus, StepKind
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
 from engine.testing.errors import (
@@ -159,7 +158,7 @@ class WorkflowTest(Preparing):
         """Do what `run_to_end` does. Raises NotCompleteError, with the error, if it ends in any other way."""
         instance = self.run_to_end(params, **options)
         if instance.status != InstanceStatus.COMPLETE:
-            raise NotCompleteError(str(instance), instance.status, instance.error)
+            raise NotCompleteError(str(instance), instance.status, instance.last_problem)
         return instance
 
     # Look
@@ -208,7 +207,7 @@ class WorkflowTest(Preparing):
             return "No instance was started."
         instance = self._instance.refresh()
         if instance.is_finished:
-            return ended(str(instance), instance.status, instance.error)
+            return ended(str(instance), instance.status, instance.last_problem)
         return str(self._not_finished(instance))
 
     def _not_finished(self, instance: Instance) -> NotFinishedError:
@@ -217,7 +216,7 @@ class WorkflowTest(Preparing):
                 str(instance), f"its worker has died by {self.crashes[-1]}", "run() goes on."
             )
         if instance.status in PAUSING:
-            reason = (instance.error or {}).get("message", "somebody has paused it")
+            reason = (instance.pause_reason or {}).get("message", "somebody has paused it")
             return NotFinishedError(str(instance), f"it is paused: {reason}", "Call instance.resume().")
         # Its own waits; where those are for children, what these wait for says more.
         waits = self.waits_for

@@ -9,8 +9,7 @@ from datetime import datetime
 from django.db.models import F, Min, Q, QuerySet
 
 from engine.models import Instance, Step
-from engine.models.instance import FINAL
-from engine.states import InstanceStatus, RollbackState, StepKind, StepStatus
+from engine.states import FINAL, InstanceStatus, RollbackState, StepKind, StepStatus
 from engine.testing.errors import WorkflowTestError
 from engine.testing.mocks import Mock
 

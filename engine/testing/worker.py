@@ -24,7 +24,7 @@ from engine.testing.notices import PromptNotices
 from engine.testing.parts import (
     ForgetfulCycle,
     MortalJournal,
-    PromptDebts,
+    PromptParentNotices,
     UnlimitedSlices,
     mocked_handler,
 )
@@ -65,7 +65,7 @@ class InlineWorker:
         writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
         self._reader = Reader(line, self.seat_number, setting.clock)
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
-        self.debts = PromptDebts(line)
+        self.parent_notices = PromptParentNotices(line)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(self, writing)
         self._bodies = self._make_bodies()
@@ -84,7 +84,7 @@ class InlineWorker:
             slots=SLOTS,
             isolates=Isolates.WHEN_EMPTY,
             on_changed=lambda keys: None,  # nobody watches
-            on_owing=self.debts.pay,
+            on_notices=self.parent_notices.send,
             make_cycle=self._make_cycle,
         )
 
@@ -106,7 +106,7 @@ class InlineWorker:
         """Claim and settle what there is; tell whether there is anything to wait for."""
         await self._claimer.look_for_signals()
         claimed = await self._claimer.claim()
-        settled = await self.debts.settle()
+        settled = await self.parent_notices.settle()
         if claimed or settled:
             self._wake()
         elif self._host.cycles:

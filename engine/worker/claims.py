@@ -67,7 +67,7 @@ class Claimer:
         slots: int,
         isolates: Isolates,
         on_changed: Callable[[Iterable[int]], None],
-        on_owing: Callable[[], None],
+        on_notices: Callable[[], None],
         make_cycle: MakeCycle = make_cycle,
     ) -> None:
         host.holder = self
@@ -82,7 +82,7 @@ class Claimer:
         self._slots = slots
         self._isolates = isolates
         self._on_changed = on_changed
-        self._on_owing = on_owing
+        self._on_notices = on_notices
         self._make_cycle = make_cycle
         self._loop = asyncio.get_running_loop()
         self._codes = workflows.codes_that_pause()
@@ -212,8 +212,8 @@ class Claimer:
             self._has_freed = bool(self.limits)
             self._has_parked = True  # some need not run alone: only the other shifts may take those
             self.woken.set()
-        if await self._reader.has_debts():
-            self._on_owing()
+        if await self._reader.has_parent_notices():
+            self._on_notices()
         if self._codes and not self._claims_isolated_only:
             self._on_changed(await self._reader.go_back(self._codes))
         if self.limits:

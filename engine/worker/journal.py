@@ -39,7 +39,7 @@ BATCH_BYTES = 256 * 1024
 class Journal:
     """Writes what cycles gathered in `cycle.writes`.
 
-    `on_written` learns which instances changed, `on_owing` that one which did concerns others. A connection that breaks
+    `on_written` learns which instances changed, `on_notices` that one which did concerns others. A broken connection
     is opened again, and what was on its way is written again as far as it is not there. The task ends with
     the connection's error when the database goes away: the shift then gives up its seat, and with it every lease.
     """
@@ -50,13 +50,13 @@ class Journal:
         seat: int,
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
-        on_owing: Callable[[], None],
+        on_notices: Callable[[], None],
     ) -> None:
         self._line = line
         self._seat = seat
         self._clock = clock
         self._on_written = on_written
-        self._on_owing = on_owing
+        self._on_notices = on_notices
         self._waiting: dict[Cycle, None] = {}  # in the order in which they asked
         self._wanted = asyncio.Event()
 
@@ -131,7 +131,7 @@ class Journal:
         if answers:
             self._clock.set(answers[0].now_us, sent_ns=sent, received_ns=received)
         if any(one.owes for one in answers):
-            self._on_owing()
+            self._on_notices()
         return {one.key: one for one in answers}
 
     async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import psycopg
 
-from engine import kin
+from engine import relations
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.inbox import Question
@@ -255,8 +255,8 @@ class Reader:
     async def look(self) -> tuple[bool, bool]:
         """Tell whether a dead worker has left anything, and whether an end has still to be told to others."""
         async with self._lock:
-            [(has_orphans, has_debts)] = await self._fetch(sql.LOOK)
-        return bool(has_orphans), bool(has_debts)
+            [(has_orphans, has_parent_notices)] = await self._fetch(sql.LOOK)
+        return bool(has_orphans), bool(has_parent_notices)
 
     async def events(self, key: int, question: Question) -> Page:
         """Return a page of the buffered events of an instance."""
@@ -274,10 +274,10 @@ class Reader:
         async with self._lock:
             return [Relative(*row) for row in await self._fetch(sql.RELATIVES, values)]
 
-    async def has_debts(self) -> bool:
+    async def has_parent_notices(self) -> bool:
         """Tell whether the end of an instance has still to be told to those that it concerns."""
         async with self._lock:
-            [(has_some,)] = await self._fetch(kin.OWED)
+            [(has_some,)] = await self._fetch(relations.PENDING)
         return bool(has_some)
 
     async def ask(self, statement: str, parameters: Query = None) -> list[rows.Row]:

@@ -189,7 +189,7 @@ def _leave(leave: Leave, place: int) -> dict[str, object]:
         "output": None if place else leave.output,
         "large": place or None,
         "error": leave.error,
-        "insists": leave.insists,
+        "pause_reason": leave.pause_reason,
         "unreached": leave.unreached,
         "rollback": leave.rollback,
         "ends_as": leave.ends_as,

@@ -31,9 +31,9 @@ from engine.worker.clock import DatabaseClock
 from engine.worker.cycle_host import CycleHost
 from engine.worker.heartbeat import Heartbeat, lease_seconds
 from engine.worker.journal import Journal
-from engine.worker.kin import Debts
 from engine.worker.line import Line
 from engine.worker.notices import NOTICE, Notices, worker_ends
+from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
 from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
@@ -141,7 +141,7 @@ class Shift:
 
     def _activities(self, heartbeat: Heartbeat) -> list[Coroutine[Any, Any, None]]:
         """Return what goes on side by side, the claims first: the shift ends with the first that ends."""
-        parts = (self._journal, self._changes, self._debts, self._notices)
+        parts = (self._journal, self._changes, self._parent_notices, self._notices)
         found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heartbeat)]
         if self._terms.is_permanent:
             found += [self._look(), self._beat()]
@@ -156,9 +156,11 @@ class Shift:
         self._reader = Reader(claiming, seat, self._clock)
         await self._reader.set_clock()
         self._changes = Changes(self._reader)
-        self._debts = Debts(lambda: self._open("kin", is_durable=False), self._changes.add)
+        self._parent_notices = ParentNotices(
+            lambda: self._open("parents", is_durable=False), self._changes.add
+        )
         writing = await self._open("journal")
-        self._journal = Journal(writing, seat, self._clock, self._on_written, self._debts.pay)
+        self._journal = Journal(writing, seat, self._clock, self._on_written, self._parent_notices.send)
         self._host = CycleHost(
             self.name,
             self._cycles,
@@ -174,7 +176,7 @@ class Shift:
             slots=self._terms.slots,
             isolates=self._terms.isolates,
             on_changed=self._changes.add,
-            on_owing=self._debts.pay,
+            on_notices=self._parent_notices.send,
         )
         self._worker_lock.listen(self._on_wake)
 
@@ -238,12 +240,12 @@ class Shift:
         had_orphans = False
         while True:
             await asyncio.sleep(RECONNECTED_SECONDS if had_orphans else LOOK_SECONDS)
-            has_orphans, has_debts = await self._reader.look()
+            has_orphans, has_parent_notices = await self._reader.look()
             if has_orphans and had_orphans:
                 self._on_wake(REAP)
             had_orphans = has_orphans and not had_orphans
-            if has_debts:
-                self._debts.pay()
+            if has_parent_notices:
+                self._parent_notices.send()
 
     async def _beat(self) -> None:
         """Say for people that this shift is there."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from engine.columns import microseconds, moment
 from engine.notify import ALONE
 from engine.records import ATTEMPT, EVENT, LOG, STEP
-from engine.sql import lose_attempts
+from engine.transitions import RELEASED, RESUMED
 
 
 def _ours(row: str) -> str:
@@ -98,21 +98,12 @@ REAP = f"""
             WHERE whenever OR {moment("wake_us")} < clock_timestamp()
           ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
-    ), lost AS (
-        SELECT *, bool_or(isolated) OVER (PARTITION BY owner) AS was_observing FROM held
-    ), acquitted AS (
-        UPDATE engine_attempt a SET alone = false
-        FROM lost
-        WHERE a.instance_id = lost.key AND a.generation = lost.generation AND a.alone AND a.status = 'running'
-          AND NOT lost.is_suspect AND NOT lost.pauses
-    ), {lose_attempts("lost", where="r.pauses", alone="r.is_suspect")}
-    UPDATE engine_instance i SET
-        owner = NULL, isolated = i.isolated OR lost.is_suspect AND NOT lost.was_observing, signals = signals + 1,
-        status = CASE WHEN status = 'waiting_for_pause' THEN 'paused' ELSE 'queued' END,
-        paused_at = CASE WHEN status = 'waiting_for_pause' THEN clock_timestamp() END,
-        wake_at = CASE WHEN status = 'waiting_for_pause' THEN NULL ELSE clock_timestamp() END
-    FROM lost WHERE i.key = lost.key
-    RETURNING i.key
+    ), releasing AS (
+        SELECT key, generation, pauses, clock_timestamp() AS due_at, NULL::json AS reason, NOT is_suspect AS clears,
+            is_suspect AND NOT bool_or(isolated) OVER (PARTITION BY owner) AS isolates
+        FROM held
+    ), {RELEASED}
+    SELECT key FROM released
 """
 
 
@@ -122,35 +113,25 @@ def _code_is_back(columns: str, limit: str) -> str:
     return f"""
     SELECT {columns} FROM unnest(%(workflows)s::text[], %(codes)s::text[]) AS w(name, code)
     JOIN engine_instance i ON i.workflow = w.name AND i.status = 'paused' AND i.code = w.code
-        AND i.error ->> 'type' = 'CodeChangedError'
+        AND i.pause_reason ->> 'type' = 'CodeChangedError'
     LIMIT {limit}
 """
 
 
-# Resume them, as an operator does. Nobody is told: this worker claims them next, while others, which may have the new
+# Resume them. Nobody is told: this worker claims them next, while others, which may have the new
 # code, would pause them again.
 GO_BACK = f"""
-    WITH back AS (
+    WITH resuming AS (
         {_code_is_back("i.key, i.generation, i.workflow, i.id, i.paused_at", "%(limit)s")}
         FOR NO KEY UPDATE OF i SKIP LOCKED
-    ), shifted AS (
-        UPDATE engine_step s SET wake_at = s.wake_at + (now() - back.paused_at)
-        FROM back
-        WHERE s.instance_id = back.key AND s.generation = back.generation
-          AND (s.status IN ('running', 'waiting') OR s.rollback = 'running')
-          AND s.wake_at IS NOT NULL AND NOT s.wake_is_fixed
-    ), told AS (
+    ), trail AS (
         INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
             outcome, reason)
         SELECT 'resume', '', '', workflow, id, key, 'paused', 'queued', 'done',
             'The code that it started under is back.'
-        FROM back
-    )
-    UPDATE engine_instance i SET
-        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, error = i.error -> 'original',
-        signals = signals + 1
-    FROM back WHERE i.key = back.key
-    RETURNING i.key
+        FROM resuming
+    ), {RESUMED}
+    SELECT key FROM resumed
 """
 
 # What is stored of the steps of each, without unpacking it.
@@ -210,25 +191,14 @@ HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE o
 # Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
 # up, and says why. Nobody died of it.
 LET_GO = f"""
-    WITH stray AS (
-        SELECT i.key, i.generation, s.reason, (s.reason IS NOT NULL OR i.status = 'waiting_for_pause') AS pauses
+    WITH releasing AS (
+        SELECT i.key, i.generation, s.reason IS NOT NULL OR i.status = 'waiting_for_pause' AS pauses,
+            clock_timestamp() AS due_at, s.reason::json AS reason, true AS clears, false AS isolates
         FROM json_to_recordset(%(strays)s) AS s(key bigint, fence bigint, reason text)
         JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(seat)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
-    ), acquitted AS (
-        UPDATE engine_attempt a SET alone = false
-        FROM stray
-        WHERE a.instance_id = stray.key AND a.generation = stray.generation AND a.alone AND a.status = 'running'
-          AND NOT stray.pauses
-    ), {lose_attempts("stray", where="r.pauses", alone="false")}
-    UPDATE engine_instance i SET
-        owner = NULL, signals = signals + 1,
-        error = CASE WHEN stray.reason IS NOT NULL OR i.rollback <> 'running' THEN stray.reason::json ELSE i.error END,
-        status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
-        paused_at = CASE WHEN pauses THEN clock_timestamp() END,
-        wake_at = CASE WHEN pauses THEN NULL ELSE clock_timestamp() END
-    FROM stray WHERE i.key = stray.key
-    RETURNING i.key
+    ), {RELEASED}
+    SELECT key FROM released
 """
 
 # Say of an instance that is held that it need not run alone any more.
@@ -260,18 +230,14 @@ LOOK = f"""
 
 # Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
 GIVE_BACK = f"""
-    WITH unread AS (
-        SELECT i.key, i.generation, {moment("g.due_us")} AS due_at, i.status = 'waiting_for_pause' AS pauses
+    WITH releasing AS (
+        SELECT i.key, i.generation, i.status = 'waiting_for_pause' AS pauses, {moment("g.due_us")} AS due_at,
+            NULL::json AS reason, i.status = 'waiting_for_pause' AS clears, false AS isolates
         FROM json_to_recordset(%(claims)s) AS g(key bigint, fence bigint, due_us bigint)
         JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(seat)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
-    ), {lose_attempts("unread", where="r.pauses", alone="false")}
-    UPDATE engine_instance i SET
-        owner = NULL, status = CASE WHEN pauses THEN 'paused' ELSE 'queued' END,
-        paused_at = CASE WHEN pauses THEN clock_timestamp() END,
-        wake_at = CASE WHEN pauses THEN NULL ELSE due_at END
-    FROM unread WHERE i.key = unread.key
-    RETURNING i.key, pg_notify('engine_wake', '') IS NULL
+    ), {RELEASED}
+    SELECT key, pg_notify('engine_wake', '') IS NULL FROM released
 """
 
 # A row that a sender holds in an open transaction is passed over, and comes back: nobody can claim it meanwhile, and it
@@ -388,7 +354,7 @@ def _flush(others: str = "") -> str:
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp()
                 WHEN l.status = 'running' THEN i.wake_at ELSE {moment("l.wake_us")} END,
             output = {_output("l")}, unreached = coalesce(l.unreached, '{{}}'),
-            error = CASE WHEN l.error IS NULL AND o.ends_as <> '' THEN i.error ELSE l.error::json END,
+            error = coalesce(l.error::json, i.error), pause_reason = l.pause_reason::json,
             rollback = coalesce(l.rollback, i.rollback),
             ends_as = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN ''
                 WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
@@ -398,15 +364,15 @@ def _flush(others: str = "") -> str:
                 i.is_tied OR (SELECT true FROM engine_waiter w WHERE w.instance_id = i.key LIMIT 1) IS TRUE
             )
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
-            signals bigint, output text, large int, error text, insists bool, unreached int[], rollback text,
-            ends_as text)
+            signals bigint, output text, large int, error text, pause_reason text,
+            unreached int[], rollback text, ends_as text)
         JOIN ours o ON o.key = l.key
         CROSS JOIN LATERAL (
             SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused'
                 WHEN l.status = 'running' THEN o.status ELSE l.status END AS status
         ) AS becomes
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
-          AND (l.status <> 'paused' OR o.is_pausing OR l.insists)
+          AND (l.status <> 'paused' OR o.is_pausing OR l.pause_reason IS NOT NULL)
           AND (o.ends_as IN ('', l.ends_as) OR l.status IN ('queued', 'waiting', 'paused'))
         RETURNING i.key, i.owes,
             CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told

@@ -21,10 +21,10 @@ _KEPT = re.compile(r"(output|error)-g([0-9]{1,9})")
 
 @guard(get=Verb.VIEW)
 def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse:
-    """Send params, output, error, `step-<seq>` (its output) or `event-<key>` (its payload); of secrets the mask.
+    """Send params, output, error, pause_reason, a step's output or an event's payload; of secrets the mask.
 
-    A step of a later generation than the first is `step-<seq>-g<number>`, and `output-g<number>` is what an earlier
-    generation returned: whatever an address has once shown, it shows for good.
+    A step is `step-<seq>`, one of a later generation than the first `step-<seq>-g<number>`, an event `event-<key>`.
+    `output-g<number>` is what an earlier generation returned: whatever an address has once shown, it shows for good.
     """
     text = _text(name, id, what)
     if text is None:
@@ -43,7 +43,7 @@ def _text(name: str, id: str, what: str) -> str | None:
     instance = Instance.objects.filter(workflow=name, id=id).defer("params", "output", "error").first()
     if instance is None:
         return None
-    if what in ("params", "output", "error"):
+    if what in ("params", "output", "error", "pause_reason"):
         return _column(Instance.objects.filter(key=instance.key), what)
     if found := _EVENT.fullmatch(what):
         return _column(Event.objects.filter(instance_id=instance.key, key=int(found[1])), "payload")

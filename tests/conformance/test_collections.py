@@ -574,8 +574,8 @@ def test_other_items_than_were_recorded_pause_the_instance_and_say_so() -> None:
         count[0] = 4
         skip_wait(instance)
         wait_for(instance, "paused")
-    assert instance.error["type"] == "NonDeterminismError"
-    assert "Recorded: 3 items. Now: 4 items." in instance.error["message"]
+    assert instance.pause_reason["type"] == "NonDeterminismError"
+    assert "Recorded: 3 items. Now: 4 items." in instance.pause_reason["message"]
     assert items_of(instance) == {0: "waiting", 1: "waiting", 2: "waiting"}
 
 
@@ -598,9 +598,9 @@ def test_other_items_than_a_complete_map_had_pause_the_instance_and_say_so(
         calls[:] = [operation, range(items)]
         skip_wait(instance)
         wait_for(instance, "paused")
-        assert instance.error["type"] == "NonDeterminismError"
+        assert instance.pause_reason["type"] == "NonDeterminismError"
         text = f"A map of 3 items is recorded, and the handler calls a {operation} of {items}."
-        assert text in instance.error["message"]
+        assert text in instance.pause_reason["message"]
         calls[:] = ["map", range(3)]
         instance.resume()
         skip_wait(instance)
@@ -625,7 +625,7 @@ def test_a_recorded_result_that_the_type_refuses_pauses_the_instance_and_names_t
         takes[0] = list
         skip_wait(instance)
         wait_for(instance, "paused")
-    assert 'The recorded output of step "items[0]" does not match' in instance.error["message"]
+    assert 'The recorded output of step "items[0]" does not match' in instance.pause_reason["message"]
 
 
 def test_a_step_whose_name_is_its_identity_returns_the_first_maps_results() -> None:

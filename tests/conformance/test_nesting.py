@@ -789,7 +789,7 @@ def test_a_recorded_output_that_the_new_code_refuses_pauses_the_instance() -> No
     instance = story.start()
     with running_shift():
         wait_for(instance, "paused")
-    assert instance.error["type"] == "NonDeterminismError"
+    assert instance.pause_reason["type"] == "NonDeterminismError"
     assert tree(instance) == [("parent", "running"), ("parent", "child", "complete")]
     assert outcomes(instance, "parent") == ["errored", "cancelled"]
 

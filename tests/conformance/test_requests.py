@@ -547,5 +547,5 @@ def test_an_answer_that_only_the_type_refuses_pauses_the_instance_with_the_reaso
         wait_for(instance, "waiting")
         answer(instance, "ask", {"number": 3}, by="ada")
         wait_for(instance, "paused")
-    assert instance.error["type"] == "NonDeterminismError"
-    assert "odd" in instance.error["message"]
+    assert instance.pause_reason["type"] == "NonDeterminismError"
+    assert "odd" in instance.pause_reason["message"]

@@ -601,7 +601,7 @@ def test_an_output_that_new_code_refuses_pauses_the_rollback(undone: list[str]) 
         kinds[0] = int
         skip_wait(instance)
         wait_for(instance, "paused")
-        assert (instance.error["type"], instance.rollback) == ("NonDeterminismError", "running")
+        assert (instance.pause_reason["type"], instance.rollback) == ("NonDeterminismError", "running")
         kinds[0] = str
         assert instance.resume().error["message"] == "original"
         wait_for(instance)

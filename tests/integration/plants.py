@@ -503,6 +503,16 @@ def _terminated_by_nobody() -> None:
     row_of(status="terminated", finished_at=NOW, wake_at=None)
 
 
+@plants("reasons-are-of-pauses")
+def _reason_of_no_pause() -> None:
+    row_of(pause_reason={"type": "CodeChangedError"})
+
+
+@plants("errors-are-of-ends")
+def _error_without_an_end() -> None:
+    row_of(error={"type": "LookupError"})
+
+
 @plants("paused-by-somebody")
 def _paused_by_nobody() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=None)

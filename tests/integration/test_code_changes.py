@@ -111,7 +111,7 @@ def test_the_same_code_is_nothing_to_speak_of() -> None:
 
 def test_an_instance_is_paused_before_any_step_of_the_new_code() -> None:
     instance = halted()
-    error = instance.error
+    error = instance.pause_reason
     assert error["type"] == CodeChangedError.__name__
     assert error["details"]["recorded"] == instance.code
     assert error["details"]["current"] == workflows["story"].fingerprint != instance.code
@@ -226,7 +226,7 @@ def test_rollbacks_wait_for_the_code_too_and_the_original_error_is_kept() -> Non
         Step.objects.filter(instance=instance, rollback="running").update(wake_at=ClockTimestamp())
         with running_shift():
             wait_for(instance, "paused")
-        assert (instance.rollback, instance.error["type"], undone) == (
+        assert (instance.rollback, instance.pause_reason["type"], undone) == (
             "running",
             "CodeChangedError",
             ["failed"],

@@ -409,6 +409,28 @@ def test_an_earlier_generation_is_shown_as_it_stood() -> None:
     assert "has no generation 3. The present one is 2." in refused("show", "orders/a", "--generation", "3")
 
 
+def test_why_the_engine_paused_an_instance_is_its_error_too_until_it_goes_on() -> None:
+    reason = {
+        "type": "NonDeterminismError",
+        "message": "It does not fit.",
+        "traceback": "NonDeterminismError",
+    }
+    said = {"type": "NonDeterminismError", "message": "It does not fit."}
+    factories.instance("paused", id="a", pause_reason=reason)
+    about = answer("show", "orders/a")["instance"]
+    assert (about["error"], about["pause_reason"]) == (said, said)
+    assert "Paused by the engine: NonDeterminismError: It does not fit." in run("show", "orders/a")
+    run("terminate", "orders/a", "--reason", "no")
+    about = answer("show", "orders/a")["instance"]
+    assert (about["status"], about["error"], about["pause_reason"]) == ("terminated", said, said)
+    run("restart", "orders/a", "--reason", "again")
+    about, (earlier,) = (shape := answer("show", "orders/a"))["instance"], shape["generations"]
+    assert (about["error"], about["pause_reason"]) == (None, None)
+    assert (earlier["status"], earlier["error"], earlier["pause_reason"]) == ("terminated", said, said)
+    about = answer("show", "orders/a", "--generation", "1")["instance"]
+    assert (about["error"], about["pause_reason"]) == (said, said)
+
+
 def test_an_instance_that_was_never_restarted_has_no_other_generation() -> None:
     factories.instance("errored", id="a")
     assert answer("show", "orders/a", "--generation", "1")["instance"]["status"] == "errored"

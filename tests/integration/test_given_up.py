@@ -42,8 +42,8 @@ def test_an_instance_whose_end_is_refused_is_paused_and_goes_on_once_the_cause_i
     with running_shift():
         with refusing_ends():
             wait_for(instance, "paused")
-        assert "refused twice" in instance.error["message"]
-        assert "No end." in instance.error["message"]
+        assert "refused twice" in instance.pause_reason["message"]
+        assert "No end." in instance.pause_reason["message"]
         assert instance.owner is None
         instance.resume()
         wait_for(instance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -118,3 +119,99 @@ def test_the_tables_go_and_come_back_and_refuse_what_this_release_refuses(upgrad
     assert upgraded.ask("SELECT verb FROM engine_audit") == [("pause",)]
     with pytest.raises(psycopg.errors.CheckViolation, match="engine_audit_times"):
         upgraded.ask(ROW, "infinity")
+
+
+# What the release before 0010 wrote: each paused by the engine, but `by-a-person`, and then left, terminated or
+# restarted. While rollbacks run, the error that they are for stands inside the reason.
+OF_0009 = json.loads((Path(__file__).parent / "rows_of_0009.json").read_text())
+REASONS = {
+    "by-a-person": (None, "LookupError"),
+    "changed": ("CodeChangedError", None),
+    "cut-off": (None, "LookupError"),
+    "ended": ("CodeChangedError", None),
+    "given-up": ("GivenUpError", "LookupError"),
+    "refused": ("NonDeterminismError", "LookupError"),
+    "restarted": (None, None),
+    "restarted, generation 1": ("CodeChangedError", None),
+    "undone": ("NonDeterminismError", None),
+}
+STORED = """
+    SELECT id, pause_reason, error FROM engine_instance
+    UNION ALL
+    SELECT format('%s, generation %s', i.id, g.number), g.pause_reason, g.error
+    FROM engine_generation g JOIN engine_instance i ON i.key = g.instance_id
+"""
+STORED_BEFORE = STORED.replace("g.pause_reason", "NULL::json").replace("pause_reason", "NULL::json")
+NOTICES = "SELECT error_type FROM engine_notice WHERE kind = 'instance_paused' ORDER BY key"
+
+
+def stored(upgraded: Upgraded, query: str = STORED) -> dict[object, tuple[object, object]]:
+    return {name: (reason, error) for name, reason, error in upgraded.ask(query)}
+
+
+def types(upgraded: Upgraded) -> dict[object, tuple[object, ...]]:
+    return {name: tuple(one and one["type"] for one in both) for name, both in stored(upgraded).items()}  # type: ignore[index]
+
+
+def plant_rows_of_0009(upgraded: Upgraded) -> None:
+    for table, rows in OF_0009.items():
+        for row in rows:
+            columns = ", ".join(row)
+            upgraded.ask(
+                f"INSERT INTO {table} ({columns}) SELECT {columns} FROM json_populate_record(NULL::{table}, %s)",
+                json.dumps(row),
+            )
+
+
+def test_the_reasons_of_pauses_move_to_a_column_of_their_own_and_back(upgraded: Upgraded) -> None:
+    upgraded.migrate("0009")
+    plant_rows_of_0009(upgraded)
+    before = stored(upgraded, STORED_BEFORE)
+    for _ in range(2):  # it may have been interrupted
+        upgraded.migrate("0010")
+        assert types(upgraded) == REASONS
+        upgraded.ask("DELETE FROM django_migrations WHERE app = 'engine' AND name LIKE '0010%'")
+    for statement in (
+        "instance SET error = NULL WHERE status = 'terminated'",
+        "generation SET pause_reason = NULL",
+    ):
+        with pytest.raises(psycopg.errors.RestrictViolation):
+            upgraded.ask(f"UPDATE engine_{statement}")
+    upgraded.migrate("0010")
+    upgraded.migrate("0009")
+    assert stored(upgraded, STORED_BEFORE) == before
+
+
+def test_a_process_of_the_release_before_pauses_and_resumes_on_the_new_tables(upgraded: Upgraded) -> None:
+    upgraded.migrate("0010")
+    plant_rows_of_0009(upgraded)
+    rows = {row["id"]: row for row in OF_0009["engine_instance"]}
+    upgraded.ask(
+        "UPDATE engine_instance SET status = 'queued', paused_at = NULL, error = NULL WHERE id = 'changed'"
+    )
+    upgraded.ask("DELETE FROM engine_notice")
+    original = json.dumps(rows["refused"]["error"]["original"])
+    for name, around in (("changed", None), ("refused", original), ("undone", None)):
+        upgraded.ask(
+            "UPDATE engine_instance SET status = 'queued', paused_at = NULL, error = %s WHERE id = %s",
+            around,
+            id,
+        )
+        # As a flush of that release writes it, which knows nothing of the other column.
+        upgraded.ask(
+            "UPDATE engine_instance SET status = 'paused', paused_at = now(), error = %s WHERE id = %s",
+            json.dumps(rows[name]["error"]),
+            name,
+        )
+        assert types(upgraded)[name] == REASONS[name]
+    assert upgraded.ask(NOTICES) == [
+        ("CodeChangedError",),
+        ("NonDeterminismError",),
+        ("NonDeterminismError",),
+    ]
+    # A person's pause, and a resume: the error stays, and no reason.
+    upgraded.ask("UPDATE engine_instance SET status = 'queued', paused_at = NULL WHERE id = 'refused'")
+    assert types(upgraded)["refused"] == (None, "LookupError")
+    upgraded.ask("UPDATE engine_instance SET status = 'paused', paused_at = now() WHERE id = 'refused'")
+    assert types(upgraded)["refused"] == (None, "LookupError")
+    assert len(upgraded.ask(NOTICES)) == 3

@@ -55,8 +55,11 @@ def test_params_that_the_new_type_refuses_pause_the_instance_until_code_fits_aga
     instance.send_event("go")
     with running_shift():
         wait_for(instance, "paused")
-        assert instance.error["type"] == "NonDeterminismError"
-        assert 'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.' in instance.error["message"]
+        assert instance.pause_reason["type"] == "NonDeterminismError"
+        assert (
+            'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.'
+            in instance.pause_reason["message"]
+        )
         assert (instance.params, statuses(instance)) == ({"sku": "a-1"}, {"go": "waiting"})
         assert instance.resume().status == "queued"
         wait_for(instance, "paused")
@@ -91,8 +94,8 @@ def test_a_recorded_output_that_the_new_type_refuses_pauses_the_instance() -> No
     instance.send_event("go")
     with running_shift():
         wait_for(instance, "paused")
-    assert 'The recorded output of step "find" does not match' in instance.error["message"]
-    assert 'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.' in instance.error["message"]
+    assert 'The recorded output of step "find" does not match' in instance.pause_reason["message"]
+    assert 'Recorded: {"sku":"a-1"}. Now: at $.warehouse, Field required.' in instance.pause_reason["message"]
     assert step(instance, "find").output == {"sku": "a-1"}
     story_of(old_find)
     instance.resume()
@@ -121,8 +124,8 @@ def test_the_reason_does_not_tell_a_sensitive_output() -> None:
         instance.pause()
         instance.resume()
         wait_for(instance, "paused")
-    assert "Recorded: (a sensitive value). Now: at $, " in instance.error["message"]
-    assert "hunter2" not in json.dumps(instance.error)
+    assert "Recorded: (a sensitive value). Now: at $, " in instance.pause_reason["message"]
+    assert "hunter2" not in json.dumps(instance.pause_reason)
 
 
 def test_new_code_may_insert_and_reorder_steps_and_a_renamed_one_is_new() -> None:
@@ -223,8 +226,8 @@ def test_a_call_that_shares_its_kind_with_the_recorded_one_does_not_take_its_out
         deploy(new)
         instance.send_event("go")
         wait_for(instance, "paused", "complete")
-    assert (instance.status, instance.error["type"]) == ("paused", "NonDeterminismError")
-    assert "recorded by step.spawn and is now called by step.run_workflow" in instance.error["message"]
+    assert (instance.status, instance.pause_reason["type"]) == ("paused", "NonDeterminismError")
+    assert "recorded by step.spawn and is now called by step.run_workflow" in instance.pause_reason["message"]
 
 
 def test_a_wait_for_an_instance_that_became_a_child_starts_none_and_does_not_take_its_output() -> None:
@@ -246,7 +249,7 @@ def test_a_wait_for_an_instance_that_became_a_child_starts_none_and_does_not_tak
         wait_for(other)
         instance.resume()
         wait_for(instance, "paused", "complete")
-        assert (instance.status, instance.error["type"]) == ("paused", "NonDeterminismError")
+        assert (instance.status, instance.pause_reason["type"]) == ("paused", "NonDeterminismError")
         deploy(old)
         instance.resume()
         wait_for(instance)
@@ -264,7 +267,7 @@ def test_one_name_for_two_calls_about_instances_is_an_error_where_names_are_iden
     instance = named.start()
     with running_shift():
         wait_for(instance, "paused", "complete")
-    assert (instance.status, instance.error["type"]) == ("paused", "NonDeterminismError")
+    assert (instance.status, instance.pause_reason["type"]) == ("paused", "NonDeterminismError")
     assert steps(instance) == [("child", "greet", 1, "complete")]
 
 

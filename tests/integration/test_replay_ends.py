@@ -66,8 +66,10 @@ def test_a_sleep_until_a_moment_over_a_year_away_is_refused() -> None:
 def test_resuming_takes_away_the_reason_of_a_pause() -> None:
     instance = changing_code.start()
     instance.pause()
-    Instance.objects.filter(key=instance.key).update(error={"type": "NonDeterminismError", "message": "x"})
-    assert instance.refresh().resume().refresh().error is None
+    Instance.objects.filter(key=instance.key).update(
+        pause_reason={"type": "NonDeterminismError", "message": "x"}
+    )
+    assert instance.refresh().resume().refresh().pause_reason is None
 
 
 def test_a_flush_is_cut_where_its_outputs_grow_large() -> None:

@@ -48,8 +48,9 @@ def test_an_end_that_is_refused_pauses_and_keeps_the_error_for_later(
     with running_shift():
         with refusing_ends():
             wait_for(instance, "paused")
-        assert (instance.error["type"], instance.error["original"]["message"]) == ("GivenUpError", "original")
-        assert instance.resume().error["message"] == "original"
+        assert (instance.pause_reason["type"], instance.error["message"]) == ("GivenUpError", "original")
+        resumed = instance.resume()
+        assert (resumed.pause_reason, resumed.error["message"]) == (None, "original")
         wait_for(instance)
     assert (instance.status, instance.rollback, instance.error["message"]) == (
         "errored",

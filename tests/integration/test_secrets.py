@@ -482,8 +482,8 @@ class TestWithoutTheKey:
         waiting.send_event("go")
         with running_shift():
             wait_for(waiting, "paused")
-        assert waiting.error["type"] == "SecretKeyError"
-        assert "this process has key" in waiting.error["message"]
+        assert waiting.pause_reason["type"] == "SecretKeyError"
+        assert "this process has key" in waiting.pause_reason["message"]
         assert (waiting.params, step_of(waiting, "make").output) == before
         settings.SECRET_KEY_FALLBACKS = [missing]
         waiting.resume()
@@ -508,7 +508,7 @@ class TestWithoutTheKey:
         instance.send_event("go")
         with running_shift():
             wait_for(instance, "paused")
-        assert instance.error["type"] == "SecretKeyError"
+        assert instance.pause_reason["type"] == "SecretKeyError"
         assert undone == []
         settings.SECRET_KEY_FALLBACKS = [missing]
         instance.resume()
@@ -602,9 +602,9 @@ class TestErrors:
         instance.send_event("go")
         with running_shift():
             wait_for(instance, "paused")
-        assert instance.error["type"] == "NonDeterminismError"
-        assert "••••••" in instance.error["message"]
-        assert KEY not in instance.error["message"]
+        assert instance.pause_reason["type"] == "NonDeterminismError"
+        assert "••••••" in instance.pause_reason["message"]
+        assert KEY not in instance.pause_reason["message"]
 
 
 def test_a_stored_secret_goes_with_its_instance() -> None:

@@ -208,7 +208,7 @@ def test_a_recorded_output_that_new_code_refuses_is_not_shown(
     with caplog.at_level(logging.DEBUG), running_shift():
         instance.send_event("go")
         wait_for(instance, "paused")
-    assert "Recorded: (a sensitive value)." in instance.error["message"]
+    assert "Recorded: (a sensitive value)." in instance.pause_reason["message"]
     assert_hidden(instance, caplog.text, client)
 
 

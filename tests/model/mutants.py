@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine import lifecycle
 from engine import sql as calls
-from engine.models import Instance
+from engine import transitions
 from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
 from engine.replay.history import Page
@@ -18,7 +17,6 @@ from engine.replay.host import Phase
 from engine.replay.operation import Operation
 from engine.replay.timers import Timers
 from engine.replay.turns import Turns
-from engine.states import InstanceStatus
 from engine.worker import attempt, claim_sql, cycle_host, lost_answers, rows, sql
 from engine.worker.claims import Claimer
 from engine.worker.journal import Journal
@@ -81,13 +79,7 @@ def claim_keeps_the_fence(patch: Patch) -> None:
 def terminate_without_fence(patch: Patch) -> None:
     """And without the owner, which alone would do."""
     fence_without_owner(patch)
-    update = lifecycle._update
-
-    def keeping(row: Instance, status: InstanceStatus, **values: Any) -> InstanceStatus:
-        values.pop("fence", None)
-        return update(row, status, **values)
-
-    patch.setattr(lifecycle, "_update", keeping)
+    rewrite(patch, "END", "fence = i.fence + 1", "fence = i.fence", of=transitions)
 
 
 @mutant("worker_writes_after_its_instance_was_restarted")
@@ -323,7 +315,7 @@ def events_go_while_pausing(patch: Patch) -> None:
 
 @mutant("pause_is_withdrawn_while_the_instance_leaves")
 def pause_after_it_was_withdrawn(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", "AND (l.status <> 'paused' OR o.is_pausing OR l.insists)", "")
+    rewrite(patch, "FLUSH", "AND (l.status <> 'paused' OR o.is_pausing OR l.pause_reason IS NOT NULL)", "")
 
 
 @mutant("worker_stops_while_its_instance_is_to_pause")
@@ -333,19 +325,12 @@ def give_back_forgets_the_pause(patch: Patch) -> None:
 
 @mutant("sleeper_is_paused_and_resumed")
 def resume_without_wake(patch: Patch) -> None:
-    update = lifecycle._update
-
-    def asleep(row: Instance, status: InstanceStatus, **values: Any) -> InstanceStatus:
-        if status == InstanceStatus.QUEUED:
-            values.pop("wake_at")
-        return update(row, status, **values)
-
-    patch.setattr(lifecycle, "_update", asleep)
+    rewrite(patch, "RESUME", "wake_at = clock_timestamp()", "wake_at = i.wake_at", of=transitions)
 
 
 @mutant("sleeper_is_paused_and_resumed")
 def resume_shifts_nothing(patch: Patch) -> None:
-    patch.setattr(lifecycle, "_shift_wake_ups", lambda row: None)
+    rewrite(patch, "RESUME", "s.wake_at + (statement_timestamp() - r.paused_at)", "s.wake_at", of=transitions)
 
 
 @mutant("database_refuses_the_end_too")

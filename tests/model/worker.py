@@ -227,7 +227,7 @@ class HandShift:
             slots=SLOTS,
             isolates=isolates,
             on_changed=lambda keys: None,  # nobody watches
-            on_owing=lambda: None,  # no instance here has to do with another
+            on_notices=lambda: None,  # no instance here has to do with another
             make_cycle=self._make_cycle,
         )
 

@@ -77,7 +77,8 @@ def instance(status: str = "queued", *, by: str = "li", reason: str = "", **give
     made = Instance.objects.create(**(fields | given))
     if made.status == "waiting":
         _wait(made)
-    if (verb := _VERBS.get(status)) and by and made.error is None:
+    own_reason = made.pause_reason if status == "paused" else made.error
+    if (verb := _VERBS.get(status)) and by and own_reason is None:
         deed(made, verb, by, reason, after=status)
     return made
 

@@ -27,7 +27,7 @@ def declared(**options: Any) -> Workflow[Any, Any]:
 
 
 def paused(code: str = OLD) -> Instance:
-    return factories.instance("paused", code=code, error=ERROR, id="order-1")
+    return factories.instance("paused", code=code, pause_reason=ERROR, id="order-1")
 
 
 def notice(page: str) -> str:
@@ -165,14 +165,15 @@ def test_of_very_many_unreached_steps_the_first_are_listed(operator: Client) -> 
 
 def test_a_list_says_why_the_engine_paused_an_instance(operator: Client) -> None:
     paused()
-    factories.instance("paused", error={"type": "NonDeterminismError", "message": "It does not fit."})
+    factories.instance("paused", pause_reason={"type": "NonDeterminismError", "message": "It does not fit."})
     page = operator.get("/instances/").content.decode()
     assert "the code has changed" in page
     assert "NonDeterminismError: It does not fit." in page
 
 
 def test_what_the_engine_paused_needs_attention(operator: Client) -> None:
-    factories.instance("paused", id="by-a-person", error={"type": "CardRefused", "message": "no"})
+    refused = {"type": "CardRefused", "message": "no"}
+    factories.instance("paused", id="by-a-person", error=refused, rollback="running", ends_as="errored")
     paused()
     page = operator.get("/").content.decode()
     assert "1 paused by the engine" in page

@@ -79,7 +79,7 @@ def test_the_sentence_says_that_nothing_needs_anybody(operator: Client) -> None:
 
 def test_the_sentence_counts_all_failures_and_not_the_newest_ten(operator: Client) -> None:
     failed(39, workflows=28)
-    factories.instance("paused", error=CODE_CHANGED)
+    factories.instance("paused", pause_reason=CODE_CHANGED)
     factories.retrying()
     assert sentence(operator) == (
         "28 workflows had failures in the last 24 h · 1 paused by the engine · 1 retrying · "
@@ -93,7 +93,7 @@ def test_the_sentence_counts_all_failures_and_not_the_newest_ten(operator: Clien
 
 
 def test_nothing_that_is_more_urgent_vanishes_behind_newer_failures(operator: Client) -> None:
-    stuck = factories.instance("paused", error=CODE_CHANGED)
+    stuck = factories.instance("paused", pause_reason=CODE_CHANGED)
     again = factories.retrying()
     asks = factories.instance("waiting")
     factories.request(asks, wake_at=factories.ago(hours=-1))
@@ -120,7 +120,7 @@ def test_requests_of_more_instances_than_are_listed_are_said_to_be_cut(operator:
 
 def test_each_kind_leads_to_all_of_it(operator: Client) -> None:
     failed(20)
-    factories.instance("paused", error=CODE_CHANGED)
+    factories.instance("paused", pause_reason=CODE_CHANGED)
     factories.retrying()
     factories.request(factories.instance("waiting"))
     page = home(operator)
@@ -146,7 +146,7 @@ def test_a_failure_counts_by_its_end_and_for_a_day(operator: Client) -> None:
 
 def test_what_a_person_has_paused_needs_nobody(operator: Client) -> None:
     factories.instance("paused")
-    factories.instance("paused", error=factories.FAILURE)  # while it was rolled back
+    factories.instance("paused", error=factories.FAILURE, rollback="running", ends_as="errored")
     assert sentence(operator).startswith("Nothing needs you")
 
 
@@ -203,9 +203,9 @@ def test_home_stays_quick_beside_many_instances(
         )
     failed(50)
     factories.retrying()
-    factories.instance("paused", error=CODE_CHANGED)
+    factories.instance("paused", pause_reason=CODE_CHANGED)
     names = queries.workflow_names()
-    values = {"names": names, "cap": attention.CAP, "shown": attention.SHOWN, "pauses": ["CodeChangedError"]}
+    values = {"names": names, "cap": attention.CAP, "shown": attention.SHOWN}
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE engine_instance")
         for query in (attention._COUNTS, attention._ROWS):

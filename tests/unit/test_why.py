@@ -202,7 +202,9 @@ SENTENCES = [
         ),
     ),
     (
-        situation("paused", deed=Deed("li", NOW - timedelta(days=9)), error={"type": "CodeChangedError"}),
+        situation(
+            "paused", deed=Deed("li", NOW - timedelta(days=9)), pause_reason={"type": "CodeChangedError"}
+        ),
         "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
     ),
     (
@@ -210,7 +212,7 @@ SENTENCES = [
         "Paused by li 1 m 00 s ago. Nothing new starts and timers stand still until it is resumed.",
     ),
     (
-        situation("paused", error={"type": "NonDeterminismError", "message": "It does not fit."}),
+        situation("paused", pause_reason={"type": "NonDeterminismError", "message": "It does not fit."}),
         "Paused by the engine: NonDeterminismError: It does not fit.",
     ),
     (

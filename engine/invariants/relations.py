@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.states import FINAL_SQL
 
 INVARIANTS = (
     Invariant(
@@ -65,14 +66,14 @@ INVARIANTS = (
         "no-orphans",
         "A child that its parent no longer waits for ends within the grace period, unless it was left "
         "running or is being rolled back.",
-        """
+        f"""
         SELECT c.key, format('step %%s of #%%s is %%s', s.seq, s.instance_id, s.status)
         FROM engine_instance c
         JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation
             AND s.seq = c.parent_step
         LEFT JOIN engine_step above ON above.instance_id = s.instance_id AND above.generation = s.generation
             AND above.seq = s.parent
-        WHERE c.is_tied AND c.status NOT IN ('complete', 'errored', 'terminated')
+        WHERE c.is_tied AND c.status NOT IN {FINAL_SQL}
           AND c.ends_as = '' AND s.status = 'cancelled'
           AND s.finished_at < clock_timestamp() - %(grace)s * interval '1 second'
           AND NOT coalesce(above.kind = 'parallel' AND above.status = 'errored'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from engine import WorkflowStep, branch, kin, workflow
+from engine import WorkflowStep, branch, relations, workflow
 from engine.deletion import remove
 from engine.models import Instance, Step, Waiter
 from engine.worker import claims, sql
@@ -58,16 +58,16 @@ def parked(**values: Any) -> Instance:
 def test_a_parked_parent_is_woken_once() -> None:
     parent = parked()
     child = child_of(parent, **DONE)
-    ask(kin.SETTLE)
+    ask(relations.SETTLE)
     assert (parent.refresh().signals, parent.wake_at is not None, child.refresh().owes) == (1, True, False)
-    assert ask(kin.SETTLE) == []
+    assert ask(relations.SETTLE) == []
 
 
 def test_a_parent_that_a_worker_holds_is_signalled_and_keeps_its_lease() -> None:
     parent = leased(parked())
     lease = parent.wake_at
     child_of(parent, **DONE)
-    ask(kin.SETTLE)
+    ask(relations.SETTLE)
     assert (parent.refresh().signals, parent.wake_at) == (1, lease)
 
 
@@ -77,9 +77,9 @@ def test_an_end_is_owed_while_somebody_holds_the_parent() -> None:
     child = child_of(parent, **DONE)
     with transaction.atomic():
         Instance.objects.select_for_update(no_key=True).get(key=parent.key)
-        assert in_background(lambda: ask(kin.SETTLE))() == []
+        assert in_background(lambda: ask(relations.SETTLE))() == []
         assert (parent.refresh().signals, child.refresh().owes) == (0, True)
-    ask(kin.SETTLE)
+    ask(relations.SETTLE)
     assert (parent.refresh().signals, child.refresh().owes) == (1, False)
 
 
@@ -88,10 +88,10 @@ def test_whoever_waits_is_told_once_unless_somebody_holds_it() -> None:
     Waiter.objects.create(waiter=waiter, generation=1, seq=1, instance=other)
     with transaction.atomic():
         Instance.objects.select_for_update(no_key=True).get(key=waiter.key)
-        in_background(lambda: ask(kin.TELL_WAITERS))()
+        in_background(lambda: ask(relations.TELL_WAITERS))()
     assert (waiter.refresh().signals, Waiter.objects.get().told_at) == (0, None)
     for _ in range(2):
-        ask(kin.TELL_WAITERS)
+        ask(relations.TELL_WAITERS)
     assert (waiter.refresh().signals, waiter.wake_at is not None, Waiter.objects.get().told_at) == (
         1,
         True,
@@ -103,7 +103,7 @@ def test_what_is_gone_is_told_and_forgotten() -> None:
     other, waiter = row_of(id="other"), parked()
     Waiter.objects.create(waiter=waiter, generation=1, seq=1, instance=other)
     remove([other.key])
-    ask(kin.TELL_WAITERS)
+    ask(relations.TELL_WAITERS)
     assert (waiter.refresh().signals, waiter.wake_at is not None, Waiter.objects.count()) == (1, True, 0)
 
 
@@ -111,7 +111,7 @@ def test_who_does_not_wait_any_more_is_forgotten() -> None:
     other, waiter = row_of(id="other"), parked()
     Step.objects.filter(instance=waiter).update(status="errored", finished_at=NOW)
     Waiter.objects.create(waiter=waiter, generation=1, seq=1, instance=other)
-    ask(kin.TELL_WAITERS)
+    ask(relations.TELL_WAITERS)
     assert (waiter.refresh().signals, Waiter.objects.count()) == (0, 0)
 
 
@@ -124,7 +124,7 @@ def test_a_step_that_is_cancelled_while_debts_are_settled_is_not_forgotten() -> 
     step_of(parent, kind="child", status="waiting")
     child = child_of(parent)
     shut_the_gate()
-    answer = in_background(lambda: ask(gated(kin.SETTLE, "FROM engine_instance i\n")))
+    answer = in_background(lambda: ask(gated(relations.SETTLE, "FROM engine_instance i\n")))
     until_blocked()
     with transaction.atomic():
         Step.objects.filter(instance=parent).update(status="cancelled", finished_at=NOW)
@@ -132,7 +132,7 @@ def test_a_step_that_is_cancelled_while_debts_are_settled_is_not_forgotten() -> 
     open_the_gate()
     answer()
     assert parent.refresh().owes
-    kin.settle(parent.key)
+    relations.settle(parent.key)
     assert (child.refresh().status, parent.refresh().owes) == ("terminated", False)
 
 
@@ -142,13 +142,13 @@ def test_what_a_child_recorded_while_it_was_to_end_is_closed(monkeypatch: pytest
     step_of(parent, kind="child", status="cancelled", finished_at=NOW)
     child = leased(child_of(parent))
     monkeypatch.setattr(
-        kin, "ORPHANS", gated(kin.ORPHANS, "engine_instance parent JOIN engine_instance child")
+        relations, "ORPHANS", gated(relations.ORPHANS, "engine_instance parent JOIN engine_instance child")
     )
     shut_the_gate()
 
     def settle() -> None:
         with transaction.atomic():
-            kin.settle(parent.key)
+            relations.settle(parent.key)
 
     answer = in_background(settle)
     until_blocked()
@@ -165,7 +165,7 @@ def test_a_child_that_somebody_holds_ends_later() -> None:
     child = child_of(parent, workflow="unserved")  # or it might end by itself before
     with transaction.atomic():
         Instance.objects.select_for_update(no_key=True).get(key=child.key)
-        in_background(lambda: kin.settle(parent.key))()
+        in_background(lambda: relations.settle(parent.key))()
         assert (child.refresh().status, parent.refresh().owes) == ("queued", True)
     with running_shift():
         wait_until(lambda: not parent.refresh().owes, what="the debt being paid")
@@ -203,7 +203,7 @@ def test_no_end_is_lost_without_a_sweep(monkeypatch: pytest.MonkeyPatch, own_reg
 @pytest.mark.parametrize("name", ["RELATIVES", "FLUSH", "FLUSH_WITH_OTHERS", "SETTLE", "ORPHANS"])
 def test_a_plan_made_for_empty_tables_reads_few_rows_of_full_ones(name: str) -> None:
     """Sessions of workers keep theirs: every row is found by a key, or by an index of few."""
-    statement = str(getattr(sql, name, None) or getattr(kin, name)).replace("%(large)b", "'{}'")
+    statement = str(getattr(sql, name, None) or getattr(relations, name)).replace("%(large)b", "'{}'")
     named = dict.fromkeys(re.findall(r"%\((\w+)\)", statement), "[]")
     values = named | {"seat": 1, "key": 1, "generation": 1, "only": None, "limit": 1}
     with transaction.atomic(), connection.cursor() as cursor:

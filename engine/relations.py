@@ -1,8 +1,9 @@
-"""What the end of one instance means for others: a parent is told, who waits for it is told, children end with it.
+"""What the end of one instance means for others: its parent and its waiters are told, its children end with it.
 
-Whoever ends an instance, or cancels a step with a child, marks the instance in the same statement: it `owes` the news.
-The mark is worked off here, at once where that can be, otherwise by a worker (`engine.worker.kin`). So a crash in
-between loses nothing. No statement waits for a lock: what somebody holds stays owed.
+The statement that ends an instance, or cancels a step with a child, also marks the instance: a notice is pending (the
+column is `owes`). Pending notices are sent here, at once where possible, else by a worker
+(`engine.worker.parent_notices`), so a crash in between loses none. No statement waits for a lock: a notice to a row
+that another session holds stays pending.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from typing import Any
 
 from django.db import connection
 
+from engine.states import FINAL_SQL, OPEN_STEPS_SQL
+from engine.transitions import ENDED
+
 AT_ONCE = 500  # instances
-FINISHED = "('complete', 'errored', 'terminated')"
 
 
 # A child that its parent waited for, and does not any more: the step is cancelled. Not so where it is a branch that its
 # siblings' failure has left to itself, and where it is being rolled back: that is finished first.
 def _is_orphan(child: str) -> str:
     return f"""
-    {child}.is_tied AND {child}.status NOT IN {FINISHED} AND {child}.ends_as = '' AND EXISTS (
+    {child}.is_tied AND {child}.status NOT IN {FINAL_SQL} AND {child}.ends_as = '' AND EXISTS (
         SELECT FROM engine_step s
         LEFT JOIN engine_step above
             ON above.instance_id = s.instance_id AND above.generation = s.generation AND above.seq = s.parent
@@ -38,62 +41,44 @@ ORPHANS = f"""
     WHERE parent.owes AND (%(only)s::bigint[] IS NULL OR parent.key = ANY (%(only)s)) AND {_is_orphan("child")}
     ORDER BY child.key LIMIT %(limit)s
     FOR NO KEY UPDATE OF child SKIP LOCKED
-"""  # noqa: S608 - constants of ours
+"""
 
 # One that is still to be ended.
 ORPHAN_OF = f"""
     SELECT child.workflow, child.id FROM engine_instance child
     WHERE child.parent_key = %(key)s AND {_is_orphan("child")}
     LIMIT 1
-"""  # noqa: S608
+"""
 
-# Terminate them as `engine.lifecycle` does. They owe the news in their turn.
+# Terminate them. Each then has notices of its own to send.
 END_ORPHANS = f"""
-    WITH orphan AS MATERIALIZED (
-        SELECT child.key, child.generation, child.workflow, child.id, child.status, child.owner,
+    WITH ending AS (
+        SELECT child.key, child.generation, child.owner, child.workflow, child.id, child.status,
             parent.workflow AS parent_workflow, parent.id AS parent_id, parent.status AS parent_status
         FROM engine_instance child JOIN engine_instance parent ON parent.key = child.parent_key
-        WHERE child.key = ANY (%(keys)s::bigint[]) AND child.status NOT IN {FINISHED}
-    ), steps AS (
-        UPDATE engine_step s SET status = 'cancelled', finished_at = clock_timestamp(),
-            lost = s.lost + CASE WHEN o.owner IS NULL THEN (
-                SELECT count(*) FROM engine_attempt a
-                WHERE a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
-                  AND a.phase = 'do' AND a.status = 'running'
-            ) ELSE 0 END
-        FROM orphan o
-        WHERE s.instance_id = o.key AND s.generation = o.generation AND s.status IN ('running', 'waiting')
-    ), attempts AS (
-        UPDATE engine_attempt a SET finished_at = clock_timestamp(),
-            status = CASE WHEN o.owner IS NULL THEN 'lost' ELSE 'cancelled' END  -- a dead worker left it
-        FROM orphan o
-        WHERE a.instance_id = o.key AND a.generation = o.generation AND a.status = 'running'
+        WHERE child.key = ANY (%(keys)s::bigint[]) AND child.status NOT IN {FINAL_SQL}
     ), trail AS (
         INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
             outcome, reason)
         SELECT 'terminate', '', '', workflow, id, key, status, 'terminated', 'done',
             format('Its parent %%s/%%s %%s.', parent_workflow, parent_id, CASE
-                WHEN parent_status IN {FINISHED} THEN 'is ' || parent_status
+                WHEN parent_status IN {FINAL_SQL} THEN 'is ' || parent_status
                 ELSE 'waits for it no more' END)
-        FROM orphan
-    )
-    UPDATE engine_instance i SET
-        status = 'terminated', finished_at = clock_timestamp(), owner = NULL, wake_at = NULL, waiting_for = '',
-        paused_at = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true
-    FROM orphan o
-    WHERE i.key = o.key
-    RETURNING i.key, pg_notify('engine_changed', i.key::text) IS NULL,
-        CASE WHEN o.owner IS NOT NULL THEN pg_notify('engine_wake', o.owner::text) IS NULL END
-"""  # noqa: S608
+        FROM ending
+    ), {ENDED}
+    SELECT key, pg_notify('engine_changed', key::text) IS NULL,
+        CASE WHEN owner IS NOT NULL THEN pg_notify('engine_wake', owner::text) IS NULL END
+    FROM ended
+"""
 
-# Tell the parents, and clear the mark of those that owe nothing any more.
+# Tell the parents, and clear the mark of those that have nobody left to tell.
 #
-# debtors  `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
+# marked   `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
 #          may have been cancelled than can be seen, so it keeps its mark.
 # parents  that wait: the others look for themselves when they begin.
 SETTLE = f"""
-    WITH debtors AS MATERIALIZED (
-        SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINISHED} AS has_news,
+    WITH marked AS MATERIALIZED (
+        SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINAL_SQL} AS has_news,
             i.parent_key, i.parent_generation
         FROM engine_instance i
         WHERE i.owes AND (%(only)s::bigint[] IS NULL OR i.key = ANY (%(only)s))
@@ -101,15 +86,15 @@ SETTLE = f"""
         FOR NO KEY UPDATE OF i SKIP LOCKED
     ), parents AS MATERIALIZED (
         SELECT p.key
-        FROM (SELECT DISTINCT parent_key, parent_generation FROM debtors WHERE has_news) d
+        FROM (SELECT DISTINCT parent_key, parent_generation FROM marked WHERE has_news) d
         JOIN engine_instance p ON p.key = d.parent_key AND p.generation = d.parent_generation
-        WHERE p.status NOT IN {FINISHED}
+        WHERE p.status NOT IN {FINAL_SQL}
         ORDER BY p.key
         FOR NO KEY UPDATE OF p SKIP LOCKED
     ), done AS (
-        SELECT d.key FROM debtors d
+        SELECT d.key FROM marked d
         LEFT JOIN engine_instance parent ON parent.key = d.parent_key AND parent.generation = d.parent_generation
-            AND parent.status NOT IN {FINISHED}
+            AND parent.status NOT IN {FINAL_SQL}
         WHERE EXISTS (SELECT FROM engine_instance i WHERE i.key = d.key AND i.ctid = d.place)
           AND NOT EXISTS (
             SELECT FROM engine_instance child WHERE child.parent_key = d.key AND {_is_orphan("child")}
@@ -133,7 +118,7 @@ SETTLE = f"""
         WHEN NOT one.is_told THEN NULL
         WHEN i.status = 'waiting' THEN pg_notify('engine_wake', '') IS NULL
         WHEN i.owner IS NOT NULL THEN pg_notify('engine_wake', i.owner::text) IS NULL END
-"""  # noqa: S608
+"""
 
 # The notes of who waits for whom that need work: the other one has ended and its waiter has not been told of this end,
 # or is gone, or the waiting is over.
@@ -142,7 +127,7 @@ _NOTES = f"""
     LEFT JOIN engine_instance i ON i.key = w.instance_id
     LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
     WHERE (i.key IS NULL OR s.status IS DISTINCT FROM 'waiting'
-           OR i.status IN {FINISHED} AND w.told_at IS DISTINCT FROM i.finished_at)
+           OR i.status IN {FINAL_SQL} AND w.told_at IS DISTINCT FROM i.finished_at)
 """
 
 # Tell those that wait for what has ended, once; they look for themselves. What they wait for cannot be deleted until
@@ -175,12 +160,12 @@ TELL_WAITERS = f"""
     RETURNING i.key, CASE
         WHEN i.status = 'waiting' THEN pg_notify('engine_wake', '') IS NULL
         WHEN w.owner IS NOT NULL THEN pg_notify('engine_wake', w.owner::text) IS NULL END
-"""  # noqa: S608
+"""
 
 # Whether there is anything to do: for the sweeps, and for what somebody held a moment ago.
-OWED = f"""
+PENDING = f"""
     SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (SELECT FROM {_NOTES})
-"""  # noqa: S608
+"""
 
 
 # Who ends with an instance: those that a step of it waits for, and those that wait for theirs.
@@ -192,10 +177,10 @@ TIED = f"""
         FROM family f
         JOIN engine_instance child ON child.parent_key = f.key AND child.parent_generation = f.generation
         JOIN engine_step s ON s.instance_id = f.key AND s.generation = f.generation AND s.seq = child.parent_step
-        WHERE child.is_tied AND child.status NOT IN {FINISHED} AND s.status IN ('running', 'waiting')
+        WHERE child.is_tied AND child.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
     )
     SELECT key FROM family WHERE key <> %(key)s
-"""  # noqa: S608
+"""
 
 
 def tied_to(key: int) -> list[int]:
@@ -204,7 +189,7 @@ def tied_to(key: int) -> list[int]:
 
 
 def settle(key: int) -> None:
-    """Work off what this instance owes, within the caller's transaction; what somebody holds is left to the workers."""
+    """Send this instance's notices in the caller's transaction. Those to rows that are locked are left to workers."""
     keys = [key]
     while orphans := _ask(ORPHANS, only=keys):
         keys += [orphan for (orphan,) in orphans]

@@ -1,4 +1,4 @@
-"""Working off what ended instances owe to others (see `engine.kin`), beside a shift's other work."""
+"""Send the notices that ended instances owe to others (see `engine.relations`), beside a shift's other work."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import psycopg
 
-from engine import kin
+from engine import relations
 from engine.worker.line import Line
 from engine.worker.transient import until_answered
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 1.0  # seconds
 
-log = logging.getLogger("engine.kin")
+log = logging.getLogger("engine.relations")
 
 
-class Debts:
-    """Pays when told to, on a connection of its own that is opened when there is something to pay for the first time.
+class ParentNotices:
+    """Sends when told to, on a connection of its own that is opened for the first notice.
 
-    What cannot be paid yet, because somebody holds the row, is tried again soon: a flush holds it for milliseconds. The
-    sweeps see to the rest.
+    What cannot be sent yet, because another session holds the row, is tried again soon: a flush holds it for
+    milliseconds. The sweeps see to the rest.
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class Debts:
         self._wanted = asyncio.Event()
         self._pause = FIRST_PAUSE
 
-    def pay(self) -> None:
-        """Pay soon, also what comes to be owed until then."""
+    def send(self) -> None:
+        """Send soon what is pending, and what becomes pending until then."""
         self._wanted.set()
 
     async def run(self) -> None:
@@ -44,9 +44,9 @@ class Debts:
             await self._wanted.wait()
             self._wanted.clear()
             try:
-                is_left = await until_answered(line, lambda: self._pay(line))
+                is_left = await until_answered(line, lambda: self._send(line))
             except psycopg.Error:
-                log.exception("what ended instances owe is left to the next sweep")
+                log.exception("the notices of ended instances are left to the next sweep")
                 is_left = False
             if is_left:
                 await asyncio.sleep(self._pause)
@@ -59,31 +59,31 @@ class Debts:
                 return await self._open_line()
             except (
                 psycopg.OperationalError
-            ) as error:  # none left, say: what this shift holds does not need it
-                log.warning("no connection to pay what ended instances owe: %s", error)
+            ) as error:  # no connection is free: what this shift holds needs none
+                log.warning("no connection for the notices of ended instances: %s", error)
                 await asyncio.sleep(LONGEST_PAUSE)
 
-    async def _pay(self, line: Line) -> bool:
-        """Do what can be done; tell whether anything is left."""
-        # First of all, because a parent waits, and most who end owe nothing else.
+    async def _send(self, line: Line) -> bool:
+        """Send what can be sent. Return whether anything is left."""
+        # First of all, because a parent waits, and most of those that end concern no other instance.
         if not await self._settle(line):
             return False
         while await self._end_orphans(line):
             continue
-        self._changed(await _ask(line, kin.TELL_WAITERS))
+        self._changed(await _ask(line, relations.TELL_WAITERS))
         return await self._settle(line)
 
     async def _settle(self, line: Line) -> bool:
-        self._changed(await _ask(line, kin.SETTLE))
-        [(is_left,)] = await _ask(line, kin.OWED)
+        self._changed(await _ask(line, relations.SETTLE))
+        [(is_left,)] = await _ask(line, relations.PENDING)
         return bool(is_left)
 
     async def _end_orphans(self, line: Line) -> bool:
         """End the children of those that are marked; they are marked in their turn."""
         async with line.transaction():
-            orphans = await _ask(line, kin.ORPHANS)
+            orphans = await _ask(line, relations.ORPHANS)
             if orphans:
-                await _ask(line, kin.END_ORPHANS, keys=[key for (key,) in orphans])
+                await _ask(line, relations.END_ORPHANS, keys=[key for (key,) in orphans])
         self._changed(orphans)
         return bool(orphans)
 
@@ -94,5 +94,5 @@ class Debts:
 
 
 async def _ask(line: Line, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-    cursor = await line.execute(statement, {"limit": kin.AT_ONCE, "only": None, **values})
+    cursor = await line.execute(statement, {"limit": relations.AT_ONCE, "only": None, **values})
     return await cursor.fetchall()
