@@ -13,12 +13,12 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.identity import TOP
 from engine.models import Audit, Event, Instance, Log, Step
-from engine.standing import generations as standing
-from engine.standing import why
-from engine.standing.children import children_of
-from engine.standing.facts import OpenStep
-from engine.standing.generations import Generations
 from engine.states import Action, allows
+from engine.status import generations as standing
+from engine.status import status_line
+from engine.status.children import children_of
+from engine.status.facts import OpenStep
+from engine.status.generations import Generations
 from studio import changed_code, declared, folds, generations, payloads, timeline
 from studio.recorded import STEPS_SHOWN, attempts_of, of_generation, step_rows, top_steps
 from studio.relatives import CHILDREN_SHOWN, parent_of
@@ -40,7 +40,7 @@ class Dossier:
     now: datetime
     began_at: datetime
     status: str
-    why: why.Sentence
+    why: status_line.Sentence
     lines: tuple[Line, ...]
     parent: Instance | None
     children: tuple[Row, ...]

@@ -9,7 +9,7 @@ from django.db.models.functions import Cast, Left, Length
 from django.http import Http404
 
 from engine.models import Generation, Instance
-from engine.standing.generations import Generations, as_it_was
+from engine.status.generations import Generations, as_it_was
 from studio.filters import cursor
 from studio.payloads import FULL_UP_TO
 

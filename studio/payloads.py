@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from engine.serialization import Unreadable, decode, envelope
-from engine.standing.bidi import isolated_strings
+from engine.status.bidi import isolated_strings
 from studio import beginnings
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded

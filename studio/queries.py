@@ -16,9 +16,9 @@ from engine.models import Instance
 from engine.registry import workflows as registry
 from engine.requests import open_requests
 from engine.search import id_begins, keys_alike, workflow_names
-from engine.standing.facts import Servers
-from engine.standing.gathering import without_values
-from engine.standing.servers import servers_of
+from engine.status.facts import Servers
+from engine.status.gathering import without_values
+from engine.status.servers import servers_of
 from studio import inbox, lints
 from studio.at_least import AtLeast, counted
 from studio.filters import Filter

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from engine.models import Instance
-from engine.standing import why
-from engine.standing.facts import Situation
-from engine.standing.gathering import situations
+from engine.status import status_line
+from engine.status.facts import Situation
+from engine.status.gathering import situations
 from studio.shown import shown
 
 
@@ -19,7 +19,7 @@ class Row:
 
     instance: Instance
     status: str
-    now: why.Sentence
+    now: status_line.Sentence
     began_at: datetime
 
     @property
@@ -37,4 +37,4 @@ def rows_of(instances: Sequence[Instance]) -> list[Row]:
 def _row(instance: Instance, facts: Situation) -> Row:
     asks = any(step.is_asking for step in facts.steps)
     status = shown(instance.status, instance.waiting_for, asks=asks)
-    return Row(instance, status, why.in_short(facts), facts.began_at or instance.created_at)
+    return Row(instance, status, status_line.in_short(facts), facts.began_at or instance.created_at)

@@ -10,8 +10,8 @@ from typing import Any
 from engine.identity import TOP
 from engine.models import Attempt, Event, Log, Step
 from engine.requests import Asked
-from engine.standing.errors import error_line
-from engine.standing.rollbacks import counts, most_attempts
+from engine.status.errors import error_line
+from engine.status.rollbacks import counts, most_attempts
 from studio import payloads, timeline
 from studio.folds import GROUPS, LEFT, Fold
 from studio.shown import step_shown

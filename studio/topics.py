@@ -15,8 +15,8 @@ from django.urls import reverse
 
 from engine import search
 from engine.models import Instance
-from engine.standing.places import places_of
-from engine.standing.servers import all_servers
+from engine.status.places import places_of
+from engine.status.servers import all_servers
 from studio import dossier, inbox, queries, rows, timetable, tombstones, trail
 from studio.access import Verb, allowed, require, visible
 from studio.attention import attention

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from engine import requests
-from engine.command import shapes, values
+from engine.command import output, values
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def _answer(desk: Desk, options: Options) -> None:
         comment=options["comment"],
         **origin(options),
     )
-    shape = {"instance": shapes.instance(instance.refresh()), "event": shapes.event(event, full=False)}
+    shape = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
     desk.answer(shape, lambda: [f"Request {name} of {instance} is answered."])
 
 

@@ -6,8 +6,8 @@ from argparse import ArgumentParser
 
 from engine import deletion
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -6,12 +6,12 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 
 from engine import events
-from engine.command import lines, shapes, values
+from engine.command import output, text, values
 from engine.command.address import find, origin, take_instance, take_limit, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.models import Event, Instance
-from engine.standing.gathering import database_now
+from engine.status.gathering import database_now
 
 STATES = ["buffered", "consumed", "dropped"]
 
@@ -27,7 +27,7 @@ def _list(desk: Desk, options: Options) -> None:
     instance = find(options["instance"])
     rows = newest(instance, options["limit"], state=options["state"], full=options["full"])
     total = Event.objects.filter(instance_id=instance.key).count()
-    shape = {"events": [shapes.event(row, full=options["full"]) for row in rows], "total": total}
+    shape = {"events": [output.event(row, full=options["full"]) for row in rows], "total": total}
     desk.answer(shape, lambda: event_lines(desk, rows, full=options["full"]))
 
 
@@ -46,15 +46,15 @@ def event_lines(desk: Desk, rows: Sequence[Event], *, full: bool) -> Iterator[st
     now = database_now()
     cells = [("RECEIVED", "STATE", "BY", "TYPE")]
     cells += [
-        (lines.ago(row.received_at, now), _state(row), lines.plain(row.sent_by) or "-", lines.plain(row.type))
+        (text.ago(row.received_at, now), _state(row), text.plain(row.sent_by) or "-", text.plain(row.type))
         for row in rows
     ]
-    found = lines.columns(cells)
-    yield lines.GAP.join(next(found))
+    found = text.columns(cells)
+    yield text.GAP.join(next(found))
     for row, cell in zip(rows, found, strict=True):
-        yield lines.cut(lines.GAP.join(cell), desk.width)
+        yield text.cut(text.GAP.join(cell), desk.width)
         if full:
-            yield f"    {lines.value(row.payload, desk.width - 4)}"
+            yield f"    {text.value(row.payload, desk.width - 4)}"
 
 
 def _state(row: Event) -> str:
@@ -76,8 +76,8 @@ def _send(desk: Desk, options: Options) -> None:
     instance = find(options["instance"])
     payload = values.value(options, "payload")
     event = events.send_event(instance, options["type"], payload, options["dedup_key"], **origin(options))
-    shape = {"instance": shapes.instance(instance.refresh()), "event": shapes.event(event, full=False)}
-    desk.answer(shape, lambda: [f"Event {lines.plain(event.type)} was sent to {instance}."])
+    shape = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
+    desk.answer(shape, lambda: [f"Event {text.plain(event.type)} was sent to {instance}."])
 
 
 SEND = Subcommand("send", "send an event to an instance", _arguments_of_send, _send)

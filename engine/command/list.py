@@ -9,18 +9,18 @@ from typing import Any
 from django.db.models import QuerySet
 
 from engine import search
-from engine.command import lines, shapes
+from engine.command import output, text
 from engine.command.address import check_workflow, take_limit
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.errors import RepriseError
 from engine.models import Instance
 from engine.registry import Workflow, workflows
-from engine.standing import why
-from engine.standing.facts import Situation
-from engine.standing.gathering import database_now, situations, without_values
-from engine.standing.servers import servers_of
 from engine.states import FINAL, InstanceStatus
+from engine.status import status_line
+from engine.status.facts import Situation
+from engine.status.gathering import database_now, situations, without_values
+from engine.status.servers import servers_of
 from engine.tags import check_tags
 
 GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
@@ -89,8 +89,8 @@ def _matching(options: Options) -> QuerySet[Instance]:
     return rows if options["before"] is None else rows.filter(key__lt=options["before"])
 
 
-def _shape(row: Instance, facts: Situation) -> shapes.Shape:
-    return shapes.instance(row) | {"why": why.as_text(why.in_short(facts), facts.now)}
+def _shape(row: Instance, facts: Situation) -> output.Shape:
+    return output.instance(row) | {"why": status_line.as_text(status_line.in_short(facts), facts.now)}
 
 
 def _instance_lines(
@@ -99,25 +99,25 @@ def _instance_lines(
     if not rows:
         yield "No instances match."
         return
-    cells = [(row.status, lines.ago(row.created_at, standing[row.key].now), str(row)) for row in rows]
-    for row, (status, created, name) in zip(rows, lines.columns(cells), strict=True):
-        head = lines.GAP.join((status, created, name))
+    cells = [(row.status, text.ago(row.created_at, standing[row.key].now), str(row)) for row in rows]
+    for row, (status, created, name) in zip(rows, text.columns(cells), strict=True):
+        head = text.GAP.join((status, created, name))
         said = _said(standing[row.key])
         painted = head.replace(status, desk.paint(row.status, status), 1)
-        beside = desk.width - len(head) - len(lines.GAP)
+        beside = desk.width - len(head) - len(text.GAP)
         if said and len(said) <= beside:
-            yield f"{painted}{lines.GAP}{said}"
+            yield f"{painted}{text.GAP}{said}"
             continue
         yield painted
         if said:
-            indent = " " * (len(status) + len(lines.GAP))
-            yield indent + lines.cut(said, desk.width - len(indent))
+            indent = " " * (len(status) + len(text.GAP))
+            yield indent + text.cut(said, desk.width - len(indent))
     if older is not None:
         yield f"There are more: --before {older}"
 
 
 def _said(facts: Situation) -> str:
-    return lines.plain(why.as_text(why.in_short(facts), facts.now))
+    return text.plain(status_line.as_text(status_line.in_short(facts), facts.now))
 
 
 # Workflows
@@ -142,7 +142,7 @@ def _counts(name: str) -> dict[str, int]:
     return {str(status): rows.filter(status=status)[:COUNTED].count() for status in InstanceStatus}
 
 
-def _workflow_shape(name: str, counts: dict[str, int]) -> shapes.Shape:
+def _workflow_shape(name: str, counts: dict[str, int]) -> output.Shape:
     declared: Workflow[Any, Any] | None = workflows.get(name)
     return {
         "name": name,
@@ -171,12 +171,12 @@ def _workflow_lines(desk: Desk, names: Sequence[str], counts: dict[str, dict[str
     for name, number in zip(names, open_ones, strict=True):
         finished = [_number(counts[name][status]) for status in sorted(FINAL)]
         cells.append((name, _number(number), *finished, "" if name in workflows else "not in the code"))
-    for cell in lines.columns(cells):
-        yield lines.GAP.join(cell).rstrip()
+    for cell in text.columns(cells):
+        yield text.GAP.join(cell).rstrip()
     now = database_now()
     newest = Instance.objects.order_by("-key").only("created_at").first()
     if newest is not None:
-        yield f"The last start was {lines.ago(newest.created_at, now)}."
+        yield f"The last start was {text.ago(newest.created_at, now)}."
 
 
 def _number(count: int) -> str:

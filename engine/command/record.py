@@ -8,14 +8,14 @@ from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 
-from engine.command import shapes
+from engine.command import output
 from engine.command.events import newest as newest_events
 from engine.errors import RepriseError
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
-from engine.standing import why
-from engine.standing.children import children_of
-from engine.standing.facts import Situation
-from engine.standing.generations import Generations, as_it_was, explain, generations_of, situation
+from engine.status import status_line
+from engine.status.children import children_of
+from engine.status.facts import Situation
+from engine.status.generations import Generations, as_it_was, explain, generations_of, situation
 
 FOLDED = ("map", "parallel")
 UNEVENTFUL = ("complete", "cancelled")
@@ -42,7 +42,7 @@ class Record:
 
     @property
     def why(self) -> str:
-        return why.as_text(explain(self.facts, self.those), self.facts.now)
+        return status_line.as_text(explain(self.facts, self.those), self.facts.now)
 
     @property
     def began_at(self) -> datetime:
@@ -101,8 +101,8 @@ def _past(instance: Instance, those: Generations) -> Instance:
 def _read_old_milestones(steps: QuerySet[Step], shown: Sequence[Step]) -> None:
     """Read what those say whose name does not."""
     old = {step.seq: step for step in shown if step.is_old_milestone}
-    for seq, output in steps.filter(seq__in=old).values_list("seq", "output") if old else ():
-        old[seq].output = output
+    for seq, said in steps.filter(seq__in=old).values_list("seq", "output") if old else ():
+        old[seq].output = said
 
 
 def _items(steps: QuerySet[Step], parents: Sequence[int]) -> dict[int, dict[str, int]]:
@@ -130,24 +130,24 @@ def _ran_in(step: Step) -> int:
     return step.generation if step.kept_from is None else step.kept_from
 
 
-def shape(record: Record, *, full: bool) -> shapes.Shape:
+def shape(record: Record, *, full: bool) -> output.Shape:
     instance, parent = record.instance, record.parent
-    about = shapes.instance(instance) | {
+    about = output.instance(instance) | {
         "why": record.why,
         "params": instance.params,
         "output": instance.output,
-        "error": shapes.error(instance.error, full=full),
+        "error": output.error(instance.error, full=full),
         "unreached": instance.unreached,
-        "parent": shapes.relative(parent) if parent else None,
+        "parent": output.relative(parent) if parent else None,
     }
     return {
         "instance": about,
-        "steps": [shapes.step(step, record.attempts.get(step.seq, []), full=full) for step in record.steps],
+        "steps": [output.step(step, record.attempts.get(step.seq, []), full=full) for step in record.steps],
         "steps_total": record.steps_total,
-        "events": [shapes.event(event, full=full) for event in record.events],
+        "events": [output.event(event, full=full) for event in record.events],
         "events_total": record.events_total,
-        "children": [shapes.relative(child) for child in record.children],
+        "children": [output.relative(child) for child in record.children],
         "children_total": record.children_total,
-        "generations": [shapes.generation(one) for one in record.generations],
-        "audit": [shapes.deed(deed) for deed in record.audit],
+        "generations": [output.generation(one) for one in record.generations],
+        "audit": [output.deed(deed) for deed in record.audit],
     }

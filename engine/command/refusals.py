@@ -6,8 +6,8 @@ import psycopg
 from django.db import Error, OperationalError
 
 from engine import schema
-from engine.command.desk import as_json
-from engine.command.shapes import Shape
+from engine.command.output import Shape
+from engine.command.terminal import as_json
 from engine.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
 from engine.serialization import InvalidJSON
 

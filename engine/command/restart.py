@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine import restart
-from engine.command import lines, shapes
+from engine.command import output, text
 from engine.command.address import find, natural, origin, said, take_instance, take_name
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.models import Instance
 from engine.restart import PlannedStep, RestartPlan
 from engine.states import StepKind
@@ -36,13 +36,13 @@ def _restart(desk: Desk, options: Options) -> None:
         return
     instance = restart.restart(instance, *where, **origin(options))
     sentence = f"{instance} is {instance.status}: generation {instance.generation} begins."
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [sentence])
+    desk.answer({"instance": output.instance(instance)}, lambda: [sentence])
 
 
 RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _restart)
 
 
-def _shape(plan: RestartPlan) -> shapes.Shape:
+def _shape(plan: RestartPlan) -> output.Shape:
     return {
         "generation": plan.generation,
         "keeps": [_step(one) for one in plan.keeps],
@@ -66,9 +66,9 @@ def _plan_lines(desk: Desk, instance: Instance, plan: RestartPlan) -> Iterator[s
     yield from _steps(desk, "KEPT", plan.keeps)
     yield from _steps(desk, "RUNS AGAIN, with its side effects", plan.runs_again)
     yield ""
-    yield f"{lines.count(plan.returned_events, 'event')} would go back to the buffer."
-    yield f"{lines.count(plan.dropped_events, 'event')} would be dropped."
-    yield f"{lines.count(plan.ended_children, 'child', 'children')} would be terminated."
+    yield f"{text.count(plan.returned_events, 'event')} would go back to the buffer."
+    yield f"{text.count(plan.dropped_events, 'event')} would be dropped."
+    yield f"{text.count(plan.ended_children, 'child', 'children')} would be terminated."
     yield "Nothing was done."
 
 
@@ -76,8 +76,8 @@ def _steps(desk: Desk, head: str, steps: Sequence[PlannedStep]) -> Iterator[str]
     if steps:
         yield ""
         yield head
-    cells = [(str(one.seq), one.status, lines.plain(one)) for one in steps]
-    for one, (seq, status, name) in zip(steps, lines.columns(cells), strict=True):
-        beginning = f"{seq}{lines.GAP}{status}{lines.GAP}"
+    cells = [(str(one.seq), one.status, text.plain(one)) for one in steps]
+    for one, (seq, status, name) in zip(steps, text.columns(cells), strict=True):
+        beginning = f"{seq}{text.GAP}{status}{text.GAP}"
         painted = beginning.replace(status, desk.paint(one.status, status), 1)
-        yield painted + lines.cut(name, desk.width - len(beginning))
+        yield painted + text.cut(name, desk.width - len(beginning))

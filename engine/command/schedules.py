@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine import schedules
-from engine.command import lines, shapes
+from engine.command import output, text
 from engine.command.address import check_workflow, origin, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.errors import ScheduleNotFoundError
 from engine.models import Instance, ScheduleRow
 
@@ -35,7 +35,7 @@ def _list(desk: Desk, options: Options) -> None:
     desk.answer(shape, lambda: _lines(desk, found, last, now))
 
 
-def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None = None) -> shapes.Shape:
+def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None = None) -> output.Shape:
     return {
         "workflow": row.workflow,
         "name": row.name,
@@ -47,7 +47,7 @@ def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None 
         "paused_by": row.paused_by,
         "upcoming": schedules.upcoming(row, UPCOMING, now=now),
         "last_planned_at": row.last_planned_at,
-        "last_instance": shapes.relative(last) if last else None,
+        "last_instance": output.relative(last) if last else None,
         "last_missed": row.last_missed,
         "last_error": row.last_error or None,
     }
@@ -60,13 +60,11 @@ def _lines(
         yield "There is no schedule. A cluster writes down those that the code declares when it starts."
         return
     cells = [("NEXT", "LAST", "WORKFLOW", "SCHEDULE")]
-    cells += [
-        (_next(row, now), lines.ago(_ran_at(row, last), now), row.workflow, _named(row)) for row in rows
-    ]
-    for row, cell in zip((None, *rows), lines.columns(cells), strict=True):
-        yield lines.cut(lines.GAP.join(cell), desk.width)
+    cells += [(_next(row, now), text.ago(_ran_at(row, last), now), row.workflow, _named(row)) for row in rows]
+    for row, cell in zip((None, *rows), text.columns(cells), strict=True):
+        yield text.cut(text.GAP.join(cell), desk.width)
         if row is not None and row.last_error:
-            yield lines.cut(f"    the last time: {lines.plain(row.last_error)}", desk.width)
+            yield text.cut(f"    the last time: {text.plain(row.last_error)}", desk.width)
 
 
 def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
@@ -78,12 +76,12 @@ def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
 def _next(row: ScheduleRow, now: datetime) -> str:
     if row.paused_at is not None:
         return "paused"
-    return "not in the code" if not row.is_declared else lines.ago(row.next_at, now)
+    return "not in the code" if not row.is_declared else text.ago(row.next_at, now)
 
 
 def _named(row: ScheduleRow) -> str:
     planned = f"{row.expression} {row.timezone}"
-    return planned if row.name == row.expression else f"{lines.plain(row.name)} ({planned})"
+    return planned if row.name == row.expression else f"{text.plain(row.name)} ({planned})"
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -108,13 +106,13 @@ def _pause(desk: Desk, options: Options) -> None:
 
 def _resume(desk: Desk, options: Options) -> None:
     row = schedules.resume(_find(options), **origin(options))
-    said = f"Schedule {row} goes on" + (f" at {lines.moment(row.next_at)}." if row.next_at else ".")
+    said = f"Schedule {row} goes on" + (f" at {text.moment(row.next_at)}." if row.next_at else ".")
     desk.answer({"schedule": _shape(row)}, lambda: [said])
 
 
 def _run(desk: Desk, options: Options) -> None:
     instance = schedules.run_now(_find(options), **origin(options))
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
+    desk.answer({"instance": output.instance(instance)}, lambda: [f"Started {instance}."])
 
 
 SCHEDULES = (

@@ -6,14 +6,14 @@ import textwrap
 from argparse import ArgumentParser
 from collections.abc import Iterator
 
-from engine.command import lines, record
+from engine.command import record, text
 from engine.command.address import find, natural, take_instance, take_limit
-from engine.command.desk import Desk
 from engine.command.events import event_lines
 from engine.command.record import Record
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.models import Attempt, Step
-from engine.standing.errors import error_line
+from engine.status.errors import error_line
 
 INDENT = "  "
 
@@ -74,38 +74,38 @@ def _of(shown: int, total: int) -> str:
 def _head(desk: Desk, found: Record) -> Iterator[str]:
     instance, now = found.instance, found.facts.now
     yield f"{instance}  {desk.paint(instance.status)}"
-    yield from textwrap.wrap(lines.plain(found.why), desk.width)
+    yield from textwrap.wrap(text.plain(found.why), desk.width)
     yield ""
-    by = f" by {lines.plain(instance.started_by)}" if instance.started_by else ""
-    facts = {"created": f"{lines.moment(instance.created_at)} ({lines.ago(instance.created_at, now)}){by}"}
+    by = f" by {text.plain(instance.started_by)}" if instance.started_by else ""
+    facts = {"created": f"{text.moment(instance.created_at)} ({text.ago(instance.created_at, now)}){by}"}
     if instance.finished_at:
-        span = lines.took(found.began_at, instance.finished_at)
-        ended = lines.ago(instance.finished_at, now)
-        facts["finished"] = f"{lines.moment(instance.finished_at)} ({ended}, after {span})"
+        span = text.took(found.began_at, instance.finished_at)
+        ended = text.ago(instance.finished_at, now)
+        facts["finished"] = f"{text.moment(instance.finished_at)} ({ended}, after {span})"
     if instance.generation > 1 or found.generations:
         facts["generation"] = str(instance.generation)
     if instance.rollback:
         facts["rollback"] = instance.rollback
     if instance.tags:
-        facts["tags"] = lines.plain(", ".join(instance.tags))
+        facts["tags"] = text.plain(", ".join(instance.tags))
     if found.parent:
         facts["parent"] = str(found.parent)
     if instance.params is not None:
-        facts["params"] = lines.value(instance.params, desk.width)
+        facts["params"] = text.value(instance.params, desk.width)
     if instance.status == "complete":
-        facts["output"] = lines.value(instance.output, desk.width)
+        facts["output"] = text.value(instance.output, desk.width)
     if instance.unreached:
         facts["unreached"] = (
             f"steps {', '.join(map(str, instance.unreached))}, which the code did not call again"
         )
-    for name, text in facts.items():
-        yield lines.cut(f"{name:<12}{text}", desk.width)
+    for name, said in facts.items():
+        yield text.cut(f"{name:<12}{said}", desk.width)
 
 
 def _trace(error: object) -> Iterator[str]:
     if isinstance(error, dict):
         for line in str(error.get("traceback") or "").splitlines():
-            yield INDENT + lines.shown(line)
+            yield INDENT + text.shown(line)
 
 
 def _steps(desk: Desk, found: Record, *, full: bool) -> Iterator[str]:
@@ -115,13 +115,13 @@ def _steps(desk: Desk, found: Record, *, full: bool) -> Iterator[str]:
     for step in found.steps:
         name = f"{step.name}[{step.count - 1}]" if step.parent in maps else str(step)
         tries = str(step.attempts) if step.kind == "do" else "-"
-        times = lines.ago(step.started_at, now), lines.took(step.started_at, step.finished_at)
-        named = INDENT * depths[step.seq] + lines.plain(name)
+        times = text.ago(step.started_at, now), text.took(step.started_at, step.finished_at)
+        named = INDENT * depths[step.seq] + text.plain(name)
         cells.append((str(step.seq), step.status, step.kind, tries, *times, named))
-    written = lines.columns(cells)
-    yield lines.GAP.join(next(written))
+    written = text.columns(cells)
+    yield text.GAP.join(next(written))
     for step, cell in zip(found.steps, written, strict=True):
-        line = lines.cut(lines.GAP.join(cell), desk.width)
+        line = text.cut(text.GAP.join(cell), desk.width)
         yield line.replace(cell[1], desk.paint(step.status, cell[1]), 1)
         if step.seq in found.items:
             said = ", ".join(f"{number:,} {status}" for status, number in found.items[step.seq].items())
@@ -146,26 +146,26 @@ def _beneath(desk: Desk, step: Step, attempts: list[Attempt], *, full: bool) -> 
         if attempt.error is None and attempt.status in ("complete", "running"):
             continue
         what = "rollback" if attempt.phase == "rollback" else "attempt"
-        after = lines.took(attempt.started_at, attempt.finished_at)
+        after = text.took(attempt.started_at, attempt.finished_at)
         said = f"{what} {attempt.number} {attempt.status} after {after}"
-        yield lines.cut(
-            lines.plain(f"{said}: {error_line(attempt.error)}".rstrip(": ")), desk.width - 6
-        ).join((indent, ""))
+        yield text.cut(text.plain(f"{said}: {error_line(attempt.error)}".rstrip(": ")), desk.width - 6).join(
+            (indent, "")
+        )
         if full:
             yield from (indent + line for line in _trace(attempt.error))
     if step.error is not None and not attempts:
-        yield indent + lines.cut(lines.plain(error_line(step.error)), desk.width - len(indent))
+        yield indent + text.cut(text.plain(error_line(step.error)), desk.width - len(indent))
     if step.rollback:
         yield f"{indent}rollback {step.rollback}"
     if full and step.status == "complete":
-        shown = "(a sensitive value)" if step.sensitive else lines.value(step.output, desk.width - 14)
+        shown = "(a sensitive value)" if step.sensitive else text.value(step.output, desk.width - 14)
         yield f"{indent}output  {shown}"
 
 
 def _children(desk: Desk, found: Record) -> Iterator[str]:
     cells = [(child.status, str(child)) for child in found.children]
-    for child, (status, name) in zip(found.children, lines.columns(cells), strict=True):
-        yield f"{desk.paint(child.status, status)}{lines.GAP}{name}"
+    for child, (status, name) in zip(found.children, text.columns(cells), strict=True):
+        yield f"{desk.paint(child.status, status)}{text.GAP}{name}"
 
 
 def _generations(desk: Desk, found: Record) -> Iterator[str]:
@@ -174,9 +174,9 @@ def _generations(desk: Desk, found: Record) -> Iterator[str]:
     yield ""
     yield "EARLIER GENERATIONS (--generation shows one)"
     for one in found.generations:
-        said = f"{one.number}  {desk.paint(one.status)}  {lines.moment(one.finished_at)}"
+        said = f"{one.number}  {desk.paint(one.status)}  {text.moment(one.finished_at)}"
         why = error_line(one.error)
-        yield f"{said}  {lines.cut(lines.plain(why), max(desk.width - len(said) - 2, 0))}".rstrip()
+        yield f"{said}  {text.cut(text.plain(why), max(desk.width - len(said) - 2, 0))}".rstrip()
 
 
 def _audit(desk: Desk, found: Record) -> Iterator[str]:
@@ -187,12 +187,12 @@ def _audit(desk: Desk, found: Record) -> Iterator[str]:
     now = found.facts.now
     cells = [
         (
-            lines.ago(deed.at, now),
-            lines.plain(deed.actor) or "the engine",
+            text.ago(deed.at, now),
+            text.plain(deed.actor) or "the engine",
             deed.verb if deed.outcome == "done" else f"{deed.verb} ({deed.outcome})",
-            lines.plain(deed.reason),
+            text.plain(deed.reason),
         )
         for deed in found.audit
     ]
-    for cell in lines.columns(cells):
-        yield lines.cut(lines.GAP.join(cell).rstrip(), desk.width)
+    for cell in text.columns(cells):
+        yield text.cut(text.GAP.join(cell).rstrip(), desk.width)

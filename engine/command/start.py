@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 
 from engine import launch
-from engine.command import shapes, values
+from engine.command import output, values
 from engine.command.address import origin, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.registry import workflows
 
 EVER = "ever"
@@ -47,7 +47,7 @@ def _start(desk: Desk, options: Options) -> None:
         retention=dict(options["retention"]) if options["retention"] else None,
         **origin(options),
     )
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
+    desk.answer({"instance": output.instance(instance)}, lambda: [f"Started {instance}."])
 
 
 START = Subcommand("start", "start an instance", _arguments, _start)

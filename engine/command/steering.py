@@ -8,10 +8,10 @@ from collections.abc import Callable
 from django.db import transaction
 
 from engine import lifecycle
-from engine.command import shapes
+from engine.command import output
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Desk
 from engine.models import Instance
 
 Act = Callable[[Instance, Options], Instance]
@@ -45,7 +45,7 @@ def _steer(act: Act) -> Callable[[Desk, Options], None]:
             before = _standing(lifecycle.lock(instance))
             instance = act(instance.refresh(), options)
             has_changed = _standing(instance) != before
-        shape = {"instance": shapes.instance(instance), "has_changed": has_changed}
+        shape = {"instance": output.instance(instance), "has_changed": has_changed}
         desk.answer(shape, lambda: [_sentence(instance, has_changed=has_changed)])
 
     return run

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.command.desk import Desk
+from engine.command.terminal import Desk
 
 Options = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ from engine.durations import format_duration
 from engine.models import Audit
 from engine.requests import ANSWER, is_answer
 from engine.retention_rules import Retention
-from engine.standing import bidi, why
-from engine.standing.facts import Servers
+from engine.status import bidi, status_line
+from engine.status.facts import Servers
 from studio import payloads
 from studio.at_least import AtLeast
 from studio.shown import PARTS, Look
@@ -102,15 +102,19 @@ def took(duration: timedelta | None) -> str:
 
 
 @register.simple_tag
-def sentence(parts: why.Sentence) -> SafeString:
+def sentence(parts: status_line.Sentence) -> SafeString:
     """Write a why-line: text escaped, names as code, times ticking."""
     return format_html_join("", "{}", ((_part(part),) for part in parts))
 
 
-def _part(part: why.Part) -> str | SafeString:
-    if isinstance(part, why.Moment):
+def _part(part: status_line.Part) -> str | SafeString:
+    if isinstance(part, status_line.Moment):
         return at(part.at, part.kind)
-    return format_html("<code>{}</code>", bidi.isolated(part.text)) if isinstance(part, why.Code) else part
+    return (
+        format_html("<code>{}</code>", bidi.isolated(part.text))
+        if isinstance(part, status_line.Code)
+        else part
+    )
 
 
 @register.filter
@@ -122,7 +126,7 @@ def count(n: int | None) -> str:
 @register.filter
 def busy(servers: Servers) -> str:
     """Say how many slots of workers are taken."""
-    return why.busy(servers)
+    return status_line.busy(servers)
 
 
 @register.filter

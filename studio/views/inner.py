@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from engine.standing.generations import generations_of
+from engine.status.generations import generations_of
 from studio import generations, inner
 from studio.access import Verb
 from studio.filters import cursor

@@ -8,10 +8,10 @@ from django.core.management.base import CommandError
 from django.db import Error
 
 from engine.command import refusals
-from engine.command.desk import Desk
 from engine.command.program import Program
 from engine.command.subcommand import Subcommand
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
+from engine.command.terminal import Desk
 from engine.errors import RepriseError
 
 REFUSED = 1  # what argparse does not take ends with 2

@@ -8,8 +8,8 @@ from django.db.models import Count
 
 from engine.models import Instance
 from engine.registry import workflows
-from engine.standing.facts import Places
 from engine.states import InstanceStatus
+from engine.status.facts import Places
 
 HELD = [InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE]
 

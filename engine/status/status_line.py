@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from engine.durations import format_duration
 from engine.errors import ENGINE_PAUSES
-from engine.standing.bidi import isolated
-from engine.standing.facts import Deed, OpenStep, Rollback, Servers, Situation
+from engine.status.bidi import isolated
+from engine.status.facts import Deed, OpenStep, Rollback, Servers, Situation
 
 
 @dataclass(frozen=True, slots=True)

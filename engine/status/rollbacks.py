@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from engine.models import Attempt, Instance, Step
-from engine.standing.errors import error_line
-from engine.standing.facts import OpenStep, Rollback
+from engine.status.errors import error_line
+from engine.status.facts import OpenStep, Rollback
 
 MOST_ATTEMPTS = 1_000
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from engine.models import Worker
-from engine.standing.facts import Servers
+from engine.status.facts import Servers
 
 ALIVE_FOR = timedelta(seconds=20)
 # A cluster that has no shift after this long is draining, or its shifts cannot start.

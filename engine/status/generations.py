@@ -10,12 +10,12 @@ from typing import Any
 
 from engine.models import Audit, Generation, Instance
 from engine.models.instance import FINAL
-from engine.standing import why
-from engine.standing.bidi import isolated
-from engine.standing.facts import Deed, Situation
-from engine.standing.gathering import situation_of
-from engine.standing.why import Code, Moment, Part, Sentence, quoted
 from engine.states import Action
+from engine.status import status_line
+from engine.status.bidi import isolated
+from engine.status.facts import Deed, Situation
+from engine.status.gathering import situation_of
+from engine.status.status_line import Code, Moment, Part, Sentence, quoted
 
 SHOWN = 50  # of the earlier ones, the newest
 TRAIL_READ = 1_000
@@ -131,7 +131,7 @@ def explain(facts: Situation, those: Generations) -> Sentence:
     if those.is_past and those.cut_short_by is not None:
         before = those.cut_short_by.before.replace("_", " ")
         return (f"It was {before} when generation {those.shown + 1} began, which ended it.",)
-    return why.explain(facts)
+    return status_line.explain(facts)
 
 
 def _begun_by(deed: Audit) -> int | None:

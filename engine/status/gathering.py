@@ -15,12 +15,12 @@ from django.db.models.functions import Cast, Left
 from engine.identity import TOP
 from engine.models import Attempt, Audit, Instance, Step
 from engine.requests import open_requests
-from engine.standing.errors import beginning_of_error, error_line
-from engine.standing.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
-from engine.standing.places import places_of
-from engine.standing.rollbacks import rollback_of
-from engine.standing.servers import servers_of
 from engine.states import Action, AttemptPhase, AttemptStatus
+from engine.status.errors import beginning_of_error, error_line
+from engine.status.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
+from engine.status.places import places_of
+from engine.status.rollbacks import rollback_of
+from engine.status.servers import servers_of
 
 MOST_OPEN = 2_000  # steps
 MOST_ATTEMPTS = 500

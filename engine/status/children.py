@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Q, QuerySet
 
 from engine.models import Instance, Step
-from engine.standing.gathering import without_values
+from engine.status.gathering import without_values
 
 KEPT_READ = 51
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.standing.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
-from engine.standing.why import Code, Moment, as_text, explain, in_short
+from engine.status.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
+from engine.status.status_line import Code, Moment, as_text, explain, in_short
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 
