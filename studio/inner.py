@@ -14,8 +14,8 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from engine.models import Instance, Log
-from studio import dossier, folds, recorded
-from studio.drawn_steps import step_html
+from studio import instance_page, nested_steps, recorded
+from studio.step_rows import step_html
 from studio.steps import lines_of
 
 PAGE = 50
@@ -37,7 +37,7 @@ class Inner:
 
     seq: int
     kind: str
-    fold: folds.Fold
+    fold: nested_steps.Fold
     page: int
     begun: int
     steps: tuple[SafeString, ...]
@@ -66,7 +66,7 @@ def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inn
     parent = rows.filter(seq=seq).first()
     if parent is None:
         return None
-    fold = folds.count(instance, [parent]).get(seq, folds.Fold(0, {}, 0))
+    fold = nested_steps.count(instance, [parent]).get(seq, nested_steps.Fold(0, {}, 0))
     begun = sum(fold.counts.values())
     page = max(1, min(page, -(-begun // PAGE)))
     found = rows.filter(parent=seq).order_by(_FAILED_FIRST, "count", "seq")[(page - 1) * PAGE : page * PAGE]
@@ -74,11 +74,11 @@ def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inn
 
 
 def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) -> tuple[SafeString, ...]:
-    deeper, inside = folds.within(instance, shown, recorded.step_rows(instance))
+    deeper, inside = nested_steps.within(instance, shown, recorded.step_rows(instance))
     steps = [*shown, *deeper]
     logs = Log.objects.filter(
         instance_id=instance.key, generation=instance.generation, step_seq__in=[step.seq for step in steps]
-    ).order_by("-key")[: dossier.LOGS_SHOWN]
+    ).order_by("-key")[: instance_page.LOGS_SHOWN]
     lines = lines_of(
         steps,
         recorded.attempts_of(instance, steps),
@@ -86,7 +86,7 @@ def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) ->
         list(logs)[::-1],
         inside,
         items_of=parent.seq if parent.kind == "map" else 0,
-        left_by=parent.seq if folds.leaves(parent) else 0,
+        left_by=parent.seq if nested_steps.leaves(parent) else 0,
         paused_at=instance.paused_at,
         place=place,
     )

@@ -21,8 +21,8 @@ from engine.status.gathering import without_values
 from engine.status.servers import servers_of
 from studio import inbox, lints
 from studio.at_least import AtLeast, counted
+from studio.display_status import PARKED, shown, stored
 from studio.filters import Filter
-from studio.shown import PARKED, shown, stored
 
 PAGE = 50
 COUNT_CAP = 10_001

@@ -10,7 +10,7 @@ from engine.models import Instance
 from engine.status import status_line
 from engine.status.facts import Situation
 from engine.status.gathering import situations
-from studio.shown import shown
+from studio.display_status import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from engine.requests import Asked
 from engine.status.errors import error_line
 from engine.status.rollbacks import counts, most_attempts
 from studio import payloads, timeline
-from studio.folds import GROUPS, LEFT, Fold
-from studio.shown import step_shown
+from studio.display_status import step_shown
+from studio.nested_steps import GROUPS, LEFT, Fold
 
 ICONS = {
     "do": "square-function",

@@ -21,7 +21,7 @@ from engine.status import bidi, status_line
 from engine.status.facts import Servers
 from studio import payloads
 from studio.at_least import AtLeast
-from studio.shown import PARTS, Look
+from studio.display_status import PARTS, Look
 
 register = template.Library()
 

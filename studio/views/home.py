@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 
 from studio.access import Verb
-from studio.topics import Topic, draw
+from studio.live_views import Topic, draw
 from studio.views.guard import guard
 from studio.views.pages import page
 

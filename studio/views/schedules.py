@@ -14,7 +14,7 @@ from engine.models import ScheduleRow
 from studio.access import Verb
 from studio.denied_audit import Subject
 from studio.forms import new_token, token_of
-from studio.topics import Topic, draw
+from studio.live_views import Topic, draw
 from studio.views.guard import Names, guard
 from studio.views.pages import page
 

@@ -9,7 +9,7 @@ from studio import lints, queries, rows, schema
 from studio.access import Verb, allowed
 from studio.filters import Filter
 from studio.forms import new_token
-from studio.topics import Topic, draw
+from studio.live_views import Topic, draw
 from studio.views.guard import guard
 from studio.views.pages import page
 

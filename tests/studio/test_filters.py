@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from studio.display_status import LOOKS, OPEN, shown, stored
 from studio.filters import Filter, cursor, keys
-from studio.shown import LOOKS, OPEN, shown, stored
 
 
 @pytest.mark.parametrize("text", ["-1", "", "abc", "9" * 20, "1.5", " 7", "٣", "0x10"])

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance, Step
-from studio import dossier, folds, inner
+from studio import inner, instance_page, nested_steps
 from studio.filters import opened
 from studio.steps import in_tree_order
 from tests.studio import factories
@@ -149,7 +149,7 @@ def test_nested_steps_stand_under_their_parent_with_lines_that_lead_to_them(oper
 def test_many_steps_within_one_are_folded_too(operator: Client) -> None:
     instance = factories.instance("running")
     factories.step(instance, "outer", "running")
-    for _ in range(folds.INLINE + 1):
+    for _ in range(nested_steps.INLINE + 1):
         factories.step(instance, "nested", parent=1, delivery=None)
     page = page_of(operator, instance)
     assert rows_in(page) == [1]
@@ -206,7 +206,7 @@ def test_an_error_of_an_item_leads_to_it(operator: Client) -> None:
     map_of(instance, ["complete", "errored", "complete"], status="errored")
     page = page_of(operator, instance)
     assert 'href="?upto=1&open=1#s-3-a1">step 3 <code>letters[1]</code>' in page
-    found = dossier.of(instance.workflow, instance.id).origin
+    found = instance_page.of(instance.workflow, instance.id).origin
     assert found is not None
     assert (found.step.seq, found.name, found.is_shown) == (3, "letters[1]", False)
 

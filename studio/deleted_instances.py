@@ -14,7 +14,7 @@ WINDOW = 100_000  # rows of the trail that are looked through where nobody in pa
 
 
 @dataclass(frozen=True, slots=True)
-class Tombstone:
+class DeletedInstance:
     """An instance that was there. `deletion` is empty where nobody in particular deleted it: its retention was over."""
 
     workflow: str
@@ -23,7 +23,7 @@ class Tombstone:
     trail: tuple[Audit, ...]
 
 
-def of(workflow: str, id: str) -> Tombstone | None:
+def of(workflow: str, id: str) -> DeletedInstance | None:
     """Find what is left of it by its names; None if nothing is known of it."""
     named = Audit.objects.filter(workflow=workflow, instance_id=id)
     # The verb as it stands in the index's condition: as a parameter, a kept plan could not use it.
@@ -37,15 +37,15 @@ def of(workflow: str, id: str) -> Tombstone | None:
     return found
 
 
-def of_key(key: int) -> Tombstone | None:
+def of_key(key: int) -> DeletedInstance | None:
     """Find what is left of it by its key."""
     return _of(Audit.objects.filter(instance_key=key))
 
 
-def _of(rows: QuerySet[Audit]) -> Tombstone | None:
+def _of(rows: QuerySet[Audit]) -> DeletedInstance | None:
     trail = tuple(rows.order_by("-key")[:SHOWN])
     if not trail:
         return None
     last = next((one for one in trail if one.outcome == "done"), trail[0])
     deletion = last if last.verb == Action.DELETE else None
-    return Tombstone(last.workflow, last.instance_id, deletion, trail)
+    return DeletedInstance(last.workflow, last.instance_id, deletion, trail)

@@ -17,14 +17,14 @@ from engine import search
 from engine.models import Instance
 from engine.status.places import places_of
 from engine.status.servers import all_servers
-from studio import dossier, inbox, queries, rows, timetable, tombstones, trail
+from studio import audit_log, deleted_instances, inbox, instance_page, queries, rows, timetable
 from studio.access import Verb, allowed, require, visible
 from studio.attention import attention
 from studio.converters import WorkflowName
-from studio.drawn_steps import step_html
+from studio.display_status import GROUPS, LOOKS
 from studio.filters import Filter, cursor, keys
 from studio.health import health
-from studio.shown import GROUPS, LOOKS
+from studio.step_rows import step_html
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 _WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
@@ -66,7 +66,7 @@ class Drawing:
 
 
 EVERYTHING = Filter()
-WHOLE_TRAIL = trail.Wanted()
+WHOLE_TRAIL = audit_log.Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Topic:
     upto: int | None = None
     box: str = ""
     ref: str = ""
-    trail: trail.Wanted = WHOLE_TRAIL
+    trail: audit_log.Wanted = WHOLE_TRAIL
 
     @classmethod
     def of(cls, query: str | QueryDict) -> Topic:
@@ -101,7 +101,7 @@ class Topic:
             return cls("approvals", box=box if box in inbox.BOXES else "mine", ref=given.get("r", "")[:50])
         if text == "audit":
             top = cursor(given.get("top", "")) or 0
-            return cls("audit", trail=trail.Wanted.of(given), top=top)
+            return cls("audit", trail=audit_log.Wanted.of(given), top=top)
         if text == "list":
             shown = tuple(keys(given.get("keys", ""), 100))
             return cls("list", wanted=Filter.of(given), shown=shown, top=cursor(given.get("top", "")) or 0)
@@ -257,7 +257,7 @@ def _row_pieces(instances: list[Instance]) -> dict[str, Piece]:
 
 
 def _audit(topic: Topic, user: Any) -> Drawing:
-    newer = trail.count_newer(topic.trail, topic.top)
+    newer = audit_log.count_newer(topic.trail, topic.top)
     return Drawing({"more": more_piece(newer, reverse("audit") + topic.trail.query())})
 
 
@@ -285,7 +285,7 @@ def draw_approvals(box: inbox.Box, shown: inbox.Entry | None, user: Any) -> Draw
 
 def _instance(topic: Topic, user: Any) -> Drawing:
     try:
-        found = dossier.of_key(topic.key or 0, topic.upto)
+        found = instance_page.of_key(topic.key or 0, topic.upto)
     except Instance.DoesNotExist:
         return _gone(topic.key or 0, user)
     return draw_instance(found, user)
@@ -293,7 +293,7 @@ def _instance(topic: Topic, user: Any) -> Drawing:
 
 def _gone(key: int, user: Any) -> Drawing:
     """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
-    tombstone = tombstones.of_key(key)
+    tombstone = deleted_instances.of_key(key)
     if tombstone is None:
         return Drawing({}, is_done=True)
     require(user, Verb.VIEW, tombstone.workflow)
@@ -303,7 +303,9 @@ def _gone(key: int, user: Any) -> Drawing:
     return Drawing(pieces, is_done=True, say=f"{tombstone.id} was deleted")
 
 
-def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | None = None) -> Drawing:
+def draw_instance(
+    found: instance_page.InstancePage, user: Any, *, typed: inbox.Entry | None = None
+) -> Drawing:
     """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
     require(user, Verb.VIEW, found.instance.workflow)
     is_asking = found.has_requests and not found.is_past
@@ -351,7 +353,7 @@ def draw_instance(found: dossier.Dossier, user: Any, *, typed: inbox.Entry | Non
     )
 
 
-def _said_of(found: dossier.Dossier) -> str:
+def _said_of(found: instance_page.InstancePage) -> str:
     number = found.generations.newest
     again = f" in generation {number}, after a restart" if number > 1 else ""
     return f"{found.instance.id} is now {found.status}{again}"

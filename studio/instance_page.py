@@ -19,11 +19,11 @@ from engine.status import status_line
 from engine.status.children import children_of
 from engine.status.facts import OpenStep
 from engine.status.generations import Generations
-from studio import changed_code, declared, folds, generations, payloads, timeline
+from studio import changed_code, declared, generations, nested_steps, payloads, timeline
+from studio.display_status import shown
 from studio.recorded import STEPS_SHOWN, attempts_of, of_generation, step_rows, top_steps
 from studio.relatives import CHILDREN_SHOWN, parent_of
 from studio.rows import Row, rows_of
-from studio.shown import shown
 from studio.steps import INLINE, Failure, Line, Origin, failure, lines_of, stretches_of
 
 LOGS_SHOWN = 200
@@ -33,7 +33,7 @@ UNREACHED_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Dossier:
+class InstancePage:
     """One instance, ready to be drawn."""
 
     instance: Instance
@@ -132,7 +132,7 @@ class Dossier:
         return not self.instance.is_finished
 
 
-def of(workflow: str, id: str, upto: int | None = None, generation: int | None = None) -> Dossier:
+def of(workflow: str, id: str, upto: int | None = None, generation: int | None = None) -> InstancePage:
     """Read it by workflow and id; raises Instance.DoesNotExist. Of many steps it has the newest, or those `upto`.
 
     With the number of an earlier generation it is shown as that one left it; raises Generation.DoesNotExist.
@@ -140,7 +140,7 @@ def of(workflow: str, id: str, upto: int | None = None, generation: int | None =
     return _read(_instances().get(workflow=workflow, id=id), upto, generation)
 
 
-def of_key(key: int, upto: int | None = None) -> Dossier:
+def of_key(key: int, upto: int | None = None) -> InstancePage:
     """Read it by key; raises Instance.DoesNotExist."""
     return _read(_instances().get(key=key), upto)
 
@@ -155,13 +155,13 @@ def _instances() -> Any:
     )
 
 
-def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dossier:
+def _read(instance: Any, upto: int | None, generation: int | None = None) -> InstancePage:
     those = standing.generations_of(instance, generation)
     if those.is_past:
         instance = generations.as_of(instance, those.shown)
     top = top_steps(instance, upto)
     is_all = upto is None and len(top) < STEPS_SHOWN
-    inner, inside = folds.within(instance, top, step_rows(instance))
+    inner, inside = nested_steps.within(instance, top, step_rows(instance))
     events = list(Event.objects.filter(instance_id=instance.key).order_by("-key")[:EVENTS_SHOWN])
     logs = _logs(instance)
     steps = [*top, *inner]
@@ -183,7 +183,7 @@ def _read(instance: Any, upto: int | None, generation: int | None = None) -> Dos
     children = list(born.order_by("-key")[: CHILDREN_SHOWN + 1])
     error = instance.error if isinstance(instance.error, dict) else None
     code = changed_code.notice_of(instance, error)
-    return Dossier(
+    return InstancePage(
         instance=instance,
         now=facts.now,
         began_at=began_at,

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Sum
 
 from engine.models import Instance, Step
-from studio.shown import step_shown
+from studio.display_status import step_shown
 
 GROUPS = ("map", "parallel")  # always folded
 INLINE = 20  # steps within one that are shown without asking
