@@ -58,7 +58,7 @@ PARKED = ("sleeping", "waiting", "retrying")
 _WAITING = {WaitingFor.SLEEP: "sleeping", WaitingFor.RETRY: "retrying"}
 
 
-def shown(status: str, waiting_for: str = "", *, asks: bool = False) -> str:
+def display_status(status: str, waiting_for: str = "", *, asks: bool = False) -> str:
     """Give the status that people see; `asks` tells that a request of the instance is open."""
     if status == InstanceStatus.WAITING and asks:
         return "approval"
@@ -68,13 +68,13 @@ def shown(status: str, waiting_for: str = "", *, asks: bool = False) -> str:
 
 
 def stored(name: str) -> list[tuple[str, str | None]]:
-    """Give the (status, waiting_for) pairs behind a shown status or a group; None stands for any."""
+    """Give the (status, waiting_for) pairs behind a display status or a group; None stands for any."""
     if name in GROUPS:
         return [pair for one in GROUPS[name] for pair in stored(one)]
     return _STORED.get(name, [(name, None)])
 
 
-def step_shown(status: str, kind: str) -> str:
+def display_status_of_step(status: str, kind: str) -> str:
     """Give the status of a step as people see it: a waiting `do` is backing off."""
     if status != "waiting":
         return status

@@ -13,8 +13,10 @@ from django.db.models import Case, IntegerField, Value, When
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
-from engine.models import Instance, Log
-from studio import instance_page, nested_steps, recorded
+from engine.models import Instance
+from engine.status.steps import attempts_by_step, logs_of
+from studio import nested_steps
+from studio.instance_page import LOGS_SHOWN, step_rows
 from studio.step_rows import step_html
 from studio.steps import lines_of
 
@@ -62,7 +64,7 @@ class Inner:
 
 def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inner | None:
     """Read a page; None where there is no such step. A page that is past the end is the last one."""
-    rows = recorded.step_rows(instance)
+    rows = step_rows(instance)
     parent = rows.filter(seq=seq).first()
     if parent is None:
         return None
@@ -74,14 +76,12 @@ def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inn
 
 
 def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) -> tuple[SafeString, ...]:
-    deeper, inside = nested_steps.within(instance, shown, recorded.step_rows(instance))
+    deeper, inside = nested_steps.within(instance, shown, step_rows(instance))
     steps = [*shown, *deeper]
-    logs = Log.objects.filter(
-        instance_id=instance.key, generation=instance.generation, step_seq__in=[step.seq for step in steps]
-    ).order_by("-key")[: instance_page.LOGS_SHOWN]
+    logs = logs_of(instance).filter(step_seq__in=[step.seq for step in steps]).order_by("-key")[:LOGS_SHOWN]
     lines = lines_of(
         steps,
-        recorded.attempts_of(instance, steps),
+        attempts_by_step(instance, steps),
         (),
         list(logs)[::-1],
         inside,

@@ -319,7 +319,7 @@ def draw_instance(
         "may_act": may_act,
         "requests": asked,
         "place": "",
-        "trail": found.trail,
+        "trail": found.record.audit,
     }
     pieces = {
         name: Piece(render_to_string(f"partials/instance/{name}.html", context))

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Sum
-
-from engine.models import Instance, Step
-from studio.display_status import step_shown
+from engine.models import Instance
+from engine.status.steps import count_inside
+from studio.display_status import display_status_of_step
 
 GROUPS = ("map", "parallel")  # always folded
 INLINE = 20  # steps within one that are shown without asking
@@ -98,19 +97,14 @@ def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[An
 def count(instance: Instance, parents: Iterable[Any]) -> dict[int, Fold]:
     """Count the steps within each of these. Groups are counted also while nothing of them has begun."""
     known = {parent.seq: parent for parent in parents}
-    rows = (
-        Step.objects.filter(instance_id=instance.key, generation=instance.generation, parent__in=list(known))
-        .order_by()
-        .values_list("parent", "status", "kind")
-        .annotate(Count("seq"), Sum("attempts"))
-    )
     counts: dict[int, dict[str, int]] = {seq: {} for seq, one in known.items() if one.kind in GROUPS}
     attempts: dict[int, int] = {}
-    for parent, status, kind, number, tried in rows if known else ():
-        shown = LEFT if status == "cancelled" and leaves(known[parent]) else step_shown(status, kind)
-        of_parent = counts.setdefault(parent, {})
-        of_parent[shown] = of_parent.get(shown, 0) + number
-        attempts[parent] = attempts.get(parent, 0) + tried
+    for inside in count_inside(instance, known):
+        seq, is_left = inside.parent, inside.status == "cancelled" and leaves(known[inside.parent])
+        shown = LEFT if is_left else display_status_of_step(inside.status, inside.kind)
+        of_parent = counts.setdefault(seq, {})
+        of_parent[shown] = of_parent.get(shown, 0) + inside.count
+        attempts[seq] = attempts.get(seq, 0) + inside.attempts
     return {seq: _fold(known[seq], found, attempts.get(seq, 0)) for seq, found in counts.items()}
 
 

@@ -9,7 +9,7 @@ from engine import events
 from engine.command import output, text, values
 from engine.command.address import find, origin, take_instance, take_limit, take_origin
 from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Desk
+from engine.command.terminal import Terminal
 from engine.models import Event, Instance
 from engine.status.gathering import database_now
 
@@ -23,12 +23,12 @@ def _arguments_of_list(parser: ArgumentParser) -> None:
     take_limit(parser, "events")
 
 
-def _list(desk: Desk, options: Options) -> None:
+def _list(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
     rows = newest(instance, options["limit"], state=options["state"], full=options["full"])
     total = Event.objects.filter(instance_id=instance.key).count()
-    shape = {"events": [output.event(row, full=options["full"]) for row in rows], "total": total}
-    desk.answer(shape, lambda: event_lines(desk, rows, full=options["full"]))
+    document = {"events": [output.event(row, full=options["full"]) for row in rows], "total": total}
+    terminal.answer(document, lambda: event_lines(terminal, rows, full=options["full"]))
 
 
 def newest(instance: Instance, limit: int, *, state: str | None = None, full: bool) -> list[Event]:
@@ -39,7 +39,7 @@ def newest(instance: Instance, limit: int, *, state: str | None = None, full: bo
     return list((rows if full else rows.defer("payload")).order_by("-key")[:limit])
 
 
-def event_lines(desk: Desk, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
+def event_lines(terminal: Terminal, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
     if not rows:
         yield "There is no such event."
         return
@@ -52,9 +52,9 @@ def event_lines(desk: Desk, rows: Sequence[Event], *, full: bool) -> Iterator[st
     found = text.columns(cells)
     yield text.GAP.join(next(found))
     for row, cell in zip(rows, found, strict=True):
-        yield text.cut(text.GAP.join(cell), desk.width)
+        yield text.cut(text.GAP.join(cell), terminal.width)
         if full:
-            yield f"    {text.value(row.payload, desk.width - 4)}"
+            yield f"    {text.value(row.payload, terminal.width - 4)}"
 
 
 def _state(row: Event) -> str:
@@ -72,12 +72,12 @@ def _arguments_of_send(parser: ArgumentParser) -> None:
     take_origin(parser)
 
 
-def _send(desk: Desk, options: Options) -> None:
+def _send(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
     payload = values.value(options, "payload")
     event = events.send_event(instance, options["type"], payload, options["dedup_key"], **origin(options))
-    shape = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
-    desk.answer(shape, lambda: [f"Event {text.plain(event.type)} was sent to {instance}."])
+    document = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
+    terminal.answer(document, lambda: [f"Event {text.plain(event.type)} was sent to {instance}."])
 
 
 SEND = Subcommand("send", "send an event to an instance", _arguments_of_send, _send)

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
 from engine.requests import is_answer
+from engine.status.record import Record
+from engine.status.sentence import as_text
 
-Shape = dict[str, Any]
+Document = dict[str, Any]
 
 
-def instance(row: Instance) -> Shape:
+def record(found: Record, *, steps_total: int, full: bool) -> Document:
+    """Return all that was read of an instance in one generation."""
+    row = found.instance
+    about = instance(row) | {
+        "why": as_text(found.status_line, found.facts.now),
+        "params": row.params,
+        "output": row.output,
+        "error": error(row.error, full=full),
+        "unreached": row.unreached,
+        "parent": relation(found.parent) if found.parent else None,
+    }
+    return {
+        "instance": about,
+        "steps": [step(one, found.attempts.get(one.seq, ()), full=full) for one in found.steps],
+        "steps_total": steps_total,
+        "events": [event(one, full=full) for one in found.events],
+        "events_total": found.count_events(),
+        "children": [relation(child) for child in found.children],
+        "children_total": found.children_total,
+        "generations": [generation(one) for one in found.generations.earlier],
+        "audit": [action(entry) for entry in found.audit],
+    }
+
+
+def instance(row: Instance) -> Document:
     """Tell where an instance stands, without its values."""
     return {
         "workflow": row.workflow,
@@ -30,8 +57,8 @@ def instance(row: Instance) -> Shape:
     }
 
 
-def step(row: Step, attempts: list[Attempt], *, full: bool) -> Shape:
-    shape = {
+def step(row: Step, attempts: Sequence[Attempt], *, full: bool) -> Document:
+    document = {
         "seq": row.seq,
         "parent": row.parent or None,
         "kind": row.kind,
@@ -47,10 +74,10 @@ def step(row: Step, attempts: list[Attempt], *, full: bool) -> Shape:
         "error": error(row.error, full=full),
         "attempts": [attempt(one, full=full) for one in attempts],
     }
-    return shape | {"output": None if row.sensitive else row.output} if full else shape
+    return document | {"output": None if row.sensitive else row.output} if full else document
 
 
-def attempt(row: Attempt, *, full: bool) -> Shape:
+def attempt(row: Attempt, *, full: bool) -> Document:
     return {
         "number": row.number,
         "phase": row.phase,
@@ -62,15 +89,15 @@ def attempt(row: Attempt, *, full: bool) -> Shape:
     }
 
 
-def error(stored: Any, *, full: bool) -> Shape | None:
+def error(stored: Any, *, full: bool) -> Document | None:
     """Give type and message of a recorded error, and with `full` all that was kept."""
     if not isinstance(stored, dict):
         return None
     return stored if full else {"type": stored.get("type"), "message": stored.get("message")}
 
 
-def event(row: Event, *, full: bool) -> Shape:
-    shape = {
+def event(row: Event, *, full: bool) -> Document:
+    document = {
         "type": row.type,
         "state": row.state,
         "is_answer": is_answer(row.type),
@@ -80,14 +107,14 @@ def event(row: Event, *, full: bool) -> Shape:
         "consumed_by": row.consumed_by,
         "consumed_generation": row.consumed_generation,
     }
-    return shape | {"payload": row.payload} if full else shape
+    return document | {"payload": row.payload} if full else document
 
 
-def relative(row: Instance) -> Shape:
+def relation(row: Instance) -> Document:
     return {"workflow": row.workflow, "id": row.id, "status": row.status}
 
 
-def generation(row: Generation) -> Shape:
+def generation(row: Generation) -> Document:
     return {
         "number": row.number,
         "status": row.status,
@@ -98,7 +125,7 @@ def generation(row: Generation) -> Shape:
     }
 
 
-def deed(row: Audit) -> Shape:
+def action(row: Audit) -> Document:
     return {
         "at": row.at,
         "verb": row.verb,

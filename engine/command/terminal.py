@@ -19,7 +19,7 @@ class Out(Protocol):
     def isatty(self) -> bool: ...
 
 
-class Desk:
+class Terminal:
     def __init__(self, out: Out, style: Any, *, is_json: bool) -> None:
         self._out = out
         self._style = style
@@ -30,10 +30,10 @@ class Desk:
         """Tell how many columns there are; what is no terminal gets as many as any terminal has."""
         return max(shutil.get_terminal_size((NARROW, 24)).columns, NARROW) if self._out.isatty() else NARROW
 
-    def answer(self, shape: Mapping[str, Any], lines: Callable[[], Iterable[str]]) -> None:
+    def answer(self, document: Mapping[str, Any], lines: Callable[[], Iterable[str]]) -> None:
         """Give the answer: as JSON where that was asked for, else as lines, which are made one by one."""
         if self.is_json:
-            self._out.write(as_json(shape))
+            self._out.write(as_json(document))
             return
         for line in lines():
             self._out.write(line)
@@ -60,8 +60,8 @@ _ROLES = {
 }
 
 
-def as_json(shape: Mapping[str, Any]) -> str:
-    return json.dumps(masked(shape), indent=2, ensure_ascii=False, default=_plain)
+def as_json(document: Mapping[str, Any]) -> str:
+    return json.dumps(masked(document), indent=2, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> object:

@@ -1,5 +1,5 @@
-"""Where an instance stands, and the sentence that says so: what it waits for, why it failed, who paused it.
+"""What is recorded of an instance, and the sentence that says where it stands, for pages, commands and programs.
 
-`facts` is plain data, `gathering` reads it, `why` makes the sentence: for the Studio's pages, for the command line, for
-whoever asks.
+`snapshot` is an instance as it was in one of its generations, `record` reads all that belongs to it. `facts` is plain
+data, `gathering` reads it, `status_line` makes the sentence.
 """

@@ -1,4 +1,4 @@
-"""Where an instance stands: the plain facts that the why-line is made from."""
+"""The facts that the status line of an instance is made from: plain data."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Rollback:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class LastAction:
     """What a person did to the instance, and why."""
 
     actor: str
@@ -85,7 +85,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class StatusFacts:
     """What the sentence is made from."""
 
     status: str
@@ -101,6 +101,6 @@ class Situation:
     places: Places | None = None  # of a workflow of which only so many instances may run
     steps: Sequence[OpenStep] = ()
     steps_complete: int = 0
-    deed: Deed | None = None
+    last_action: LastAction | None = None
     error: dict[str, object] | None = field(default=None)
     rollback: Rollback | None = None

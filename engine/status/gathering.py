@@ -17,7 +17,7 @@ from engine.models import Attempt, Audit, Instance, Step
 from engine.requests import open_requests
 from engine.states import Action, AttemptPhase, AttemptStatus
 from engine.status.errors import beginning_of_error, error_line
-from engine.status.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
+from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
 from engine.status.places import places_of
 from engine.status.rollbacks import rollback_of
 from engine.status.servers import servers_of
@@ -27,39 +27,39 @@ MOST_ATTEMPTS = 500
 UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
 
 
-def situation_of(instance: Instance) -> Situation:
+def facts_of(instance: Instance) -> StatusFacts:
     """Gather all that is to be known of one instance."""
-    return situation(
+    return _facts(
         instance,
         now=database_now(),
         servers=servers_of([instance.workflow])[instance.workflow],
         places=places_of([instance.workflow]).get(instance.workflow),
         steps=still_open(instance),
-        deed=last_deeds([instance]).get(instance.key),
+        last_action=last_actions([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
-        began_at=beginnings([instance])[instance.key],
+        began_at=starts_of_generations([instance])[instance.key],
         steps_complete=steps_complete(instance),
         rollback=rollback_of(instance),
     )
 
 
-def situations(instances: Sequence[Instance]) -> dict[int, Situation]:
+def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
     """Gather what a line of a list says of each instance; `without_values` reads enough of them."""
     rows = open_rows(instances)
     attempts = attempts_at(step for found in rows.values() for step in found)
     names = {instance.workflow for instance in instances}
     servers, places = servers_of(names), places_of(names)
-    deeds, began = last_deeds(instances), beginnings(instances)
+    actions, began = last_actions(instances), starts_of_generations(instances)
     now = database_now()
     asked = asking(instance.key for instance in instances if not instance.is_finished)
     return {
-        instance.key: situation(
+        instance.key: _facts(
             instance,
             now=now,
             servers=servers[instance.workflow],
             places=places.get(instance.workflow),
             steps=open_steps(rows[instance.key], attempts, asked),
-            deed=deeds.get(instance.key),
+            last_action=actions.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
             began_at=began[instance.key],
         )
@@ -74,21 +74,21 @@ def without_values() -> QuerySet[Instance]:
     )
 
 
-def situation(
+def _facts(
     instance: Instance,
     *,
     now: datetime,
     servers: Servers,
     places: Places | None,
     steps: Sequence[OpenStep],
-    deed: Deed | None,
+    last_action: LastAction | None,
     error: dict[str, object] | None,
     began_at: datetime,
     steps_complete: int = 0,
     rollback: Rollback | None = None,
-) -> Situation:
+) -> StatusFacts:
     """Put together what was gathered."""
-    return Situation(
+    return StatusFacts(
         status=instance.status,
         waiting_for=instance.waiting_for,
         workflow=instance.workflow,
@@ -102,13 +102,13 @@ def situation(
         places=places,
         steps=steps,
         steps_complete=steps_complete,
-        deed=deed,
+        last_action=last_action,
         error=error,
         rollback=rollback or (Rollback(instance.rollback) if instance.rollback else None),
     )
 
 
-def beginnings(instances: Sequence[Instance]) -> dict[int, datetime]:
+def starts_of_generations(instances: Sequence[Instance]) -> dict[int, datetime]:
     """Find when the present generation of each of them began: at its start, or when it was restarted last."""
     again = [instance.key for instance in instances if instance.generation > 1]
     trail = Audit.objects.filter(instance_key__in=again, verb=Action.RESTART, outcome="done")
@@ -237,11 +237,11 @@ def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, le
     )
 
 
-def last_deeds(instances: Sequence[Instance]) -> dict[int, Deed]:
+def last_actions(instances: Sequence[Instance]) -> dict[int, LastAction]:
     """Find who paused or terminated each of them last, in its present generation."""
     verbs = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
     wanted = {instance.key: verbs[instance.status] for instance in instances if instance.status in verbs}
-    found: dict[int, Deed] = {}
+    found: dict[int, LastAction] = {}
     trail = Audit.objects.filter(
         instance_key__in=wanted, verb__in={*wanted.values(), Action.RESTART}, outcome="done"
     )
@@ -251,5 +251,5 @@ def last_deeds(instances: Sequence[Instance]) -> dict[int, Deed]:
         if entry.verb == Action.RESTART:
             found.pop(entry.instance_key, None)
         elif wanted[entry.instance_key] == entry.verb:
-            found[entry.instance_key] = Deed(entry.actor, entry.at, entry.reason)
+            found[entry.instance_key] = LastAction(entry.actor, entry.at, entry.reason)
     return found

@@ -19,6 +19,7 @@ from engine.requests import ANSWER, is_answer
 from engine.retention_rules import Retention
 from engine.status import bidi, status_line
 from engine.status.facts import Servers
+from engine.status.sentence import Code, Moment, Part, Sentence
 from studio import payloads
 from studio.at_least import AtLeast
 from studio.display_status import PARTS, Look
@@ -102,19 +103,15 @@ def took(duration: timedelta | None) -> str:
 
 
 @register.simple_tag
-def sentence(parts: status_line.Sentence) -> SafeString:
-    """Write a why-line: text escaped, names as code, times ticking."""
+def sentence(parts: Sentence) -> SafeString:
+    """Write a status line: text escaped, names as code, times ticking."""
     return format_html_join("", "{}", ((_part(part),) for part in parts))
 
 
-def _part(part: status_line.Part) -> str | SafeString:
-    if isinstance(part, status_line.Moment):
+def _part(part: Part) -> str | SafeString:
+    if isinstance(part, Moment):
         return at(part.at, part.kind)
-    return (
-        format_html("<code>{}</code>", bidi.isolated(part.text))
-        if isinstance(part, status_line.Code)
-        else part
-    )
+    return format_html("<code>{}</code>", bidi.isolated(part.text)) if isinstance(part, Code) else part
 
 
 @register.filter

@@ -8,7 +8,8 @@ from dataclasses import replace
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from studio import deleted_instances, generations, inbox, inner, instance_page
+from engine.status.snapshot import GenerationNotFoundError
+from studio import deleted_instances, inbox, inner, instance_page
 from studio.access import Verb, allowed
 from studio.filters import cursor, opened
 from studio.forms import new_token
@@ -33,11 +34,13 @@ def show_instance(
     **context: object,
 ) -> HttpResponse:
     """Draw it; also after a refused action, with what was refused."""
-    upto = cursor(request.GET.get("upto", ""))
+    upto, generation = (cursor(request.GET.get(one, "")) for one in ("upto", "generation"))
     try:
-        found = instance_page.of(name, id, upto, _generation(request, name, id))
+        found = instance_page.of(name, id, upto, generation)
     except Instance.DoesNotExist:
         return _gone(request, name, id)
+    except GenerationNotFoundError:
+        raise Http404 from None
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
     place = found.place
@@ -62,21 +65,12 @@ def show_instance(
     )
 
 
-def _generation(request: HttpRequest, name: str, id: str) -> int | None:
-    text = request.GET.get("generation", "")
-    return _wanted(name, id, text) if text else None
-
-
 def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Say of one that was deleted who did it; of what never was, that nothing is here."""
     tombstone = deleted_instances.of(name, id)
     if tombstone is None:
         raise Http404
     return page(request, "pages/gone.html", tombstone=tombstone, status=410)
-
-
-def _wanted(name: str, id: str, text: str) -> int | None:
-    return generations.wanted(Instance.objects.only("key", "generation").get(workflow=name, id=id), text)
 
 
 def _topic(found: instance_page.InstancePage, upto: int | None) -> str:

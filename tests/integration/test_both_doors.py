@@ -122,7 +122,9 @@ def test_both_doors_show_the_same_values_of_each_generation(number: int) -> None
     events = [plain(event, OF_EVENT) for event, _ in page.events]
     assert [only(one, OF_EVENT) for one in line["events"]] == events
     assert [one["id"] for one in line["children"]] == [row.instance.id for row in page.children]
-    assert [only(one, OF_AUDIT) for one in line["audit"]] == [plain(one, OF_AUDIT) for one in page.trail]
+    assert [only(one, OF_AUDIT) for one in line["audit"]] == [
+        plain(one, OF_AUDIT) for one in page.record.audit
+    ]
     assert [one["number"] for one in line["generations"]] == [one.number for one in page.generations.earlier]
 
 

@@ -15,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries
 from engine import restart
 from engine.models import Instance, Step
 from studio import instance_page
-from studio.recorded import STEPS_SHOWN
+from studio.instance_page import STEPS_SHOWN
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db

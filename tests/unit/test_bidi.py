@@ -3,7 +3,7 @@
 import pytest
 
 from engine.status.bidi import isolated, isolated_strings
-from engine.status.status_line import quoted
+from engine.status.sentence import quoted
 
 OVERRIDE, FIRST_STRONG, LEFT_ISOLATE, END = "\u202e", "\u2068", "\u2066", "\u2069"
 HEBREW = "שלום"

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from engine.status.facts import Deed, OpenStep, Places, Rollback, Servers, Situation
-from engine.status.status_line import Code, Moment, as_text, explain, in_short
+from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
+from engine.status.sentence import Code, Moment, as_text
+from engine.status.short_line import short_line
+from engine.status.status_line import status_line
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 
 
-def situation(status: str, **given: Any) -> Situation:
+def facts(status: str, **given: Any) -> StatusFacts:
     fields: dict[str, Any] = {
         "waiting_for": "",
         "workflow": "orders",
@@ -21,7 +23,7 @@ def situation(status: str, **given: Any) -> Situation:
         "created_at": NOW - timedelta(seconds=38),
         "servers": Servers(count=3, slots=192, held=12),
     }
-    return Situation(status=status, **(fields | given))
+    return StatusFacts(status=status, **(fields | given))
 
 
 def step(**given: Any) -> OpenStep:
@@ -60,37 +62,37 @@ TWO_LEFT = step(kind="parallel", name="all", is_waiting=True, branches=3, left=2
 NONE_LEFT = step(kind="parallel", name="all", is_waiting=True, branches=3, max_attempts=None)
 
 KIN = [
-    (situation("waiting", steps=[CHILD]), "Waits for child “inv-7” at step 4 “bill”."),
+    (facts("waiting", steps=[CHILD]), "Waits for child “inv-7” at step 4 “bill”."),
     (
-        situation("waiting", steps=[OTHER]),
+        facts("waiting", steps=[OTHER]),
         "Waits for instance “inv-7” at step 4 “bill” until 2026-11-21 15:03:00 UTC (in 1 h 00 m).",
     ),
-    (situation("waiting", steps=[BRANCHES]), "Waits for 3 children at step 4 “all”."),
-    (situation("waiting", steps=[TWO_LEFT]), "Waits for 2 of 3 children at step 4 “all”."),
-    (situation("waiting", steps=[NONE_LEFT]), "Waits for its children at step 4 “all”."),
+    (facts("waiting", steps=[BRANCHES]), "Waits for 3 children at step 4 “all”."),
+    (facts("waiting", steps=[TWO_LEFT]), "Waits for 2 of 3 children at step 4 “all”."),
+    (facts("waiting", steps=[NONE_LEFT]), "Waits for its children at step 4 “all”."),
 ]
 
 
 @pytest.mark.parametrize(("facts", "expected"), KIN)
-def test_what_is_waited_for_among_other_instances_is_named(facts: Situation, expected: str) -> None:
-    assert as_text(explain(facts), NOW) == expected
-    assert as_text(in_short(facts), NOW).startswith("for ")
+def test_what_is_waited_for_among_other_instances_is_named(facts: StatusFacts, expected: str) -> None:
+    assert as_text(status_line(facts), NOW) == expected
+    assert as_text(short_line(facts), NOW).startswith("for ")
 
 
 ROLLBACKS = [
     (
-        situation("running", rollback=undoing(), error=FAILED),
+        facts("running", rollback=undoing(), error=FAILED),
         "Rolling back: step 4 “charge_card” is undone for 3 s; 1 of 3 steps undone, then it is errored.",
     ),
     (
-        situation("running", rollback=undoing(step=step(attempts=2), undone=0, of=1, ends_as="terminated")),
+        facts("running", rollback=undoing(step=step(attempts=2), undone=0, of=1, ends_as="terminated")),
         (
             "Rolling back: step 4 “charge_card” is undone for 3 s, attempt 2 of 6; "
             "0 of 1 step undone, then it is terminated."
         ),
     ),
     (
-        situation("waiting", waiting_for="retry", rollback=undoing(step=BACKING_OFF), error=FAILED),
+        facts("waiting", waiting_for="retry", rollback=undoing(step=BACKING_OFF), error=FAILED),
         (
             "Rolling back: step 4 “charge_card” could not be undone, attempt 3 of 6 · TimeoutError. "
             "Next attempt in 12 s; "
@@ -98,26 +100,29 @@ ROLLBACKS = [
         ),
     ),
     (
-        situation("paused", rollback=undoing(), error=FAILED, deed=Deed("li", NOW)),
+        facts("paused", rollback=undoing(), error=FAILED, last_action=LastAction("li", NOW)),
         (
             "Paused by li 0 s ago. Nothing new starts and timers stand still until it is resumed. "
             "It is being rolled back; 1 of 3 steps undone, then it is errored."
         ),
     ),
     (
-        situation("errored", rollback=undoing("complete", undone=3, step=None), error=FAILED),
+        facts("errored", rollback=undoing("complete", undone=3, step=None), error=FAILED),
         "Failed at step “find” (after 2 attempts): LookupError: no such customer. Rolled back: 3 of 3 steps undone.",
     ),
     (
-        situation("errored", rollback=undoing("failed", step=BACKING_OFF), error=FAILED),
+        facts("errored", rollback=undoing("failed", step=BACKING_OFF), error=FAILED),
         (
             "Failed at step “find” (after 2 attempts): LookupError: no such customer. "
             "The rollback failed at step 4 “charge_card” · TimeoutError. 1 of 3 steps undone."
         ),
     ),
     (
-        situation(
-            "terminated", rollback=undoing("complete", undone=3), deed=Deed("li", NOW), steps_complete=3
+        facts(
+            "terminated",
+            rollback=undoing("complete", undone=3),
+            last_action=LastAction("li", NOW),
+            steps_complete=3,
         ),
         "Terminated by li 0 s ago. Rolled back: 3 of 3 steps undone.",
     ),
@@ -126,42 +131,42 @@ ROLLBACKS = [
 SENTENCES = [
     *ROLLBACKS,
     (
-        situation("queued", wake_at=NOW - timedelta(seconds=38)),
+        facts("queued", wake_at=NOW - timedelta(seconds=38)),
         "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
-        situation("queued", servers=Servers(count=1, slots=64, held=64, is_full=True)),
+        facts("queued", servers=Servers(count=1, slots=64, held=64, is_full=True)),
         "Waiting for a worker for 38 s. 1 worker serves “orders”, all 64 slots busy.",
     ),
     (
-        situation("queued", servers=Servers(is_starting=True)),
+        facts("queued", servers=Servers(is_starting=True)),
         "The workers of “orders” are starting. It has waited for 38 s and starts when one comes.",
     ),
     (
-        situation("queued", places=Places(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
+        facts("queued", places=Places(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
         "Held back for 38 s: 5 of 5 “orders” run (max_running). It goes on when one of them ends or waits.",
     ),
     (
-        situation("queued", places=Places(limit=5, held=4)),
+        facts("queued", places=Places(limit=5, held=4)),
         "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
-        situation("queued", servers=Servers()),
+        facts("queued", servers=Servers()),
         "No worker serves “orders”. It has waited for 38 s and starts when one comes.",
     ),
-    (situation("running", steps=[step(worker="worker-2")]), "Step 4 “charge_card” runs on worker-2 for 3 s."),
+    (facts("running", steps=[step(worker="worker-2")]), "Step 4 “charge_card” runs on worker-2 for 3 s."),
     (
-        situation("running", steps=[step(attempts=2), step(seq=5)]),
+        facts("running", steps=[step(attempts=2), step(seq=5)]),
         "Step 5 “charge_card” runs for 3 s. 1 other step is open beside it.",
     ),
-    (situation("running", steps=[step(attempts=2)]), "Step 4 “charge_card” runs for 3 s, attempt 2 of 6."),
-    (situation("running"), "The handler runs; no step is open."),
+    (facts("running", steps=[step(attempts=2)]), "Step 4 “charge_card” runs for 3 s, attempt 2 of 6."),
+    (facts("running"), "The handler runs; no step is open."),
     (
-        situation("waiting", waiting_for="retry", steps=[BACKING_OFF]),
+        facts("waiting", waiting_for="retry", steps=[BACKING_OFF]),
         "Step 4 “charge_card” failed 3 times · TimeoutError. Next attempt in 12 s (attempt 4 of 6).",
     ),
     (
-        situation(
+        facts(
             "waiting",
             waiting_for="sleep",
             steps=[step(kind="sleep", name="cool-down", is_waiting=True, wake_at=NOW + timedelta(hours=52))],
@@ -169,7 +174,7 @@ SENTENCES = [
         "Sleeps at step 4 “cool-down” until 2026-11-23 18:03:00 UTC (in 2 d 4 h).",
     ),
     (
-        situation(
+        facts(
             "waiting",
             waiting_for="event",
             steps=[step(kind="event", is_waiting=True, event_types=("paid", "refused"))],
@@ -177,7 +182,7 @@ SENTENCES = [
         "Waits for event “paid” or “refused” at step 4 “charge_card” without a time limit.",
     ),
     (
-        situation(
+        facts(
             "waiting",
             waiting_for="event",
             servers=Servers(),
@@ -189,36 +194,44 @@ SENTENCES = [
         ),
     ),
     (
-        situation(
-            "waiting_for_pause", steps=[step()], deed=Deed("li", NOW - timedelta(seconds=5), "provider down")
+        facts(
+            "waiting_for_pause",
+            steps=[step()],
+            last_action=LastAction("li", NOW - timedelta(seconds=5), "provider down"),
         ),
         "Pausing by li 5 s ago: “provider down”: what runs is finished first, step 4 “charge_card”.",
     ),
     (
-        situation("paused", deed=Deed("li", NOW - timedelta(minutes=10), "provider down")),
+        facts("paused", last_action=LastAction("li", NOW - timedelta(minutes=10), "provider down")),
         (
             "Paused by li 10 m 00 s ago: “provider down”."
             " Nothing new starts and timers stand still until it is resumed."
         ),
     ),
     (
-        situation("paused", deed=Deed("li", NOW - timedelta(days=9)), error={"type": "CodeChangedError"}),
+        facts(
+            "paused",
+            last_action=LastAction("li", NOW - timedelta(days=9)),
+            error={"type": "CodeChangedError"},
+        ),
         "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
     ),
     (
-        situation("paused", deed=Deed("li", NOW - timedelta(minutes=1)), error={"type": "CardRefused"}),
+        facts(
+            "paused", last_action=LastAction("li", NOW - timedelta(minutes=1)), error={"type": "CardRefused"}
+        ),
         "Paused by li 1 m 00 s ago. Nothing new starts and timers stand still until it is resumed.",
     ),
     (
-        situation("paused", error={"type": "NonDeterminismError", "message": "It does not fit."}),
+        facts("paused", error={"type": "NonDeterminismError", "message": "It does not fit."}),
         "Paused by the engine: NonDeterminismError: It does not fit.",
     ),
     (
-        situation("complete", finished_at=NOW, began_at=NOW - timedelta(seconds=184), steps_complete=9),
+        facts("complete", finished_at=NOW, began_at=NOW - timedelta(seconds=184), steps_complete=9),
         "Completed in 3 m 04 s with 9 steps.",
     ),
     (
-        situation(
+        facts(
             "errored",
             finished_at=NOW,
             error={"type": "TimeoutError", "message": "no answer", "step": "charge_card", "attempts": 6},
@@ -226,38 +239,38 @@ SENTENCES = [
         "Failed at step “charge_card” (after 6 attempts): TimeoutError: no answer",
     ),
     (
-        situation(
+        facts(
             "terminated",
             finished_at=NOW,
             steps_complete=3,
-            deed=Deed("li", NOW - timedelta(seconds=9), "duplicate"),
+            last_action=LastAction("li", NOW - timedelta(seconds=9), "duplicate"),
         ),
         "Terminated by li 9 s ago: “duplicate”. 3 finished steps stay done.",
     ),
     (
-        situation("terminated", finished_at=NOW, error={"type": "Aborted", "message": "nothing to do"}),
+        facts("terminated", finished_at=NOW, error={"type": "Aborted", "message": "nothing to do"}),
         "The workflow ended itself: nothing to do.",
     ),
 ]
 
 
 @pytest.mark.parametrize(("facts", "expected"), SENTENCES, ids=[text[:40] for _, text in SENTENCES])
-def test_each_state_has_its_sentence(facts: Situation, expected: str) -> None:
-    assert as_text(explain(facts), NOW) == expected
+def test_each_state_has_its_sentence(facts: StatusFacts, expected: str) -> None:
+    assert as_text(status_line(facts), NOW) == expected
 
 
 def test_names_and_times_are_parts_of_their_own_so_that_the_page_escapes_and_ticks_them() -> None:
-    sentence = explain(situation("waiting", waiting_for="retry", steps=[BACKING_OFF]))
+    sentence = status_line(facts("waiting", waiting_for="retry", steps=[BACKING_OFF]))
     assert Code("charge_card") in sentence
     assert Moment("until", NOW + timedelta(seconds=12)) in sentence
 
 
 def test_attempts_lost_with_a_worker_do_not_count_against_the_number_of_attempts() -> None:
     lost_two = step(attempts=3, lost=2, uncounted=2)
-    said = as_text(explain(situation("running", steps=[lost_two])), NOW)
+    said = as_text(status_line(facts("running", steps=[lost_two])), NOW)
     assert said.endswith("runs for 3 s, attempt 1 of 6, not counting 2 lost.")
     again = step(attempts=4, lost=2, uncounted=3, is_waiting=True, wake_at=NOW + timedelta(seconds=12))
-    said = as_text(explain(situation("waiting", waiting_for="retry", steps=[again])), NOW)
+    said = as_text(status_line(facts("waiting", waiting_for="retry", steps=[again])), NOW)
     assert said == (
         "Step 4 “charge_card” failed once. Next attempt in 12 s (attempt 2 of 6, not counting 2 lost)."
     )
@@ -265,27 +278,27 @@ def test_attempts_lost_with_a_worker_do_not_count_against_the_number_of_attempts
 
 def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
     waiting = step(seq=9, kind="event", is_waiting=True)
-    text = as_text(explain(situation("running", steps=[step(), waiting])), NOW)
+    text = as_text(status_line(facts("running", steps=[step(), waiting])), NOW)
     assert text == "Step 4 “charge_card” runs for 3 s. 1 other step is open beside it."
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (situation("queued", servers=Servers()), "no worker serves it"),
-        (situation("queued", servers=Servers(is_starting=True)), "its workers are starting"),
-        (situation("queued", places=Places(limit=5, held=5)), "held back: 5 of 5 run"),
-        (situation("queued", places=Places(limit=5, held=4)), "waits for a worker"),
-        (situation("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
+        (facts("queued", servers=Servers()), "no worker serves it"),
+        (facts("queued", servers=Servers(is_starting=True)), "its workers are starting"),
+        (facts("queued", places=Places(limit=5, held=5)), "held back: 5 of 5 run"),
+        (facts("queued", places=Places(limit=5, held=4)), "waits for a worker"),
+        (facts("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
         (
-            situation("waiting", waiting_for="retry", steps=[BACKING_OFF]),
+            facts("waiting", waiting_for="retry", steps=[BACKING_OFF]),
             "attempt 4 of 6 in 12 s · “charge_card” · TimeoutError",
         ),
-        (situation("paused", deed=Deed("", NOW)), "by a program"),
-        (situation("errored", error={"type": "ValueError"}), "ValueError"),
-        (situation("errored", error={"type": "WorkflowFailed", "message": "No stock."}), "No stock."),
-        (situation("complete"), ""),
+        (facts("paused", last_action=LastAction("", NOW)), "by a program"),
+        (facts("errored", error={"type": "ValueError"}), "ValueError"),
+        (facts("errored", error={"type": "WorkflowFailed", "message": "No stock."}), "No stock."),
+        (facts("complete"), ""),
     ],
 )
-def test_a_row_says_it_in_a_few_words(facts: Situation, expected: str) -> None:
-    assert as_text(in_short(facts), NOW) == expected
+def test_a_row_says_it_in_a_few_words(facts: StatusFacts, expected: str) -> None:
+    assert as_text(short_line(facts), NOW) == expected
