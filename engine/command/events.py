@@ -10,8 +10,9 @@ from engine.command import output, text, values
 from engine.command.address import find, origin, take_instance, take_limit, take_origin
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
-from engine.models import Event, Instance
+from engine.models import Event
 from engine.status.gathering import database_now
+from engine.status.record import events_of
 
 STATES = ["buffered", "consumed", "dropped"]
 
@@ -25,18 +26,13 @@ def _arguments_of_list(parser: ArgumentParser) -> None:
 
 def _list(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
-    rows = newest(instance, options["limit"], state=options["state"], full=options["full"])
-    total = Event.objects.filter(instance_id=instance.key).count()
+    wanted = events_of(instance, with_payloads=options["full"])
+    if options["state"] is not None:
+        wanted = wanted.filter(state=options["state"])
+    rows = list(wanted[: options["limit"]])
+    total = events_of(instance).count()
     document = {"events": [output.event(row, full=options["full"]) for row in rows], "total": total}
     terminal.answer(document, lambda: event_lines(terminal, rows, full=options["full"]))
-
-
-def newest(instance: Instance, limit: int, *, state: str | None = None, full: bool) -> list[Event]:
-    """Read its latest events, the latest first; payloads only if they are to be shown."""
-    rows = Event.objects.filter(instance_id=instance.key)
-    if state is not None:
-        rows = rows.filter(state=state)
-    return list((rows if full else rows.defer("payload")).order_by("-key")[:limit])
 
 
 def event_lines(terminal: Terminal, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
