@@ -1,4 +1,4 @@
-"""Rows of which only the beginnings of large values are read."""
+"""Rows of which only the prefixes of large values are read."""
 
 from __future__ import annotations
 

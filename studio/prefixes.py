@@ -1,4 +1,4 @@
-"""The beginning of a JSON text, made a whole value: what was cut off is left out, what was open is closed."""
+"""The prefix of a JSON text, made a whole value: what was cut off is left out, what was open is closed."""
 
 from __future__ import annotations
 
