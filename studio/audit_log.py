@@ -1,6 +1,6 @@
-"""The audit trail as people read it: newest first, filtered, a page or an export at a time, never without bound.
+"""The audit log as people read it: newest first, filtered, a page or an export at a time, never without bound.
 
-Only an instance's own trail has an index. Whatever else is asked for is looked for among so many rows at a time, and
+Only an instance's own log has an index. Whatever else is asked for is looked for among so many rows at a time, and
 the page says how far back it has looked.
 """
 
@@ -36,7 +36,7 @@ _VERB = re.compile(r"[a-z_-]{1,32}")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of the trail to show. Empty means all; days are those of UTC."""
+    """What of the log to show. Empty means all; days are those of UTC."""
 
     person: str = ""  # or the beginning of the name
     verb: str = ""
@@ -95,7 +95,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the trail. `older` is where the next one begins; `is_cut` tells that it ends at the window's end."""
+    """A page of the log. `older` is where the next one begins; `is_cut` tells that it ends at the window's end."""
 
     entries: list[Audit]
     older: int | None

@@ -1,4 +1,4 @@
-"""The audit trail as a file: CSV for a table, JSON for a program. Made while it is sent, a batch at a time."""
+"""The audit log as a file: CSV for a table, JSON for a program. Made while it is sent, a batch at a time."""
 
 from __future__ import annotations
 

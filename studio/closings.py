@@ -15,7 +15,7 @@ from engine.status.sentence import Moment, Sentence, quoted
 _DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}
 # A step ends in the transaction of what ended it, by the same clock; a worker may come to it a little later.
 AT_ONCE = timedelta(seconds=5)
-READ = 1_000  # rows of the trail
+READ = 1_000  # rows of the audit log
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is left of an instance that is gone: its rows in the audit trail."""
+"""What is left of an instance that is gone: its rows in the audit log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.models import Audit
 from engine.states import Action
 
 SHOWN = 50
-WINDOW = 100_000  # rows of the trail that are looked through where nobody in particular has deleted it
+WINDOW = 100_000  # rows of the log that are looked through where nobody in particular has deleted it
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class DeletedInstance:
     workflow: str
     id: str
     deletion: Audit | None
-    trail: tuple[Audit, ...]
+    audit_log: tuple[Audit, ...]
 
 
 def of(workflow: str, id: str) -> DeletedInstance | None:
@@ -43,9 +43,9 @@ def of_key(key: int) -> DeletedInstance | None:
 
 
 def _of(rows: QuerySet[Audit]) -> DeletedInstance | None:
-    trail = tuple(rows.order_by("-key")[:SHOWN])
-    if not trail:
+    audit_log = tuple(rows.order_by("-key")[:SHOWN])
+    if not audit_log:
         return None
-    last = next((one for one in trail if one.outcome == "done"), trail[0])
+    last = next((one for one in audit_log if one.outcome == "done"), audit_log[0])
     deletion = last if last.verb == Action.DELETE else None
-    return DeletedInstance(last.workflow, last.instance_id, deletion, trail)
+    return DeletedInstance(last.workflow, last.instance_id, deletion, audit_log)

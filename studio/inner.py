@@ -39,7 +39,7 @@ class Inner:
 
     seq: int
     kind: str
-    fold: nested_steps.Fold
+    nested: nested_steps.NestedSteps
     page: int
     begun: int
     steps: tuple[SafeString, ...]
@@ -68,11 +68,11 @@ def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inn
     parent = rows.filter(seq=seq).first()
     if parent is None:
         return None
-    fold = nested_steps.count(instance, [parent]).get(seq, nested_steps.Fold(0, {}, 0))
-    begun = sum(fold.counts.values())
+    nested = nested_steps.count(instance, [parent]).get(seq, nested_steps.NestedSteps(0, {}, 0))
+    begun = sum(nested.counts.values())
     page = max(1, min(page, -(-begun // PAGE)))
     found = rows.filter(parent=seq).order_by(_FAILED_FIRST, "count", "seq")[(page - 1) * PAGE : page * PAGE]
-    return Inner(seq, parent.kind, fold, page, begun, _drawn(instance, parent, list(found), place), place)
+    return Inner(seq, parent.kind, nested, page, begun, _drawn(instance, parent, list(found), place), place)
 
 
 def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) -> tuple[SafeString, ...]:

@@ -21,7 +21,7 @@ from studio import changed_code, declared, nested_steps, payloads
 from studio.display_status import display_status
 from studio.failures import Failure, Origin, failure, origin_of
 from studio.instance_timeline import timeline_of
-from studio.nested_steps import Fold
+from studio.nested_steps import NestedSteps
 from studio.rows import Row, rows_of
 from studio.steps import INLINE, Line, lines_of
 from studio.timeline import Timeline
@@ -182,13 +182,13 @@ def _instances() -> Any:
 def _read(newest: Instance, upto: int | None, generation: int | None = None) -> InstancePage:
     shown = snapshot(newest, generation, output_up_to=payloads.FULL_UP_TO)
     top = _top_steps(shown.instance, upto)
-    inner, folds = nested_steps.within(shown.instance, top, step_rows(shown.instance))
+    inner, nested = nested_steps.within(shown.instance, top, step_rows(shown.instance))
     found = record.read(shown, [*top, *inner], limits=LIMITS, with_payloads=True)
-    return _page(found, top, folds, upto)
+    return _page(found, top, nested, upto)
 
 
 def step_rows(instance: Instance) -> Any:
-    """Return the query for its steps, with the beginnings of their outputs."""
+    """Return the query for its steps, with the prefixes of their outputs."""
     return with_prefixes(steps_of(instance), "output", length=INLINE)
 
 
@@ -200,12 +200,14 @@ def _top_steps(instance: Instance, upto: int | None) -> list[Any]:
     return list(rows.order_by("-seq")[:STEPS_SHOWN])[::-1]
 
 
-def _page(found: Record, top: Sequence[Any], folds: Mapping[int, Fold], upto: int | None) -> InstancePage:
+def _page(
+    found: Record, top: Sequence[Any], nested: Mapping[int, NestedSteps], upto: int | None
+) -> InstancePage:
     instance, place = found.instance, place_of(found.generations)
     logs = tuple(logs_of(instance).order_by("-key")[:LOGS_SHOWN])[::-1]
     events, paused_at = found.events, instance.paused_at
     lines = tuple(
-        lines_of(found.steps, found.attempts, events, logs, folds, paused_at=paused_at, place=place)
+        lines_of(found.steps, found.attempts, events, logs, nested, paused_at=paused_at, place=place)
     )
     is_all = upto is None and len(top) < STEPS_SHOWN
     error = instance.error if isinstance(instance.error, dict) else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import QueryDict
@@ -17,60 +15,30 @@ from engine import search
 from engine.models import Instance
 from engine.status.places import places_of
 from engine.status.servers import all_servers
-from studio import audit_log, deleted_instances, inbox, instance_page, queries, rows, timetable
+from studio import audit_log, inbox, queries, rows, timetable
 from studio.access import Verb, allowed, require, visible
 from studio.attention import attention
 from studio.converters import WorkflowName
 from studio.display_status import GROUPS, LOOKS
+from studio.drawn_instance import draw_key
 from studio.filters import Filter, cursor, keys
 from studio.health import health
-from studio.step_rows import step_html
+from studio.pieces import Drawing, Piece, more_piece
 
-_TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 _WORKFLOW = re.compile(rf"workflow:({WorkflowName.regex})")
 _INSTANCE = re.compile(r"instance:([0-9]{1,18})")
 
 
-class UnknownTopicError(Exception):
+class UnknownViewError(Exception):
     """A page asked for something that cannot be watched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a page with an id of its own, so that it is patched in its place."""
-
-    html: str
-    swap: str = "outerMorph"
-
-    @property
-    def print(self) -> str:
-        """What must differ for it to be sent again. The text of a time is the browser's, which keeps it ticking."""
-        return _TIME_TEXT.sub("", self.html)
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """All pieces of a topic at one moment. `order` is that of the steps, which may grow; `is_done` ends the topic."""
-
-    pieces: Mapping[str, Piece]
-    order: tuple[str, ...] = ()
-    is_done: bool = False
-    say: str = ""
-    is_personal: bool = False  # another person with the same rights may see something else
-    forms: tuple[str, ...] = ()  # of the requests that are drawn, by their references
-
-    @property
-    def tag(self) -> str:
-        text = "\0".join(f"{name}\0{piece.print}" for name, piece in self.pieces.items())
-        return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
 EVERYTHING = Filter()
-WHOLE_TRAIL = audit_log.Wanted()
+WHOLE_LOG = audit_log.Wanted()
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class LiveView:
     """`home`, `workflows`, `schedules`, `workflow:<name>`, `list` with its filter and rows, `approvals`
     with its box and the request that is shown, `audit` with its filter, or `instance:<key>`."""
 
@@ -83,10 +51,10 @@ class Topic:
     upto: int | None = None
     box: str = ""
     ref: str = ""
-    trail: audit_log.Wanted = WHOLE_TRAIL
+    audit: audit_log.Wanted = WHOLE_LOG
 
     @classmethod
-    def of(cls, query: str | QueryDict) -> Topic:
+    def of(cls, query: str | QueryDict) -> LiveView:
         """Read it from a query string."""
         given = QueryDict(query[:4_000]) if isinstance(query, str) else query
         text = given.get("topic", "")
@@ -101,16 +69,16 @@ class Topic:
             return cls("approvals", box=box if box in inbox.BOXES else "mine", ref=given.get("r", "")[:50])
         if text == "audit":
             top = cursor(given.get("top", "")) or 0
-            return cls("audit", trail=audit_log.Wanted.of(given), top=top)
+            return cls("audit", audit=audit_log.Wanted.of(given), top=top)
         if text == "list":
             shown = tuple(keys(given.get("keys", ""), 100))
             return cls("list", wanted=Filter.of(given), shown=shown, top=cursor(given.get("top", "")) or 0)
-        raise UnknownTopicError(text)
+        raise UnknownViewError(text)
 
     @property
     def workflow(self) -> str | None:
-        """The workflow that all of it is about, where the topic itself names one."""
-        return self.name or self.wanted.workflow or self.trail.workflow or None
+        """The workflow that all of it is about, where the view itself names one."""
+        return self.name or self.wanted.workflow or self.audit.workflow or None
 
     @property
     def seconds_between(self) -> float:
@@ -121,12 +89,12 @@ class Topic:
         return changed is None or self.kind != "instance" or self.key in changed
 
 
-def draw(topic: Topic, user: Any) -> Drawing:
-    """Draw every piece of a topic for a person. A topic whose subject is gone has no pieces.
+def draw(view: LiveView, user: Any) -> Drawing:
+    """Draw every piece of a view for a person. A view whose subject is gone has no pieces.
 
     Raises RefusedError for who may not see it.
     """
-    require(user, Verb.VIEW, topic.workflow)
+    require(user, Verb.VIEW, view.workflow)
     return {
         "home": _home,
         "workflows": _workflows,
@@ -136,7 +104,7 @@ def draw(topic: Topic, user: Any) -> Drawing:
         "approvals": _approvals,
         "audit": _audit,
         "instance": _instance,
-    }[topic.kind](topic, user)
+    }[view.kind](view, user)
 
 
 def count_piece(user: Any) -> dict[str, Piece]:
@@ -145,16 +113,7 @@ def count_piece(user: Any) -> dict[str, Piece]:
     return {"approvals-count": Piece(render_to_string("partials/approvals-count.html", {"count": count}))}
 
 
-def frame(pieces: Mapping[str, Piece]) -> str:
-    """Write pieces as one message for htmx."""
-    return "".join(partial(name, piece) for name, piece in pieces.items())
-
-
-def partial(target: str, piece: Piece) -> str:
-    return f'<hx-partial hx-target="#{escape(target)}" hx-swap="{piece.swap}">{piece.html}</hx-partial>'
-
-
-def _home(topic: Topic, user: Any) -> Drawing:
+def _home(view: LiveView, user: Any) -> Drawing:
     overviews = queries.overviews(visible(user, search.workflow_names()))
     found = attention([one.name for one in overviews])
     context = {
@@ -174,26 +133,26 @@ def _home(topic: Topic, user: Any) -> Drawing:
     )
 
 
-def _workflows(topic: Topic, user: Any) -> Drawing:
+def _workflows(view: LiveView, user: Any) -> Drawing:
     overviews = queries.overviews(visible(user, search.workflow_names()))
     context = {"overviews": overviews, "may_start": allowed(user, Verb.OPERATE, None)}
     return Drawing({"workflow-table": Piece(render_to_string("partials/workflow-table.html", context))})
 
 
-def _workflow(topic: Topic, user: Any) -> Drawing:
-    (overview,) = queries.overviews([topic.name])
-    places = places_of([topic.name]).get(topic.name)
-    context = {"overview": overview, "wanted": Filter(workflow=topic.name), "places": places}
+def _workflow(view: LiveView, user: Any) -> Drawing:
+    (overview,) = queries.overviews([view.name])
+    places = places_of([view.name]).get(view.name)
+    context = {"overview": overview, "wanted": Filter(workflow=view.name), "places": places}
     return Drawing(
         {
             "workflow-counts": Piece(render_to_string("partials/workflow-counts.html", context)),
-            "schedules": _timetable(user, topic.name),
-            **_row_pieces(queries.rows_by_key(topic.shown)),
+            "schedules": _timetable(user, view.name),
+            **_row_pieces(queries.rows_by_key(view.shown)),
         }
     )
 
 
-def _schedules(topic: Topic, user: Any) -> Drawing:
+def _schedules(view: LiveView, user: Any) -> Drawing:
     return Drawing({"schedules": _timetable(user)})
 
 
@@ -204,10 +163,10 @@ def _timetable(user: Any, workflow: str = "") -> Piece:
     return Piece(render_to_string("partials/schedules.html", context))
 
 
-def _list(topic: Topic, user: Any) -> Drawing:
-    newer = queries.count_newer(topic.wanted, topic.top) if topic.top else 0
-    above = above_list(topic.wanted, newer, queries.narrowed(topic.wanted))
-    return Drawing({**above, **_row_pieces(queries.rows_by_key(topic.shown))})
+def _list(view: LiveView, user: Any) -> Drawing:
+    newer = queries.count_newer(view.wanted, view.top) if view.top else 0
+    above = above_list(view.wanted, newer, queries.narrowed(view.wanted))
+    return Drawing({**above, **_row_pieces(queries.rows_by_key(view.shown))})
 
 
 def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[str, Piece]:
@@ -234,11 +193,6 @@ def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[
     }
 
 
-def more_piece(newer: int, address: str) -> Piece:
-    """Draw how much came since the page was made, and where it is shown."""
-    return Piece(render_to_string("partials/more.html", {"newer": newer, "address": address}))
-
-
 def strip_counts(wanted: Filter) -> dict[str, int]:
     """Count by status over the workflow of the filter, or over all."""
     names = [wanted.workflow] if wanted.workflow else search.workflow_names()
@@ -256,14 +210,14 @@ def _row_pieces(instances: list[Instance]) -> dict[str, Piece]:
     }
 
 
-def _audit(topic: Topic, user: Any) -> Drawing:
-    newer = audit_log.count_newer(topic.trail, topic.top)
-    return Drawing({"more": more_piece(newer, reverse("audit") + topic.trail.query())})
+def _audit(view: LiveView, user: Any) -> Drawing:
+    newer = audit_log.count_newer(view.audit, view.top)
+    return Drawing({"more": more_piece(newer, reverse("audit") + view.audit.query())})
 
 
-def _approvals(topic: Topic, user: Any) -> Drawing:
-    shown = inbox.entry_of(topic.ref, user) if topic.ref else None
-    return draw_approvals(inbox.box_of(topic.box, user), shown, user)
+def _approvals(view: LiveView, user: Any) -> Drawing:
+    shown = inbox.entry_of(view.ref, user) if view.ref else None
+    return draw_approvals(inbox.box_of(view.box, user), shown, user)
 
 
 def draw_approvals(box: inbox.Box, shown: inbox.Entry | None, user: Any) -> Drawing:
@@ -283,77 +237,5 @@ def draw_approvals(box: inbox.Box, shown: inbox.Entry | None, user: Any) -> Draw
     return Drawing(pieces, is_personal=True, forms=(shown.ref,) if shown else ())
 
 
-def _instance(topic: Topic, user: Any) -> Drawing:
-    try:
-        found = instance_page.of_key(topic.key or 0, topic.upto)
-    except Instance.DoesNotExist:
-        return _gone(topic.key or 0, user)
-    return draw_instance(found, user)
-
-
-def _gone(key: int, user: Any) -> Drawing:
-    """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
-    tombstone = deleted_instances.of_key(key)
-    if tombstone is None:
-        return Drawing({}, is_done=True)
-    require(user, Verb.VIEW, tombstone.workflow)
-    said = render_to_string("partials/gone.html", {"tombstone": tombstone})
-    actions = '<div id="actions" class="steer" hidden></div>'
-    pieces = {"flash": Piece(said, "innerHTML"), "actions": Piece(actions)}
-    return Drawing(pieces, is_done=True, say=f"{tombstone.id} was deleted")
-
-
-def draw_instance(
-    found: instance_page.InstancePage, user: Any, *, typed: inbox.Entry | None = None
-) -> Drawing:
-    """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
-    require(user, Verb.VIEW, found.instance.workflow)
-    is_asking = found.has_requests and not found.is_past
-    asked = inbox.of_instance(found.instance, user) if is_asking else []
-    if typed is not None:
-        asked = [typed if one.ref == typed.ref else one for one in asked]
-    may_act = allowed(user, Verb.OPERATE, found.instance.workflow)
-    context = {
-        "d": found,
-        "instance": found.instance,
-        "may_act": may_act,
-        "requests": asked,
-        "place": "",
-        "trail": found.record.audit,
-    }
-    pieces = {
-        name: Piece(render_to_string(f"partials/instance/{name}.html", context))
-        for name in (
-            "head",
-            "generations",
-            "why",
-            "requests",
-            "code",
-            "actions",
-            "timeline",
-            "result",
-            "children",
-            "events",
-            "logs",
-            "trail",
-            "steps-note",
-            "event-hint",
-        )
-    }
-    # Another sentence, not the same one with other words: a time that a morph keeps would jump to its new place in it.
-    pieces["why"] = replace(pieces["why"], swap="outerHTML")
-    steps = {line.anchor: Piece(step_html(line, found.instance)) for line in found.lines}
-    return Drawing(
-        {**pieces, **steps},
-        order=tuple(steps),
-        is_done=found.instance.is_finished,
-        say=_said_of(found),
-        is_personal=bool(asked),
-        forms=tuple(one.ref for one in asked),
-    )
-
-
-def _said_of(found: instance_page.InstancePage) -> str:
-    number = found.generations.newest
-    again = f" in generation {number}, after a restart" if number > 1 else ""
-    return f"{found.instance.id} is now {found.status}{again}"
+def _instance(view: LiveView, user: Any) -> Drawing:
+    return draw_key(view.key or 0, user, upto=view.upto)

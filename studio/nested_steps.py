@@ -28,7 +28,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class NestedSteps:
     """The steps within one, counted. `total` is how many there will be, as far as that is known."""
 
     total: int
@@ -66,12 +66,12 @@ class Fold:
         return self.total, tuple(self.counts.items()), self.attempts
 
 
-def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[Any], dict[int, Fold]]:
+def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[Any], dict[int, NestedSteps]]:
     """Read what is within these steps: the steps to show, and of the others how they are, by their parent.
 
     `rows` is the query for steps of the instance. Two more questions a level.
     """
-    found, folds = list[Any](), dict[int, Fold]()
+    found, nested = list[Any](), dict[int, NestedSteps]()
     parents = list(steps)
     for level in range(DEEPEST):
         counted = count(instance, parents)
@@ -86,15 +86,15 @@ def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[An
         is_too_much = len(found) + sum(counted[seq].total for seq in shown) > MOST
         if is_too_much or level == DEEPEST - 1:
             shown = []
-        folds |= {seq: fold for seq, fold in counted.items() if seq not in shown}
+        nested |= {seq: one for seq, one in counted.items() if seq not in shown}
         parents = list(rows.filter(parent__in=shown).order_by("seq")) if shown else []
         found += parents
         if not parents:
             break
-    return found, folds
+    return found, nested
 
 
-def count(instance: Instance, parents: Iterable[Any]) -> dict[int, Fold]:
+def count(instance: Instance, parents: Iterable[Any]) -> dict[int, NestedSteps]:
     """Count the steps within each of these. Groups are counted also while nothing of them has begun."""
     known = {parent.seq: parent for parent in parents}
     counts: dict[int, dict[str, int]] = {seq: {} for seq, one in known.items() if one.kind in GROUPS}
@@ -105,7 +105,7 @@ def count(instance: Instance, parents: Iterable[Any]) -> dict[int, Fold]:
         of_parent = counts.setdefault(seq, {})
         of_parent[shown] = of_parent.get(shown, 0) + inside.count
         attempts[seq] = attempts.get(seq, 0) + inside.attempts
-    return {seq: _fold(known[seq], found, attempts.get(seq, 0)) for seq, found in counts.items()}
+    return {seq: _nested(known[seq], found, attempts.get(seq, 0)) for seq, found in counts.items()}
 
 
 def leaves(parent: Any) -> bool:
@@ -118,9 +118,9 @@ def leaves(parent: Any) -> bool:
 _ORDER = ("complete", "errored", "cancelled", LEFT, "running", "retrying")
 
 
-def _fold(parent: Any, counts: Mapping[str, int], attempts: int) -> Fold:
+def _nested(parent: Any, counts: Mapping[str, int], attempts: int) -> NestedSteps:
     options = parent.options if isinstance(parent.options, dict) else {}
     begun, planned = sum(counts.values()), options.get("items", options.get("branches"))
     ordered = sorted(counts.items(), key=lambda one: (*_ORDER, one[0]).index(one[0]))
     total = max(begun, planned) if isinstance(planned, int) else begun
-    return Fold(total, dict(ordered), attempts)
+    return NestedSteps(total, dict(ordered), attempts)

@@ -15,7 +15,7 @@ from engine.status.rollbacks import counts, most_attempts
 from studio import payloads
 from studio.display_status import display_status_of_step
 from studio.failures import Failure, failure
-from studio.nested_steps import LEFT, Fold
+from studio.nested_steps import LEFT, NestedSteps
 
 ICONS = {
     "do": "square-function",
@@ -63,7 +63,7 @@ class Line:
     event: Event | None
     max_attempts: int | None
     logs: tuple[Log, ...]
-    fold: Fold | None = None  # of the steps within it, where they are not shown
+    nested: NestedSteps | None = None  # of the steps within it, where they are not shown
     undone: tuple[Try, ...] = ()  # attempts at its rollback
     undone_counted: int = 0  # how many of them count towards
     undone_of: int | None = None  # so many that there may be
@@ -82,7 +82,7 @@ class Line:
     def state(self) -> tuple[object, ...]:
         """What its drawing depends on, for steps that have ended: nothing else of them changes."""
         event = self.event.key if self.event else None
-        inside = self.fold.state if self.fold else None
+        inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
         return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
@@ -173,7 +173,7 @@ def lines_of(
     attempts: Mapping[int, Sequence[Attempt]],
     events: Sequence[Event],
     logs: Sequence[Log],
-    folds: Mapping[int, Fold],
+    nested: Mapping[int, NestedSteps],
     *,
     items_of: int = 0,
     left_by: int = 0,
@@ -182,7 +182,7 @@ def lines_of(
 ) -> Iterator[Line]:
     """Join steps with their attempts, the events they took and what they logged.
 
-    `folds` counts what is within a step and not among `steps`; `items_of` is the map whose items these are, `left_by`
+    `nested` counts what is within a step and not among `steps`; `items_of` is the map whose items these are, `left_by`
     the parallel that has left branches to themselves.
     """
     # An event stays with the generation in which a wait took it, also where that wait was kept.
@@ -212,7 +212,7 @@ def lines_of(
             event=consumed.get((step.kept_from or step.generation, step.seq)),
             max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
             logs=tuple(said.get(step.seq, ())),
-            fold=folds.get(step.seq),
+            nested=nested.get(step.seq),
             paused_at=paused_at,
             place=place,
         )

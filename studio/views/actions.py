@@ -25,7 +25,7 @@ from engine.errors import (
 from engine.models import Audit, Instance
 from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
-from studio import forms, live_views, typed_secrets
+from studio import forms, live_views, pieces, typed_secrets
 from studio.access import Verb
 from studio.views.fragments import frame_of
 from studio.views.guard import guard
@@ -192,11 +192,11 @@ def _refused(
 
 def _flash(text: str, status: str) -> str:
     html = render_to_string("partials/flash.html", {"text": text, "status": status})
-    return live_views.partial("flash", live_views.Piece(html, "innerHTML"))
+    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))
 
 
 def _now(request: HttpRequest, instance: Instance) -> str:
-    return frame_of(live_views.draw(live_views.Topic("instance", key=instance.key), request.user))
+    return frame_of(live_views.draw(live_views.LiveView("instance", key=instance.key), request.user))
 
 
 def who_did(instance: Instance, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The audit trail, as a page and as a file."""
+"""The audit log, as a page and as a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from studio import audit_log, audit_log_files, live_views, queries
+from studio import audit_log, audit_log_files, pieces, queries
 from studio.access import Verb
 from studio.filters import cursor, ignored
 from studio.templatetags.studio_tags import DEEDS
@@ -42,7 +42,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     return page(
         request,
         "pages/audit.html",
-        live_views.Drawing({"more": live_views.more_piece(0, "")}),
+        pieces.Drawing({"more": pieces.more_piece(0, "")}),
         topic=urlencode(topic) if before is None else "",
         found=found,
         older_query=wanted.query(before=str(found.older or "")),

@@ -11,9 +11,10 @@ from engine.models import Instance
 from engine.status.snapshot import GenerationNotFoundError
 from studio import deleted_instances, inbox, inner, instance_page
 from studio.access import Verb, allowed
+from studio.drawn_instance import draw_instance
 from studio.filters import cursor, opened
 from studio.forms import new_token
-from studio.live_views import Piece, draw_instance
+from studio.pieces import Piece
 from studio.step_rows import step_html
 from studio.views.guard import guard
 from studio.views.pages import page
@@ -67,10 +68,10 @@ def show_instance(
 
 def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Say of one that was deleted who did it; of what never was, that nothing is here."""
-    tombstone = deleted_instances.of(name, id)
-    if tombstone is None:
+    deleted = deleted_instances.of(name, id)
+    if deleted is None:
         raise Http404
-    return page(request, "pages/gone.html", tombstone=tombstone, status=410)
+    return page(request, "pages/gone.html", deleted=deleted, status=410)
 
 
 def _topic(found: instance_page.InstancePage, upto: int | None) -> str:

@@ -20,7 +20,7 @@ from engine.errors import (
     RequestClosedError,
 )
 from engine.models import Instance
-from studio import controls, denied_audit, inbox, live_views
+from studio import controls, denied_audit, inbox, live_views, pieces
 from studio.access import Verb, allowed
 from studio.controls import Problem
 from studio.inbox import Entry
@@ -93,7 +93,7 @@ def _who_was_first(error: RequestAnsweredError) -> str:
 
 
 def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
-    """Refuse somebody who was not asked, and leave a row in the trail."""
+    """Refuse somebody who was not asked, and leave a row in the audit log."""
     if entry is None:
         return forbidden(request, Verb.APPROVE)
     data = {"request": entry.step.name, "seq": entry.step.seq}
@@ -128,9 +128,7 @@ def _wrong(request: HttpRequest, entry: Entry, problems: Any) -> HttpResponse:
     if _is_htmx(request):
         html = render_to_string("partials/ask.html", {"entry": typed, "place": _place(request)})
         # Not morphed: a form is left alone by that.
-        return HttpResponse(
-            live_views.partial(f"ask-{entry.ref}", live_views.Piece(html, "outerHTML")), status=422
-        )
+        return HttpResponse(pieces.partial(f"ask-{entry.ref}", pieces.Piece(html, "outerHTML")), status=422)
     if _place(request):
         return _inbox(request, _place(request), entry.ref, status=422, typed=typed)
     return show_instance(request, entry.instance.workflow, entry.instance.id, status=422, typed=typed)
@@ -178,12 +176,12 @@ def _is_htmx(request: HttpRequest) -> bool:
 
 def _flash(text: str, status: str) -> str:
     html = render_to_string("partials/flash.html", {"text": text, "status": status})
-    return live_views.partial("flash", live_views.Piece(html, "innerHTML"))
+    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))
 
 
 def _now(request: HttpRequest, entry: Entry) -> str:
-    topic = live_views.Topic("instance", key=entry.instance.key)
+    topic = live_views.LiveView("instance", key=entry.instance.key)
     if _place(request):
-        topic = live_views.Topic("approvals", box=_place(request), ref=entry.ref)
+        topic = live_views.LiveView("approvals", box=_place(request), ref=entry.ref)
     drawing = live_views.draw(topic, request.user)
     return frame_of(replace(drawing, pieces={**drawing.pieces, **live_views.count_piece(request.user)}))

@@ -1,4 +1,4 @@
-"""The why-line: one true sentence for every state."""
+"""The status line: one true sentence for every state."""
 
 from __future__ import annotations
 
