@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from engine.models import Instance
 from engine.requests import open_requests
-from engine.standing.gathering import without_values
+from engine.status.gathering import without_values
 from studio.at_least import counted
 
 CAP = 1_001  # instances of a workflow and kind, and requests

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Audit, Instance, Step
-from engine.standing.bidi import isolated
-from engine.standing.why import Moment, Sentence, quoted
 from engine.states import Action
+from engine.status.bidi import isolated
+from engine.status.sentence import Moment, Sentence, quoted
 
 _DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}
 # A step ends in the transaction of what ended it, by the same clock; a worker may come to it a little later.
 AT_ONCE = timedelta(seconds=5)
-READ = 1_000  # rows of the trail
+READ = 1_000  # rows of the audit log
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from html import escape
 from typing import Any, ClassVar
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error
 
-from studio import anonymous_queue, live, topics
+from studio import anonymous_queue, live, live_views, pieces
 from studio.access import RefusedError, rights
 from studio.cookies import session_key_of
 from studio.people import in_thread, person_now
@@ -47,13 +48,13 @@ class DrawingCache:
     SIZE: ClassVar[int] = 200
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], tuple[tuple[int, int], topics.Drawing]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Any, ...], tuple[tuple[int, int], pieces.Drawing]] = OrderedDict()
 
-    def get(self, key: tuple[Any, ...], version: tuple[int, int]) -> topics.Drawing | None:
+    def get(self, key: tuple[Any, ...], version: tuple[int, int]) -> pieces.Drawing | None:
         kept = self._kept.get(key)
         return kept[1] if kept is not None and kept[0] == version else None
 
-    def keep(self, key: tuple[Any, ...], version: tuple[int, int], drawing: topics.Drawing) -> None:
+    def keep(self, key: tuple[Any, ...], version: tuple[int, int], drawing: pieces.Drawing) -> None:
         self._kept[key] = version, drawing
         self._kept.move_to_end(key)
         if len(self._kept) > self.SIZE:
@@ -64,10 +65,10 @@ cache = DrawingCache()
 
 
 class StudioConsumer(AsyncWebsocketConsumer):
-    """Watches one topic for one person."""
+    """Watches one live view for one person."""
 
     user: Any = None
-    topic: topics.Topic
+    topic: live_views.LiveView
 
     async def connect(self) -> None:
         self.sent: dict[str, int] = {}
@@ -88,8 +89,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
             return
         anonymous_queue.remember_session(session_key_of(self.scope))
         try:
-            self.topic = topics.Topic.of(self.scope["query_string"].decode("ascii", "replace"))
-        except topics.UnknownTopicError:
+            self.topic = live_views.LiveView.of(self.scope["query_string"].decode("ascii", "replace"))
+        except live_views.UnknownViewError:
             await self.close(NOT_ALLOWED)
             return
         if _open_sockets[self.user.pk] >= SOCKETS_A_PERSON:
@@ -175,26 +176,26 @@ class StudioConsumer(AsyncWebsocketConsumer):
         except TimeoutError:
             return
 
-    async def _draw(self, *, may_be_kept: bool) -> topics.Drawing:
+    async def _draw(self, *, may_be_kept: bool) -> pieces.Drawing:
         version = live.hub().version(self.topic.key)
         held = await in_thread(rights, self.user)
         shared, own = (self.topic, held), (self.topic, "person", self.user.pk)
         found = (cache.get(own, version) or cache.get(shared, version)) if may_be_kept else None
         if found is None:
-            found = await in_thread(topics.draw, self.topic, self.user)
+            found = await in_thread(live_views.draw, self.topic, self.user)
             cache.keep(own if found.is_personal else shared, version, found)
         return replace(found, pieces={**found.pieces, **await self._count()})
 
-    async def _count(self) -> Mapping[str, topics.Piece]:
+    async def _count(self) -> Mapping[str, pieces.Piece]:
         """Draw the number in the navigation; tabs of one person share it until anything changes."""
         version, key = live.hub().version(None), ("count", self.user.pk)
         found = cache.get(key, version)
         if found is None:
-            found = topics.Drawing(await in_thread(topics.count_piece, self.user))
+            found = pieces.Drawing(await in_thread(live_views.count_piece, self.user))
             cache.keep(key, version, found)
         return found.pieces
 
-    def _news(self, drawing: topics.Drawing) -> str:
+    def _news(self, drawing: pieces.Drawing) -> str:
         """Write what this tab has not seen. New steps go in at their place; all of them when the order changed."""
         prints = {name: hash(piece.print) for name, piece in drawing.pieces.items()}
         changed = {
@@ -203,9 +204,9 @@ class StudioConsumer(AsyncWebsocketConsumer):
         parts: list[str] = []
         if drawing.order != self.order:
             steps = "".join(drawing.pieces[name].html for name in drawing.order)
-            parts.append(topics.partial("steps", topics.Piece(steps, "innerMorph")))
+            parts.append(pieces.partial("steps", pieces.Piece(steps, "innerMorph")))
             changed = {name: piece for name, piece in changed.items() if name not in set(drawing.order)}
-        parts.append(topics.frame(changed))
+        parts.append(pieces.frame(changed))
         self.sent, self.order = prints, drawing.order
         parts.append(self._say(drawing.say))
         return "".join(parts)
@@ -216,7 +217,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         if not text or text == self.said or now - self.said_at < SAY_EVERY_S:
             return ""
         first, self.said, self.said_at = not self.said, text, now
-        return "" if first else topics.partial("say", topics.Piece(topics.escape(text), "textContent"))
+        return "" if first else pieces.partial("say", pieces.Piece(escape(text), "textContent"))
 
     async def _still_signed_in(self) -> bool:
         self.user = await self._signed_in()

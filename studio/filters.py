@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from studio.shown import GROUPS, LOOKS
+from studio.display_status import GROUPS, LOOKS
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 LONGEST_ID = 100

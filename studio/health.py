@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.standing.facts import Servers
-from engine.standing.why import busy
+from engine.status.facts import Servers
+from engine.status.status_line import busy
 from studio.attention import Attention
 
 

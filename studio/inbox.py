@@ -15,7 +15,7 @@ from django.utils import timezone
 from engine import requests
 from engine.models import EndedRequest, Event, Instance, OpenRequest, Step
 from engine.requests import Asked
-from engine.standing.gathering import asking
+from engine.status.gathering import asking
 from studio import payloads
 from studio.access import Verb, allowed, may_answer
 from studio.closings import Closing, closings_of

@@ -13,9 +13,11 @@ from django.db.models import Case, IntegerField, Value, When
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
-from engine.models import Instance, Log
-from studio import dossier, folds, recorded
-from studio.drawn_steps import step_html
+from engine.models import Instance
+from engine.status.steps import attempts_by_step, logs_of
+from studio import nested_steps
+from studio.instance_page import LOGS_SHOWN, step_rows
+from studio.step_rows import step_html
 from studio.steps import lines_of
 
 PAGE = 50
@@ -37,7 +39,7 @@ class Inner:
 
     seq: int
     kind: str
-    fold: folds.Fold
+    nested: nested_steps.NestedSteps
     page: int
     begun: int
     steps: tuple[SafeString, ...]
@@ -62,31 +64,29 @@ class Inner:
 
 def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inner | None:
     """Read a page; None where there is no such step. A page that is past the end is the last one."""
-    rows = recorded.step_rows(instance)
+    rows = step_rows(instance)
     parent = rows.filter(seq=seq).first()
     if parent is None:
         return None
-    fold = folds.count(instance, [parent]).get(seq, folds.Fold(0, {}, 0))
-    begun = sum(fold.counts.values())
+    nested = nested_steps.count(instance, [parent]).get(seq, nested_steps.NestedSteps(0, {}, 0))
+    begun = sum(nested.counts.values())
     page = max(1, min(page, -(-begun // PAGE)))
     found = rows.filter(parent=seq).order_by(_FAILED_FIRST, "count", "seq")[(page - 1) * PAGE : page * PAGE]
-    return Inner(seq, parent.kind, fold, page, begun, _drawn(instance, parent, list(found), place), place)
+    return Inner(seq, parent.kind, nested, page, begun, _drawn(instance, parent, list(found), place), place)
 
 
 def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) -> tuple[SafeString, ...]:
-    deeper, inside = folds.within(instance, shown, recorded.step_rows(instance))
+    deeper, inside = nested_steps.within(instance, shown, step_rows(instance))
     steps = [*shown, *deeper]
-    logs = Log.objects.filter(
-        instance_id=instance.key, generation=instance.generation, step_seq__in=[step.seq for step in steps]
-    ).order_by("-key")[: dossier.LOGS_SHOWN]
+    logs = logs_of(instance).filter(step_seq__in=[step.seq for step in steps]).order_by("-key")[:LOGS_SHOWN]
     lines = lines_of(
         steps,
-        recorded.attempts_of(instance, steps),
+        attempts_by_step(instance, steps),
         (),
         list(logs)[::-1],
         inside,
         items_of=parent.seq if parent.kind == "map" else 0,
-        left_by=parent.seq if folds.leaves(parent) else 0,
+        left_by=parent.seq if nested_steps.leaves(parent) else 0,
         paused_at=instance.paused_at,
         place=place,
     )

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from engine.serialization import Unreadable, decode, envelope
-from engine.standing.bidi import isolated_strings
-from studio import beginnings
+from engine.status.bidi import isolated_strings
+from studio import prefixes
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
 FULL_UP_TO = 256 * 1024
@@ -70,7 +70,7 @@ def payload(what: str, text: str, size: int | None = None, *, full_up_to: int = 
 
 
 def _tree_of_beginning(text: str) -> Node | None:
-    found = beginnings.closed(text)
+    found = prefixes.closed(text)
     value = decode(found[0]) if found is not None else None
     if found is None or isinstance(value, Unreadable):
         return None

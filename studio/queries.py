@@ -16,13 +16,13 @@ from engine.models import Instance
 from engine.registry import workflows as registry
 from engine.requests import open_requests
 from engine.search import id_begins, keys_alike, workflow_names
-from engine.standing.facts import Servers
-from engine.standing.gathering import without_values
-from engine.standing.servers import servers_of
+from engine.status.facts import Servers
+from engine.status.gathering import without_values
+from engine.status.servers import servers_of
 from studio import inbox, lints
 from studio.at_least import AtLeast, counted
+from studio.display_status import PARKED, display_status, stored
 from studio.filters import Filter
-from studio.shown import PARKED, shown, stored
 
 PAGE = 50
 COUNT_CAP = 10_001
@@ -125,12 +125,12 @@ def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
     stopped = _stopped(rows)
     for workflow, status, waiting_for, n in rows:
         is_cut = workflow in stopped and waiting_for not in ("", "retry")
-        by_status, look = found[workflow], shown(status, waiting_for)
+        by_status, look = found[workflow], display_status(status, waiting_for)
         by_status[look] = by_status.get(look, 0) + (
             AtLeast(min(n, COUNT_CAP - 1)) if is_cut else counted(n, COUNT_CAP)
         )
     for (workflow, waiting_for), n in inbox.asking_by_workflow(names).items():
-        by_status, look = found[workflow], shown("waiting", waiting_for)
+        by_status, look = found[workflow], display_status("waiting", waiting_for)
         by_status["approval"] = by_status.get("approval", 0) + n
         left = by_status.get(look, 0) - n
         by_status[look] = left if isinstance(left, AtLeast) else max(left, 0)
@@ -249,7 +249,7 @@ def counts_among(wanted: Filter, keys: Sequence[int]) -> dict[str, int]:
     asking = set(open_requests().filter(instance_id__in=keys).values_list("instance_id", flat=True))
     counts: dict[str, int] = {}
     for key, status, waiting_for in rows.values_list("key", "status", "waiting_for"):
-        look = shown(status, waiting_for, asks=key in asking)
+        look = display_status(status, waiting_for, asks=key in asking)
         counts[look] = counts.get(look, 0) + 1
     return counts
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from engine.models import Instance
-from engine.standing import why
-from engine.standing.facts import Situation
-from engine.standing.gathering import situations
-from studio.shown import shown
+from engine.status.facts import StatusFacts
+from engine.status.gathering import facts_by_key
+from engine.status.sentence import Sentence
+from engine.status.short_line import short_line
+from studio.display_status import display_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Row:
 
     instance: Instance
     status: str
-    now: why.Sentence
+    now: Sentence
     began_at: datetime
 
     @property
@@ -30,11 +31,11 @@ class Row:
 
 def rows_of(instances: Sequence[Instance]) -> list[Row]:
     """Make the lines of a page with seven queries, however long it is."""
-    found = situations(instances)
+    found = facts_by_key(instances)
     return [_row(instance, found[instance.key]) for instance in instances]
 
 
-def _row(instance: Instance, facts: Situation) -> Row:
+def _row(instance: Instance, facts: StatusFacts) -> Row:
     asks = any(step.is_asking for step in facts.steps)
-    status = shown(instance.status, instance.waiting_for, asks=asks)
-    return Row(instance, status, why.in_short(facts), facts.began_at or instance.created_at)
+    status = display_status(instance.status, instance.waiting_for, asks=asks)
+    return Row(instance, status, short_line(facts), facts.began_at or instance.created_at)

@@ -19,13 +19,13 @@ from engine import audit
 from studio import throttle
 from studio.throttle import Count, Limit
 
-VERB = "sign_in"  # in the audit trail
+VERB = "sign_in"  # in the audit log
 WITHIN = timedelta(minutes=10)
 OF_A_NAME_FROM_AN_ADDRESS = 10
 FROM_AN_ADDRESS = 50
 OF_A_NAME = 200
 KNOWN_FOR = timedelta(days=30)
-# An attack from many addresses must not fill the audit trail.
+# An attack from many addresses must not fill the audit log.
 ROWS = Limit("audit of sign-in", 100, timedelta(hours=1))
 
 
@@ -89,7 +89,7 @@ def _refuse(reached: list[Count]) -> None:
 
 
 def _note(counted: list[Count], address: str, name: str) -> None:
-    """Write one row to the audit trail when a limit is exceeded, not one for each attempt after that."""
+    """Write one row to the audit log when a limit is exceeded, not one for each attempt after that."""
     passed = next((one for one in counted if one.is_first_over), None)
     if passed is None or any(one.is_over for one in throttle.count([ROWS])):
         return

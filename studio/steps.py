@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 from engine.identity import TOP
 from engine.models import Attempt, Event, Log, Step
 from engine.requests import Asked
-from engine.standing.errors import error_line
-from engine.standing.rollbacks import counts, most_attempts
-from studio import payloads, timeline
-from studio.folds import GROUPS, LEFT, Fold
-from studio.shown import step_shown
+from engine.status.errors import error_line
+from engine.status.rollbacks import counts, most_attempts
+from studio import payloads
+from studio.display_status import display_status_of_step
+from studio.failures import Failure, failure
+from studio.nested_steps import LEFT, NestedSteps
 
 ICONS = {
     "do": "square-function",
@@ -28,45 +29,6 @@ ICONS = {
 }
 PASSING = {"branch": "through", "last": "none"}  # what a line is for the steps below the one it leads to
 INLINE = 8 * 1024  # a step's own payload; more of it is a download
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A recorded error, for people."""
-
-    type: str
-    message: str
-    traceback: tuple[tuple[str, bool], ...]  # (line, is the application's own)
-
-    @property
-    def own_frames(self) -> int:
-        return sum(1 for line, is_own in self.traceback if is_own and line.lstrip().startswith("File "))
-
-    @property
-    def text(self) -> str:
-        return "\n".join(line for line, _ in self.traceback)
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The step whose failure ended an instance."""
-
-    step: Step
-    name: str
-    failure: Failure
-    is_shown: bool
-    place: str = ""  # begins the queries of links
-
-    @property
-    def address(self) -> str:
-        """Where it stands: at its last attempt, on a page of earlier steps where this one does not have it."""
-        place = f"#s-{self.step.seq}" + (f"-a{self.step.attempts}" if self.step.attempts else "")
-        if self.is_shown:
-            return place
-        inside, query = self.step.parent, f"?{self.place}"
-        return (
-            f"{query}upto={inside}&open={inside}{place}" if inside else f"{query}upto={self.step.seq}{place}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +63,7 @@ class Line:
     event: Event | None
     max_attempts: int | None
     logs: tuple[Log, ...]
-    fold: Fold | None = None  # of the steps within it, where they are not shown
+    nested: NestedSteps | None = None  # of the steps within it, where they are not shown
     undone: tuple[Try, ...] = ()  # attempts at its rollback
     undone_counted: int = 0  # how many of them count towards
     undone_of: int | None = None  # so many that there may be
@@ -120,7 +82,7 @@ class Line:
     def state(self) -> tuple[object, ...]:
         """What its drawing depends on, for steps that have ended: nothing else of them changes."""
         event = self.event.key if self.event else None
-        inside = self.fold.state if self.fold else None
+        inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
         return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
@@ -208,10 +170,10 @@ class Line:
 
 def lines_of(
     steps: Sequence[Any],
-    attempts: dict[int, list[Attempt]],
+    attempts: Mapping[int, Sequence[Attempt]],
     events: Sequence[Event],
     logs: Sequence[Log],
-    folds: Mapping[int, Fold],
+    nested: Mapping[int, NestedSteps],
     *,
     items_of: int = 0,
     left_by: int = 0,
@@ -220,7 +182,7 @@ def lines_of(
 ) -> Iterator[Line]:
     """Join steps with their attempts, the events they took and what they logged.
 
-    `folds` counts what is within a step and not among `steps`; `items_of` is the map whose items these are, `left_by`
+    `nested` counts what is within a step and not among `steps`; `items_of` is the map whose items these are, `left_by`
     the parallel that has left branches to themselves.
     """
     # An event stays with the generation in which a wait took it, also where that wait was kept.
@@ -236,9 +198,11 @@ def lines_of(
             step=step,
             tree=tree,
             is_item=items_of != 0 and step.parent == items_of,
-            status=LEFT if left_by and step.status == "cancelled" else step_shown(step.status, step.kind),
-            tries=tuple(_tries(attempts.get(step.seq, []))),
-            undone=tuple(_tries(attempts.get(step.seq, []), phase="rollback")),
+            status=LEFT
+            if left_by and step.status == "cancelled"
+            else display_status_of_step(step.status, step.kind),
+            tries=tuple(_tries(attempts.get(step.seq, ()))),
+            undone=tuple(_tries(attempts.get(step.seq, ()), phase="rollback")),
             undone_counted=sum(
                 one.phase == "rollback" and counts(one, step) for one in attempts.get(step.seq, ())
             ),
@@ -248,7 +212,7 @@ def lines_of(
             event=consumed.get((step.kept_from or step.generation, step.seq)),
             max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
             logs=tuple(said.get(step.seq, ())),
-            fold=folds.get(step.seq),
+            nested=nested.get(step.seq),
             paused_at=paused_at,
             place=place,
         )
@@ -300,82 +264,3 @@ def _tries(made: Sequence[Attempt], *, phase: str = "do") -> Iterator[Try]:
             gap=attempt.started_at - before.finished_at if before and before.finished_at else None,
             likeness=likeness,
         )
-
-
-_LIBRARY = (
-    "/site-packages/",
-    "/dist-packages/",
-    "/lib/python",
-    "/engine/replay/",
-    "/engine/worker/",
-    "<frozen ",
-)
-
-
-def failure(error: object) -> Failure | None:
-    """Arrange a recorded error: its trace with the frames of libraries told from the program's own."""
-    if not isinstance(error, dict):
-        return None
-    trace = str(error.get("traceback") or "")
-    return Failure(
-        type=str(error.get("type") or "Error"),
-        message=str(error.get("message") or ""),
-        traceback=tuple(_frames(trace.splitlines())),
-    )
-
-
-def _frames(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    is_own = True
-    for line in lines:
-        if line.lstrip().startswith("File "):
-            is_own = not any(mark in line for mark in _LIBRARY)
-        elif not line.startswith("    "):
-            is_own = True
-        yield line, is_own
-
-
-def stretches_of(line: Line, start: datetime, end: datetime) -> Iterator[timeline.Stretch]:
-    """Cut the life of a step into what the timeline draws; `end` stands for now while it is open.
-
-    A step that was kept ran before the timeline's `start`, and stands there.
-    """
-    if line.step.kept_from is not None:
-        yield timeline.Stretch("kept", line.status, start, start, line.step.kept_from)
-    else:
-        yield from _life(line, end)
-    yield from _undoing(line, end)
-
-
-def _undoing(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
-    """Draw the attempts at its rollback, which come after its end."""
-    reached = None
-    for attempt in reversed(line.undone):
-        if reached is not None and attempt.started_at > reached:
-            yield timeline.Stretch("backoff", "retrying", reached, attempt.started_at)
-        reached = attempt.finished_at or end
-        is_open = attempt.finished_at is None
-        yield timeline.Stretch("undo", attempt.status, attempt.started_at, reached, attempt.number, is_open)
-
-
-def _life(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
-    step = line.step
-    until = step.finished_at or end
-    if step.kind in GROUPS:
-        yield timeline.Stretch("group", line.status, step.started_at, until, is_open=not step.finished_at)
-        return
-    if step.kind in ("sleep", "event", "request", "child"):
-        yield timeline.Stretch("sleep", line.status, step.started_at, until, is_open=not step.finished_at)
-        return
-    if step.kind == "progress":
-        yield timeline.Stretch("mark", line.status, step.started_at, step.started_at)
-        return
-    reached = step.started_at
-    for attempt in reversed(line.tries):
-        if attempt.started_at > reached and attempt.number > 1:
-            yield timeline.Stretch("backoff", "retrying", reached, attempt.started_at)
-        reached = attempt.finished_at or until
-        yield timeline.Stretch(
-            "solid", attempt.status, attempt.started_at, reached, attempt.number, not attempt.finished_at
-        )
-    if step.status == "waiting" and reached < end:
-        yield timeline.Stretch("backoff", "retrying", reached, end, is_open=True)

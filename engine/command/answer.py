@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from engine import requests
-from engine.command import shapes, values
+from engine.command import output, values
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def _arguments(parser: ArgumentParser) -> None:
     take_origin(parser)
 
 
-def _answer(desk: Desk, options: Options) -> None:
+def _answer(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
     name = options["request"]
     request = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name
@@ -30,8 +30,8 @@ def _answer(desk: Desk, options: Options) -> None:
         comment=options["comment"],
         **origin(options),
     )
-    shape = {"instance": shapes.instance(instance.refresh()), "event": shapes.event(event, full=False)}
-    desk.answer(shape, lambda: [f"Request {name} of {instance} is answered."])
+    document = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
+    terminal.answer(document, lambda: [f"Request {name} of {instance} is answered."])
 
 
 ANSWER = Subcommand("answer", "answer a request", _arguments, _answer)

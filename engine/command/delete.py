@@ -6,8 +6,8 @@ from argparse import ArgumentParser
 
 from engine import deletion
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -15,11 +15,11 @@ def _arguments(parser: ArgumentParser) -> None:
     take_origin(parser, needs_reason=True)
 
 
-def _delete(desk: Desk, options: Options) -> None:
+def _delete(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
     deletion.delete(instance, **origin(options))
-    shape = {"deleted": {"workflow": instance.workflow, "id": instance.id}}
-    desk.answer(shape, lambda: [f"{instance} is deleted. Its audit trail stays."])
+    document = {"deleted": {"workflow": instance.workflow, "id": instance.id}}
+    terminal.answer(document, lambda: [f"{instance} is deleted. Its audit trail stays."])
 
 
 DELETE = Subcommand("delete", "delete a finished instance; its audit trail stays", _arguments, _delete)

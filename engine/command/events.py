@@ -6,12 +6,13 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 
 from engine import events
-from engine.command import lines, shapes, values
+from engine.command import output, text, values
 from engine.command.address import find, origin, take_instance, take_limit, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
-from engine.models import Event, Instance
-from engine.standing.gathering import database_now
+from engine.command.terminal import Terminal
+from engine.models import Event
+from engine.status.gathering import database_now
+from engine.status.record import events_of
 
 STATES = ["buffered", "consumed", "dropped"]
 
@@ -23,38 +24,33 @@ def _arguments_of_list(parser: ArgumentParser) -> None:
     take_limit(parser, "events")
 
 
-def _list(desk: Desk, options: Options) -> None:
+def _list(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
-    rows = newest(instance, options["limit"], state=options["state"], full=options["full"])
-    total = Event.objects.filter(instance_id=instance.key).count()
-    shape = {"events": [shapes.event(row, full=options["full"]) for row in rows], "total": total}
-    desk.answer(shape, lambda: event_lines(desk, rows, full=options["full"]))
+    wanted = events_of(instance, with_payloads=options["full"])
+    if options["state"] is not None:
+        wanted = wanted.filter(state=options["state"])
+    rows = list(wanted[: options["limit"]])
+    total = events_of(instance).count()
+    document = {"events": [output.event(row, full=options["full"]) for row in rows], "total": total}
+    terminal.answer(document, lambda: event_lines(terminal, rows, full=options["full"]))
 
 
-def newest(instance: Instance, limit: int, *, state: str | None = None, full: bool) -> list[Event]:
-    """Read its latest events, the latest first; payloads only if they are to be shown."""
-    rows = Event.objects.filter(instance_id=instance.key)
-    if state is not None:
-        rows = rows.filter(state=state)
-    return list((rows if full else rows.defer("payload")).order_by("-key")[:limit])
-
-
-def event_lines(desk: Desk, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
+def event_lines(terminal: Terminal, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
     if not rows:
         yield "There is no such event."
         return
     now = database_now()
     cells = [("RECEIVED", "STATE", "BY", "TYPE")]
     cells += [
-        (lines.ago(row.received_at, now), _state(row), lines.plain(row.sent_by) or "-", lines.plain(row.type))
+        (text.ago(row.received_at, now), _state(row), text.plain(row.sent_by) or "-", text.plain(row.type))
         for row in rows
     ]
-    found = lines.columns(cells)
-    yield lines.GAP.join(next(found))
+    found = text.columns(cells)
+    yield text.GAP.join(next(found))
     for row, cell in zip(rows, found, strict=True):
-        yield lines.cut(lines.GAP.join(cell), desk.width)
+        yield text.cut(text.GAP.join(cell), terminal.width)
         if full:
-            yield f"    {lines.value(row.payload, desk.width - 4)}"
+            yield f"    {text.value(row.payload, terminal.width - 4)}"
 
 
 def _state(row: Event) -> str:
@@ -72,12 +68,12 @@ def _arguments_of_send(parser: ArgumentParser) -> None:
     take_origin(parser)
 
 
-def _send(desk: Desk, options: Options) -> None:
+def _send(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
     payload = values.value(options, "payload")
     event = events.send_event(instance, options["type"], payload, options["dedup_key"], **origin(options))
-    shape = {"instance": shapes.instance(instance.refresh()), "event": shapes.event(event, full=False)}
-    desk.answer(shape, lambda: [f"Event {lines.plain(event.type)} was sent to {instance}."])
+    document = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
+    terminal.answer(document, lambda: [f"Event {text.plain(event.type)} was sent to {instance}."])
 
 
 SEND = Subcommand("send", "send an event to an instance", _arguments_of_send, _send)

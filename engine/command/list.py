@@ -9,18 +9,19 @@ from typing import Any
 from django.db.models import QuerySet
 
 from engine import search
-from engine.command import lines, shapes
+from engine.command import output, text
 from engine.command.address import check_workflow, take_limit
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 from engine.errors import RepriseError
 from engine.models import Instance
 from engine.registry import Workflow, workflows
-from engine.standing import why
-from engine.standing.facts import Situation
-from engine.standing.gathering import database_now, situations, without_values
-from engine.standing.servers import servers_of
 from engine.states import FINAL, InstanceStatus
+from engine.status.facts import StatusFacts
+from engine.status.gathering import database_now, facts_by_key, without_values
+from engine.status.sentence import as_text
+from engine.status.servers import servers_of
+from engine.status.short_line import short_line
 from engine.tags import check_tags
 
 GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
@@ -51,11 +52,11 @@ def _key(text: str) -> int:
     return int(text)
 
 
-def _list(desk: Desk, options: Options) -> None:
+def _list(terminal: Terminal, options: Options) -> None:
     if options["what"] == "workflows":
-        _list_workflows(desk)
+        _list_workflows(terminal)
     else:
-        _list_instances(desk, options)
+        _list_instances(terminal, options)
 
 
 LIST = Subcommand("list", "list instances, newest first, or the workflows", _arguments, _list)
@@ -64,14 +65,14 @@ LIST = Subcommand("list", "list instances, newest first, or the workflows", _arg
 # Instances
 
 
-def _list_instances(desk: Desk, options: Options) -> None:
+def _list_instances(terminal: Terminal, options: Options) -> None:
     limit = options["limit"]
     rows = list(_matching(options).order_by("-key")[: limit + 1])
     older = rows[limit - 1].key if len(rows) > limit else None
     rows = rows[:limit]
-    standing = situations(rows)
-    shape = {"instances": [_shape(row, standing[row.key]) for row in rows], "older": older}
-    desk.answer(shape, lambda: _instance_lines(desk, rows, standing, older))
+    facts = facts_by_key(rows)
+    document = {"instances": [_document(row, facts[row.key]) for row in rows], "older": older}
+    terminal.answer(document, lambda: _instance_lines(terminal, rows, facts, older))
 
 
 def _matching(options: Options) -> QuerySet[Instance]:
@@ -89,51 +90,51 @@ def _matching(options: Options) -> QuerySet[Instance]:
     return rows if options["before"] is None else rows.filter(key__lt=options["before"])
 
 
-def _shape(row: Instance, facts: Situation) -> shapes.Shape:
-    return shapes.instance(row) | {"why": why.as_text(why.in_short(facts), facts.now)}
+def _document(row: Instance, facts: StatusFacts) -> output.Document:
+    return output.instance(row) | {"why": as_text(short_line(facts), facts.now)}
 
 
 def _instance_lines(
-    desk: Desk, rows: Sequence[Instance], standing: dict[int, Situation], older: int | None
+    terminal: Terminal, rows: Sequence[Instance], facts: dict[int, StatusFacts], older: int | None
 ) -> Iterator[str]:
     if not rows:
         yield "No instances match."
         return
-    cells = [(row.status, lines.ago(row.created_at, standing[row.key].now), str(row)) for row in rows]
-    for row, (status, created, name) in zip(rows, lines.columns(cells), strict=True):
-        head = lines.GAP.join((status, created, name))
-        said = _said(standing[row.key])
-        painted = head.replace(status, desk.paint(row.status, status), 1)
-        beside = desk.width - len(head) - len(lines.GAP)
+    cells = [(row.status, text.ago(row.created_at, facts[row.key].now), str(row)) for row in rows]
+    for row, (status, created, name) in zip(rows, text.columns(cells), strict=True):
+        head = text.GAP.join((status, created, name))
+        said = _said(facts[row.key])
+        painted = head.replace(status, terminal.paint(row.status, status), 1)
+        beside = terminal.width - len(head) - len(text.GAP)
         if said and len(said) <= beside:
-            yield f"{painted}{lines.GAP}{said}"
+            yield f"{painted}{text.GAP}{said}"
             continue
         yield painted
         if said:
-            indent = " " * (len(status) + len(lines.GAP))
-            yield indent + lines.cut(said, desk.width - len(indent))
+            indent = " " * (len(status) + len(text.GAP))
+            yield indent + text.cut(said, terminal.width - len(indent))
     if older is not None:
         yield f"There are more: --before {older}"
 
 
-def _said(facts: Situation) -> str:
-    return lines.plain(why.as_text(why.in_short(facts), facts.now))
+def _said(facts: StatusFacts) -> str:
+    return text.plain(as_text(short_line(facts), facts.now))
 
 
 # Workflows
 
 
-def _list_workflows(desk: Desk) -> None:
+def _list_workflows(terminal: Terminal) -> None:
     names = search.workflow_names()
     servers = servers_of(names)
     counts = {name: _counts(name) for name in names}
-    shape = {
+    document = {
         "workflows": [
-            _workflow_shape(name, counts[name]) | {"workers": servers[name].count} for name in names
+            _workflow_document(name, counts[name]) | {"workers": servers[name].count} for name in names
         ],
         "counted_up_to": COUNTED,
     }
-    desk.answer(shape, lambda: _workflow_lines(desk, names, counts))
+    terminal.answer(document, lambda: _workflow_lines(terminal, names, counts))
 
 
 def _counts(name: str) -> dict[str, int]:
@@ -142,7 +143,7 @@ def _counts(name: str) -> dict[str, int]:
     return {str(status): rows.filter(status=status)[:COUNTED].count() for status in InstanceStatus}
 
 
-def _workflow_shape(name: str, counts: dict[str, int]) -> shapes.Shape:
+def _workflow_document(name: str, counts: dict[str, int]) -> output.Document:
     declared: Workflow[Any, Any] | None = workflows.get(name)
     return {
         "name": name,
@@ -162,7 +163,9 @@ def _schema(declared: Workflow[Any, Any]) -> object:
         return None
 
 
-def _workflow_lines(desk: Desk, names: Sequence[str], counts: dict[str, dict[str, int]]) -> Iterator[str]:
+def _workflow_lines(
+    terminal: Terminal, names: Sequence[str], counts: dict[str, dict[str, int]]
+) -> Iterator[str]:
     if not names:
         yield "There is no workflow. One is found in the workflows.py of an installed app."
         return
@@ -171,12 +174,12 @@ def _workflow_lines(desk: Desk, names: Sequence[str], counts: dict[str, dict[str
     for name, number in zip(names, open_ones, strict=True):
         finished = [_number(counts[name][status]) for status in sorted(FINAL)]
         cells.append((name, _number(number), *finished, "" if name in workflows else "not in the code"))
-    for cell in lines.columns(cells):
-        yield lines.GAP.join(cell).rstrip()
+    for cell in text.columns(cells):
+        yield text.GAP.join(cell).rstrip()
     now = database_now()
     newest = Instance.objects.order_by("-key").only("created_at").first()
     if newest is not None:
-        yield f"The last start was {lines.ago(newest.created_at, now)}."
+        yield f"The last start was {text.ago(newest.created_at, now)}."
 
 
 def _number(count: int) -> str:

@@ -6,14 +6,14 @@ import psycopg
 from django.db import Error, OperationalError
 
 from engine import schema
-from engine.command.desk import as_json
-from engine.command.shapes import Shape
+from engine.command.output import Document
+from engine.command.terminal import as_json
 from engine.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
 from engine.serialization import InvalidJSON
 
 
 def text(error: Exception, *, is_json: bool) -> str:
-    return as_json({"error": shape(error)}) if is_json else sentence(error)
+    return as_json({"error": document(error)}) if is_json else sentence(error)
 
 
 def sentence(error: Exception) -> str:
@@ -26,9 +26,9 @@ def sentence(error: Exception) -> str:
     return "\n".join((str(error).partition(": ")[0] + ":", *wrong))
 
 
-def shape(error: Exception) -> Shape:
+def document(error: Exception) -> Document:
     message = of_database(error) if isinstance(error, Error) else str(error)
-    found: Shape = {"type": type(error).__name__, "message": message}
+    found: Document = {"type": type(error).__name__, "message": message}
     if isinstance(error, InvalidParamsError):
         found["errors"] = error.errors
     if isinstance(error, InvalidValueError):

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine import restart
-from engine.command import lines, shapes
+from engine.command import output, text
 from engine.command.address import find, natural, origin, said, take_instance, take_name
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 from engine.models import Instance
 from engine.restart import PlannedStep, RestartPlan
 from engine.states import StepKind
@@ -27,22 +27,22 @@ def _arguments(parser: ArgumentParser) -> None:
     either.add_argument("--preview", action="store_true", help="say what it would do, and do nothing")
 
 
-def _restart(desk: Desk, options: Options) -> None:
+def _restart(terminal: Terminal, options: Options) -> None:
     instance = find(options["instance"])
     where = (options["from_step"], options["count"], options["kind"])
     if options["preview"]:
         plan = restart.preview(instance, *where)
-        desk.answer(_shape(plan), lambda: _plan_lines(desk, instance, plan))
+        terminal.answer(_document(plan), lambda: _plan_lines(terminal, instance, plan))
         return
     instance = restart.restart(instance, *where, **origin(options))
     sentence = f"{instance} is {instance.status}: generation {instance.generation} begins."
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [sentence])
+    terminal.answer({"instance": output.instance(instance)}, lambda: [sentence])
 
 
 RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _restart)
 
 
-def _shape(plan: RestartPlan) -> shapes.Shape:
+def _document(plan: RestartPlan) -> output.Document:
     return {
         "generation": plan.generation,
         "keeps": [_step(one) for one in plan.keeps],
@@ -58,26 +58,26 @@ def _step(one: PlannedStep) -> dict[str, Any]:
     return {"seq": one.seq, "kind": one.kind, "name": one.name, "count": one.count, "status": one.status}
 
 
-def _plan_lines(desk: Desk, instance: Instance, plan: RestartPlan) -> Iterator[str]:
+def _plan_lines(terminal: Terminal, instance: Instance, plan: RestartPlan) -> Iterator[str]:
     if plan.refused:
         yield plan.refused
         return
     yield f"{instance} would begin generation {plan.generation}."
-    yield from _steps(desk, "KEPT", plan.keeps)
-    yield from _steps(desk, "RUNS AGAIN, with its side effects", plan.runs_again)
+    yield from _steps(terminal, "KEPT", plan.keeps)
+    yield from _steps(terminal, "RUNS AGAIN, with its side effects", plan.runs_again)
     yield ""
-    yield f"{lines.count(plan.returned_events, 'event')} would go back to the buffer."
-    yield f"{lines.count(plan.dropped_events, 'event')} would be dropped."
-    yield f"{lines.count(plan.ended_children, 'child', 'children')} would be terminated."
+    yield f"{text.count(plan.returned_events, 'event')} would go back to the buffer."
+    yield f"{text.count(plan.dropped_events, 'event')} would be dropped."
+    yield f"{text.count(plan.ended_children, 'child', 'children')} would be terminated."
     yield "Nothing was done."
 
 
-def _steps(desk: Desk, head: str, steps: Sequence[PlannedStep]) -> Iterator[str]:
+def _steps(terminal: Terminal, head: str, steps: Sequence[PlannedStep]) -> Iterator[str]:
     if steps:
         yield ""
         yield head
-    cells = [(str(one.seq), one.status, lines.plain(one)) for one in steps]
-    for one, (seq, status, name) in zip(steps, lines.columns(cells), strict=True):
-        beginning = f"{seq}{lines.GAP}{status}{lines.GAP}"
-        painted = beginning.replace(status, desk.paint(one.status, status), 1)
-        yield painted + lines.cut(name, desk.width - len(beginning))
+    cells = [(str(one.seq), one.status, text.plain(one)) for one in steps]
+    for one, (seq, status, name) in zip(steps, text.columns(cells), strict=True):
+        beginning = f"{seq}{text.GAP}{status}{text.GAP}"
+        painted = beginning.replace(status, terminal.paint(one.status, status), 1)
+        yield painted + text.cut(name, terminal.width - len(beginning))

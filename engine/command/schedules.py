@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine import schedules
-from engine.command import lines, shapes
+from engine.command import output, text
 from engine.command.address import check_workflow, origin, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 from engine.errors import ScheduleNotFoundError
 from engine.models import Instance, ScheduleRow
 
@@ -21,7 +21,7 @@ def _arguments_of_list(parser: ArgumentParser) -> None:
     parser.add_argument("--workflow", metavar="NAME", help="those of one workflow")
 
 
-def _list(desk: Desk, options: Options) -> None:
+def _list(terminal: Terminal, options: Options) -> None:
     rows = ScheduleRow.objects.order_by("workflow", "name")
     if options["workflow"] is not None:
         check_workflow(options["workflow"])
@@ -31,11 +31,11 @@ def _list(desk: Desk, options: Options) -> None:
         [row.last_instance_key for row in found if row.last_instance_key is not None]
     )
     now = schedules.clock()
-    shape = {"schedules": [_shape(row, last.get(row.last_instance_key or 0), now) for row in found]}
-    desk.answer(shape, lambda: _lines(desk, found, last, now))
+    document = {"schedules": [_document(row, last.get(row.last_instance_key or 0), now) for row in found]}
+    terminal.answer(document, lambda: _lines(terminal, found, last, now))
 
 
-def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None = None) -> shapes.Shape:
+def _document(row: ScheduleRow, last: Instance | None = None, now: datetime | None = None) -> output.Document:
     return {
         "workflow": row.workflow,
         "name": row.name,
@@ -47,26 +47,24 @@ def _shape(row: ScheduleRow, last: Instance | None = None, now: datetime | None 
         "paused_by": row.paused_by,
         "upcoming": schedules.upcoming(row, UPCOMING, now=now),
         "last_planned_at": row.last_planned_at,
-        "last_instance": shapes.relative(last) if last else None,
+        "last_instance": output.relation(last) if last else None,
         "last_missed": row.last_missed,
         "last_error": row.last_error or None,
     }
 
 
 def _lines(
-    desk: Desk, rows: Sequence[ScheduleRow], last: Mapping[int, Instance], now: datetime
+    terminal: Terminal, rows: Sequence[ScheduleRow], last: Mapping[int, Instance], now: datetime
 ) -> Iterator[str]:
     if not rows:
         yield "There is no schedule. A cluster writes down those that the code declares when it starts."
         return
     cells = [("NEXT", "LAST", "WORKFLOW", "SCHEDULE")]
-    cells += [
-        (_next(row, now), lines.ago(_ran_at(row, last), now), row.workflow, _named(row)) for row in rows
-    ]
-    for row, cell in zip((None, *rows), lines.columns(cells), strict=True):
-        yield lines.cut(lines.GAP.join(cell), desk.width)
+    cells += [(_next(row, now), text.ago(_ran_at(row, last), now), row.workflow, _named(row)) for row in rows]
+    for row, cell in zip((None, *rows), text.columns(cells), strict=True):
+        yield text.cut(text.GAP.join(cell), terminal.width)
         if row is not None and row.last_error:
-            yield lines.cut(f"    the last time: {lines.plain(row.last_error)}", desk.width)
+            yield text.cut(f"    the last time: {text.plain(row.last_error)}", terminal.width)
 
 
 def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
@@ -78,12 +76,12 @@ def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
 def _next(row: ScheduleRow, now: datetime) -> str:
     if row.paused_at is not None:
         return "paused"
-    return "not in the code" if not row.is_declared else lines.ago(row.next_at, now)
+    return "not in the code" if not row.is_declared else text.ago(row.next_at, now)
 
 
 def _named(row: ScheduleRow) -> str:
     planned = f"{row.expression} {row.timezone}"
-    return planned if row.name == row.expression else f"{lines.plain(row.name)} ({planned})"
+    return planned if row.name == row.expression else f"{text.plain(row.name)} ({planned})"
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -101,20 +99,20 @@ def _find(options: Options) -> ScheduleRow:
     return row
 
 
-def _pause(desk: Desk, options: Options) -> None:
+def _pause(terminal: Terminal, options: Options) -> None:
     row = schedules.pause(_find(options), **origin(options))
-    desk.answer({"schedule": _shape(row)}, lambda: [f"Schedule {row} is paused."])
+    terminal.answer({"schedule": _document(row)}, lambda: [f"Schedule {row} is paused."])
 
 
-def _resume(desk: Desk, options: Options) -> None:
+def _resume(terminal: Terminal, options: Options) -> None:
     row = schedules.resume(_find(options), **origin(options))
-    said = f"Schedule {row} goes on" + (f" at {lines.moment(row.next_at)}." if row.next_at else ".")
-    desk.answer({"schedule": _shape(row)}, lambda: [said])
+    said = f"Schedule {row} goes on" + (f" at {text.moment(row.next_at)}." if row.next_at else ".")
+    terminal.answer({"schedule": _document(row)}, lambda: [said])
 
 
-def _run(desk: Desk, options: Options) -> None:
+def _run(terminal: Terminal, options: Options) -> None:
     instance = schedules.run_now(_find(options), **origin(options))
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
+    terminal.answer({"instance": output.instance(instance)}, lambda: [f"Started {instance}."])
 
 
 SCHEDULES = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 
 from engine import launch
-from engine.command import shapes, values
+from engine.command import output, values
 from engine.command.address import origin, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 from engine.registry import workflows
 
 EVER = "ever"
@@ -36,7 +36,7 @@ def _rule(text: str) -> tuple[str, str | None]:
     return status, None if duration == EVER else duration
 
 
-def _start(desk: Desk, options: Options) -> None:
+def _start(terminal: Terminal, options: Options) -> None:
     workflow = workflows[options["workflow"]]
     params = values.value(options, "params")
     instance = launch.start(
@@ -47,7 +47,7 @@ def _start(desk: Desk, options: Options) -> None:
         retention=dict(options["retention"]) if options["retention"] else None,
         **origin(options),
     )
-    desk.answer({"instance": shapes.instance(instance)}, lambda: [f"Started {instance}."])
+    terminal.answer({"instance": output.instance(instance)}, lambda: [f"Started {instance}."])
 
 
 START = Subcommand("start", "start an instance", _arguments, _start)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from django.db import transaction
 
 from engine import lifecycle
-from engine.command import shapes
+from engine.command import output
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.desk import Desk
 from engine.command.subcommand import Options, Subcommand
+from engine.command.terminal import Terminal
 from engine.models import Instance
 
 Act = Callable[[Instance, Options], Instance]
@@ -37,21 +37,21 @@ def _accept_code(instance: Instance, options: Options) -> Instance:
     return lifecycle.accept_code(instance, **origin(options))
 
 
-def _steer(act: Act) -> Callable[[Desk, Options], None]:
-    def run(desk: Desk, options: Options) -> None:
+def _steer(act: Act) -> Callable[[Terminal, Options], None]:
+    def run(terminal: Terminal, options: Options) -> None:
         instance = find(options["instance"])
         # Locked, so that what has changed is what this call did and not what a worker did meanwhile.
         with transaction.atomic():
-            before = _standing(lifecycle.lock(instance))
+            before = _status(lifecycle.lock(instance))
             instance = act(instance.refresh(), options)
-            has_changed = _standing(instance) != before
-        shape = {"instance": shapes.instance(instance), "has_changed": has_changed}
-        desk.answer(shape, lambda: [_sentence(instance, has_changed=has_changed)])
+            has_changed = _status(instance) != before
+        document = {"instance": output.instance(instance), "has_changed": has_changed}
+        terminal.answer(document, lambda: [_sentence(instance, has_changed=has_changed)])
 
     return run
 
 
-def _standing(instance: Instance) -> tuple[str, int, str]:
+def _status(instance: Instance) -> tuple[str, int, str]:
     return instance.status, instance.signals, instance.code
 
 

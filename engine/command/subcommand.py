@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.command.desk import Desk
+from engine.command.terminal import Terminal
 
 Options = Mapping[str, Any]
 
@@ -19,4 +19,4 @@ class Subcommand:
     name: str
     help: str
     add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Desk, Options], None]
+    run: Callable[[Terminal, Options], None]

@@ -17,11 +17,12 @@ from engine.durations import format_duration
 from engine.models import Audit
 from engine.requests import ANSWER, is_answer
 from engine.retention_rules import Retention
-from engine.standing import bidi, why
-from engine.standing.facts import Servers
+from engine.status import bidi, status_line
+from engine.status.facts import Servers
+from engine.status.sentence import Code, Moment, Part, Sentence
 from studio import payloads
 from studio.at_least import AtLeast
-from studio.shown import PARTS, Look
+from studio.display_status import PARTS, Look
 
 register = template.Library()
 
@@ -102,15 +103,15 @@ def took(duration: timedelta | None) -> str:
 
 
 @register.simple_tag
-def sentence(parts: why.Sentence) -> SafeString:
-    """Write a why-line: text escaped, names as code, times ticking."""
+def sentence(parts: Sentence) -> SafeString:
+    """Write a status line: text escaped, names as code, times ticking."""
     return format_html_join("", "{}", ((_part(part),) for part in parts))
 
 
-def _part(part: why.Part) -> str | SafeString:
-    if isinstance(part, why.Moment):
+def _part(part: Part) -> str | SafeString:
+    if isinstance(part, Moment):
         return at(part.at, part.kind)
-    return format_html("<code>{}</code>", bidi.isolated(part.text)) if isinstance(part, why.Code) else part
+    return format_html("<code>{}</code>", bidi.isolated(part.text)) if isinstance(part, Code) else part
 
 
 @register.filter
@@ -122,7 +123,7 @@ def count(n: int | None) -> str:
 @register.filter
 def busy(servers: Servers) -> str:
     """Say how many slots of workers are taken."""
-    return why.busy(servers)
+    return status_line.busy(servers)
 
 
 @register.filter

@@ -25,11 +25,11 @@ from engine.errors import (
 from engine.models import Audit, Instance
 from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
-from studio import forms, topics, typed_secrets
+from studio import forms, live_views, pieces, typed_secrets
 from studio.access import Verb
 from studio.views.fragments import frame_of
 from studio.views.guard import guard
-from studio.views.instance import instance_page
+from studio.views.instance import show_instance
 
 LONGEST_REASON = 2_000
 _DONE = {
@@ -183,7 +183,7 @@ def _refused(
 ) -> HttpResponse:
     """Say why it was not done: over the page as it is, with the dialog and what was typed where it was wrong."""
     if request.headers.get("HX-Request") != "true" or dialog:
-        response = instance_page(request, name, id, status=status, refused=text, dialog=dialog, **typed)
+        response = show_instance(request, name, id, status=status, refused=text, dialog=dialog, **typed)
         if request.headers.get("HX-Request") == "true":
             response.headers["HX-Retarget"] = "body"
         return response
@@ -192,11 +192,11 @@ def _refused(
 
 def _flash(text: str, status: str) -> str:
     html = render_to_string("partials/flash.html", {"text": text, "status": status})
-    return topics.partial("flash", topics.Piece(html, "innerHTML"))
+    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))
 
 
 def _now(request: HttpRequest, instance: Instance) -> str:
-    return frame_of(topics.draw(topics.Topic("instance", key=instance.key), request.user))
+    return frame_of(live_views.draw(live_views.LiveView("instance", key=instance.key), request.user))
 
 
 def who_did(instance: Instance, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The audit trail, as a page and as a file."""
+"""The audit log, as a page and as a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from studio import queries, topics, trail, trail_files
+from studio import audit_log, audit_log_files, pieces, queries
 from studio.access import Verb
 from studio.filters import cursor, ignored
 from studio.templatetags.studio_tags import DEEDS
@@ -25,7 +25,7 @@ PATIENCE_S = 3
 
 @guard(get=Verb.VIEW)
 def audit(request: HttpRequest) -> HttpResponse:
-    wanted, before = trail.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
+    wanted, before = audit_log.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
     frame: dict[str, Any] = {
         "wanted": wanted,
         "verbs": sorted(DEEDS),
@@ -35,20 +35,20 @@ def audit(request: HttpRequest) -> HttpResponse:
     }
     try:
         with queries.patience(PATIENCE_S):
-            found = trail.page_of(wanted, before=before)
+            found = audit_log.page_of(wanted, before=before)
     except queries.TooSlowError:
         return page(request, "pages/audit.html", is_too_slow=True, **frame)
     topic = {"topic": "audit", **wanted.filled, "top": str(found.top)}
     return page(
         request,
         "pages/audit.html",
-        topics.Drawing({"more": topics.more_piece(0, "")}),
+        pieces.Drawing({"more": pieces.more_piece(0, "")}),
         topic=urlencode(topic) if before is None else "",
         found=found,
         older_query=wanted.query(before=str(found.older or "")),
         removable=[(name, value, wanted.query(**{name: ""})) for name, value in wanted.filled.items()],
-        window=trail.WINDOW,
-        exported=trail.EXPORTED,
+        window=audit_log.WINDOW,
+        exported=audit_log.EXPORTED,
         **frame,
     )
 
@@ -59,11 +59,11 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
 
     Answers 400 to a filter that is unknown.
     """
-    kind, write = trail_files.FORMS[form]
-    wanted = trail.Wanted.of(request.GET)
+    kind, write = audit_log_files.FORMS[form]
+    wanted = audit_log.Wanted.of(request.GET)
     if ignored(request.GET, wanted.filled):
         return bad_request(request)  # a file cannot say that it holds more than was asked for
-    parts = write(trail.export(wanted))
+    parts = write(audit_log.export(wanted))
     return StreamingHttpResponse(
         # A plain iterator would be read to its end before the first byte is sent.
         _one_by_one(parts) if isinstance(request, ASGIRequest) else parts,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 
-from studio import topics
+from studio import live_views, pieces
 from studio.access import Verb
 from studio.views.errors import bad_request
 from studio.views.guard import guard
@@ -16,21 +16,21 @@ from studio.views.guard import guard
 def live_frame(request: HttpRequest) -> HttpResponse:
     """Answer with all pieces of a topic, or 304 when the page has them already (htmx's ptag)."""
     try:
-        topic = topics.Topic.of(request.GET)
-    except topics.UnknownTopicError:
+        topic = live_views.LiveView.of(request.GET)
+    except live_views.UnknownViewError:
         return bad_request(request)
-    drawing = topics.draw(topic, request.user)
-    drawing = replace(drawing, pieces={**drawing.pieces, **topics.count_piece(request.user)})
+    drawing = live_views.draw(topic, request.user)
+    drawing = replace(drawing, pieces={**drawing.pieces, **live_views.count_piece(request.user)})
     if request.headers.get("HX-PTag") == drawing.tag:
         return HttpResponse(status=304)
     return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})
 
 
-def frame_of(drawing: topics.Drawing) -> str:
+def frame_of(drawing: pieces.Drawing) -> str:
     """Write a whole drawing as one answer of partials."""
     loose = {name: piece for name, piece in drawing.pieces.items() if name not in set(drawing.order)}
-    text = topics.frame(loose)
+    text = pieces.frame(loose)
     if drawing.order:
         steps = "".join(drawing.pieces[name].html for name in drawing.order)
-        text += topics.partial("steps", topics.Piece(steps, "innerMorph"))
+        text += pieces.partial("steps", pieces.Piece(steps, "innerMorph"))
     return text

@@ -39,7 +39,7 @@ class Rule:
 
     methods: tuple[str, ...]
     verbs: Mapping[str, Verb]
-    deed: str = ""  # its verb in the audit trail, where denied attempts are recorded
+    deed: str = ""  # its verb in the audit log, where denied attempts are recorded
     takes_payload: bool = False
     about: Callable[[Names], Subject] = subject_of
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from engine.standing.generations import generations_of
-from studio import generations, inner
+from engine.status.snapshot import GenerationNotFoundError, snapshot
+from studio import inner
 from studio.access import Verb
 from studio.filters import cursor
+from studio.instance_page import place_of
 from studio.views.guard import guard
 
 
@@ -18,11 +19,12 @@ def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()
     if instance is None:
         raise Http404
-    those = generations_of(instance, generations.wanted(instance, request.GET.get("generation", "")))
-    shown = generations.as_of(instance, those.shown) if those.is_past else instance
-    found = inner.read(
-        shown, seq, cursor(request.GET.get("page", "")) or 1, place=generations.place_of(those)
-    )
+    try:
+        snapped = snapshot(instance, cursor(request.GET.get("generation", "")), output_up_to=0)
+    except GenerationNotFoundError:
+        raise Http404 from None
+    place = place_of(snapped.generations)
+    found = inner.read(snapped.instance, seq, cursor(request.GET.get("page", "")) or 1, place=place)
     if found is None:
         raise Http404
     return HttpResponse(inner.html_of(instance, found))

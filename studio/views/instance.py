@@ -8,22 +8,24 @@ from dataclasses import replace
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from studio import dossier, generations, inbox, inner, tombstones
+from engine.status.snapshot import GenerationNotFoundError
+from studio import deleted_instances, inbox, inner, instance_page
 from studio.access import Verb, allowed
-from studio.drawn_steps import step_html
+from studio.drawn_instance import draw_instance
 from studio.filters import cursor, opened
 from studio.forms import new_token
-from studio.topics import Piece, draw_instance
+from studio.pieces import Piece
+from studio.step_rows import step_html
 from studio.views.guard import guard
 from studio.views.pages import page
 
 
 @guard(get=Verb.VIEW)
 def instance(request: HttpRequest, name: str, id: str) -> HttpResponse:
-    return instance_page(request, name, id)
+    return show_instance(request, name, id)
 
 
-def instance_page(
+def show_instance(
     request: HttpRequest,
     name: str,
     id: str,
@@ -33,11 +35,13 @@ def instance_page(
     **context: object,
 ) -> HttpResponse:
     """Draw it; also after a refused action, with what was refused."""
-    upto = cursor(request.GET.get("upto", ""))
+    upto, generation = (cursor(request.GET.get(one, "")) for one in ("upto", "generation"))
     try:
-        found = dossier.of(name, id, upto, _generation(request, name, id))
+        found = instance_page.of(name, id, upto, generation)
     except Instance.DoesNotExist:
         return _gone(request, name, id)
+    except GenerationNotFoundError:
+        raise Http404 from None
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
     place = found.place
@@ -62,31 +66,22 @@ def instance_page(
     )
 
 
-def _generation(request: HttpRequest, name: str, id: str) -> int | None:
-    text = request.GET.get("generation", "")
-    return _wanted(name, id, text) if text else None
-
-
 def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Say of one that was deleted who did it; of what never was, that nothing is here."""
-    tombstone = tombstones.of(name, id)
-    if tombstone is None:
+    deleted = deleted_instances.of(name, id)
+    if deleted is None:
         raise Http404
-    return page(request, "pages/gone.html", tombstone=tombstone, status=410)
+    return page(request, "pages/gone.html", deleted=deleted, status=410)
 
 
-def _wanted(name: str, id: str, text: str) -> int | None:
-    return generations.wanted(Instance.objects.only("key", "generation").get(workflow=name, id=id), text)
-
-
-def _topic(found: dossier.Dossier, upto: int | None) -> str:
+def _topic(found: instance_page.InstancePage, upto: int | None) -> str:
     """Watch the newest generation; what an earlier one left changes no more."""
     if found.is_past:
         return ""
     return f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else "")
 
 
-def opened_steps(found: dossier.Dossier, within: Mapping[int, str]) -> dict[str, Piece]:
+def opened_steps(found: instance_page.InstancePage, within: Mapping[int, str]) -> dict[str, Piece]:
     """Draw again the steps that the address asks to be open, with what is within them."""
     return {
         line.anchor: Piece(step_html(line, found.instance, inner=within[line.step.seq]))

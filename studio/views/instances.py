@@ -12,7 +12,7 @@ from engine import search
 from studio import queries, rows
 from studio.access import Verb
 from studio.filters import Filter, cursor, ignored
-from studio.topics import above_list
+from studio.live_views import above_list
 from studio.views.guard import guard
 from studio.views.pages import page
 

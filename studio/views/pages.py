@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.safestring import mark_safe
 
-from studio.topics import Drawing
+from studio.pieces import Drawing
 
 
 def page(

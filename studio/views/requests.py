@@ -20,14 +20,14 @@ from engine.errors import (
     RequestClosedError,
 )
 from engine.models import Instance
-from studio import controls, denied_audit, inbox, topics
+from studio import controls, denied_audit, inbox, live_views, pieces
 from studio.access import Verb, allowed
 from studio.controls import Problem
 from studio.inbox import Entry
 from studio.views.errors import forbidden
 from studio.views.fragments import frame_of
 from studio.views.guard import guard
-from studio.views.instance import instance_page
+from studio.views.instance import show_instance
 from studio.views.pages import page
 
 
@@ -93,7 +93,7 @@ def _who_was_first(error: RequestAnsweredError) -> str:
 
 
 def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
-    """Refuse somebody who was not asked, and leave a row in the trail."""
+    """Refuse somebody who was not asked, and leave a row in the audit log."""
     if entry is None:
         return forbidden(request, Verb.APPROVE)
     data = {"request": entry.step.name, "seq": entry.step.seq}
@@ -117,7 +117,7 @@ def _late(request: HttpRequest, entry: Entry, text: str) -> HttpResponse:
         return HttpResponse(_flash(text, "errored") + _now(request, entry), status=409)
     if _place(request):
         return _inbox(request, _place(request), entry.ref, status=409, refused=text)
-    return instance_page(request, entry.instance.workflow, entry.instance.id, status=409, refused=text)
+    return show_instance(request, entry.instance.workflow, entry.instance.id, status=409, refused=text)
 
 
 def _wrong(request: HttpRequest, entry: Entry, problems: Any) -> HttpResponse:
@@ -128,10 +128,10 @@ def _wrong(request: HttpRequest, entry: Entry, problems: Any) -> HttpResponse:
     if _is_htmx(request):
         html = render_to_string("partials/ask.html", {"entry": typed, "place": _place(request)})
         # Not morphed: a form is left alone by that.
-        return HttpResponse(topics.partial(f"ask-{entry.ref}", topics.Piece(html, "outerHTML")), status=422)
+        return HttpResponse(pieces.partial(f"ask-{entry.ref}", pieces.Piece(html, "outerHTML")), status=422)
     if _place(request):
         return _inbox(request, _place(request), entry.ref, status=422, typed=typed)
-    return instance_page(request, entry.instance.workflow, entry.instance.id, status=422, typed=typed)
+    return show_instance(request, entry.instance.workflow, entry.instance.id, status=422, typed=typed)
 
 
 def _inbox(
@@ -149,7 +149,7 @@ def _inbox(
     return page(
         request,
         "pages/approvals.html",
-        topics.draw_approvals(box, shown, request.user),
+        live_views.draw_approvals(box, shown, request.user),
         topic=urlencode({"topic": "approvals", "box": name, "r": shown.ref if shown else ""}),
         status=status,
         is_chosen=bool(chosen) and shown is not None,
@@ -176,12 +176,12 @@ def _is_htmx(request: HttpRequest) -> bool:
 
 def _flash(text: str, status: str) -> str:
     html = render_to_string("partials/flash.html", {"text": text, "status": status})
-    return topics.partial("flash", topics.Piece(html, "innerHTML"))
+    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))
 
 
 def _now(request: HttpRequest, entry: Entry) -> str:
-    topic = topics.Topic("instance", key=entry.instance.key)
+    topic = live_views.LiveView("instance", key=entry.instance.key)
     if _place(request):
-        topic = topics.Topic("approvals", box=_place(request), ref=entry.ref)
-    drawing = topics.draw(topic, request.user)
-    return frame_of(replace(drawing, pieces={**drawing.pieces, **topics.count_piece(request.user)}))
+        topic = live_views.LiveView("approvals", box=_place(request), ref=entry.ref)
+    drawing = live_views.draw(topic, request.user)
+    return frame_of(replace(drawing, pieces={**drawing.pieces, **live_views.count_piece(request.user)}))

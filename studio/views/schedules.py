@@ -14,7 +14,7 @@ from engine.models import ScheduleRow
 from studio.access import Verb
 from studio.denied_audit import Subject
 from studio.forms import new_token, token_of
-from studio.topics import Topic, draw
+from studio.live_views import LiveView, draw
 from studio.views.guard import Names, guard
 from studio.views.pages import page
 
@@ -91,7 +91,7 @@ def _refused(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> HttpResponse:
-    drawing = draw(Topic("schedules"), request.user)
+    drawing = draw(LiveView("schedules"), request.user)
     return page(
         request,
         "pages/schedules.html",

@@ -13,8 +13,8 @@ from engine.errors import InstanceExistsError, RepriseError
 from engine.models import Instance
 from engine.registry import Workflow
 from engine.registry import workflows as registry
-from engine.standing.gathering import without_values
-from engine.standing.servers import servers_of
+from engine.status.gathering import without_values
+from engine.status.servers import servers_of
 from studio import payloads, queries, schema
 from studio.access import Verb, allowed
 from studio.forms import Checked, Problem, Typed, already_started, check_start, new_token

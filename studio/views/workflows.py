@@ -9,7 +9,7 @@ from studio import lints, queries, rows, schema
 from studio.access import Verb, allowed
 from studio.filters import Filter
 from studio.forms import new_token
-from studio.topics import Topic, draw
+from studio.live_views import LiveView, draw
 from studio.views.guard import guard
 from studio.views.pages import page
 
@@ -19,7 +19,7 @@ RECENT = 20
 @guard(get=Verb.VIEW)
 def workflows(request: HttpRequest) -> HttpResponse:
     return page(
-        request, "pages/workflows.html", draw(Topic("workflows"), request.user), topic="topic=workflows"
+        request, "pages/workflows.html", draw(LiveView("workflows"), request.user), topic="topic=workflows"
     )
 
 
@@ -34,7 +34,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
     return page(
         request,
         "pages/workflow.html",
-        draw(Topic("workflow", name=name), request.user),
+        draw(LiveView("workflow", name=name), request.user),
         topic=f"topic=workflow:{name}&keys={shown}",
         overview=overview,
         wanted=wanted,

@@ -15,7 +15,7 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from engine.models import Audit
-from studio import trail
+from studio import audit_log
 from tests.studio import factories
 from tests.studio.test_escaping import EVIL, assert_is_text
 
@@ -100,7 +100,7 @@ def test_days_are_found_by_halving(viewer: Client) -> None:
     for days in range(30, 0, -1):
         factories.deed(order, "pause", f"day-{days}", at=factories.ago(days=days))
     day = factories.ago(days=7).date().isoformat()
-    found = trail.page_of(trail.Wanted.of({"since": day, "until": day}))
+    found = audit_log.page_of(audit_log.Wanted.of({"since": day, "until": day}))
     assert [entry.actor for entry in found.entries] == ["day-7"]
 
 
@@ -121,16 +121,16 @@ def test_an_id_that_was_deleted_and_given_again_shows_both_lives(viewer: Client,
 def test_it_is_read_page_by_page_and_window_by_window(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trail, "PAGE", 3)
-    monkeypatch.setattr(trail, "WINDOW", 5)
-    monkeypatch.setattr(trail, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "PAGE", 3)
+    monkeypatch.setattr(audit_log, "WINDOW", 5)
+    monkeypatch.setattr(audit_log, "BATCH", 2)
     order = factories.instance()
     rows = [factories.deed(order, "pause", "rare" if n in (0, 1) else "li") for n in range(12)]
 
     def all_of(query: dict[str, str]) -> list[list[int]]:
-        wanted, before, pages = trail.Wanted.of(query), None, []
+        wanted, before, pages = audit_log.Wanted.of(query), None, []
         while True:
-            page = trail.page_of(wanted, before=before)
+            page = audit_log.page_of(wanted, before=before)
             pages.append([entry.key - rows[0].key for entry in page.entries])
             if page.older is None:
                 return pages
@@ -152,7 +152,7 @@ def test_a_file_holds_the_newest_and_says_if_that_is_all(
     whole = json.loads(text_of(viewer, "json"))
     assert (len(whole["entries"]), whole["is_whole"]) == (5, True)
     assert whole["entries"][-1]["person"] == "zoe"
-    monkeypatch.setattr(trail, "EXPORTED", 2)
+    monkeypatch.setattr(audit_log, "EXPORTED", 2)
     cut = json.loads(text_of(viewer, "json"))
     assert ([entry["verb"] for entry in cut["entries"]], cut["is_whole"]) == (["resume", "terminate"], False)
     assert json.loads(text_of(viewer, "json", "?person=nobody")) == {"entries": [], "is_whole": True}
@@ -206,7 +206,7 @@ def test_the_server_sends_a_file_while_it_reads(monkeypatch: pytest.MonkeyPatch)
     order, person = factories.instance(), factories.person("viewer")
     for _ in range(5):
         factories.deed(order, "pause")
-    monkeypatch.setattr(trail, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "BATCH", 2)
     client = AsyncClient()
     client.force_login(person)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from studio.display_status import LOOKS, OPEN, display_status, stored
 from studio.filters import Filter, cursor, keys
-from studio.shown import LOOKS, OPEN, shown, stored
 
 
 @pytest.mark.parametrize("text", ["-1", "", "abc", "9" * 20, "1.5", " 7", "٣", "0x10"])
@@ -38,5 +38,5 @@ def test_every_shown_status_covers_what_is_stored_and_nothing_twice() -> None:
     pairs = [pair for name in LOOKS for pair in stored(name)]
     assert len(pairs) == len(set(pairs))
     for status, waiting_for in pairs:
-        assert status in {s for s, _ in stored(shown(status, waiting_for or ""))}
+        assert status in {s for s, _ in stored(display_status(status, waiting_for or ""))}
     assert set(stored("open")) == {pair for name in OPEN for pair in stored(name)}

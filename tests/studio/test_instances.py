@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from engine import WorkflowStep, search, workflow
 from engine.models import Instance
-from engine.standing.gathering import without_values
+from engine.status.gathering import without_values
 from studio import queries
 from tests.studio import factories
 

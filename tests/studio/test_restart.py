@@ -10,7 +10,7 @@ from django.test import Client
 
 from engine import restart
 from engine.models import Audit, Instance
-from studio import tombstones
+from studio import deleted_instances
 from tests.studio import factories
 from tests.studio.test_actions import act
 from tests.studio.test_escaping import EVIL, assert_is_text
@@ -232,7 +232,7 @@ class TestDelete:
     ) -> None:
         instance = failed()
         act(operator, instance, "delete", reason="a test")
-        monkeypatch.setattr(tombstones, "WINDOW", 0)
+        monkeypatch.setattr(deleted_instances, "WINDOW", 0)
         assert operator.get(instance.get_absolute_url()).status_code == 410
 
     def test_one_that_had_its_id_later_is_told_of(self, operator: Client) -> None:

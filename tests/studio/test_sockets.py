@@ -403,7 +403,7 @@ async def test_a_page_whose_drawing_fails_is_told_to_come_again(
         raise OperationalError("the database went away")
 
     user, _ = await make()
-    monkeypatch.setattr(consumers.topics, "draw", fail)
+    monkeypatch.setattr(consumers.live_views, "draw", fail)
     consumers.cache._kept.clear()
     socket = await opened("topic=home", user)
     await socket.connect()

@@ -8,10 +8,10 @@ from django.core.management.base import CommandError
 from django.db import Error
 
 from engine.command import refusals
-from engine.command.desk import Desk
 from engine.command.program import Program
 from engine.command.subcommand import Subcommand
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
+from engine.command.terminal import Terminal
 from engine.errors import RepriseError
 
 REFUSED = 1  # what argparse does not take ends with 2
@@ -39,14 +39,14 @@ class Command(Program):
                 _add(inner, subcommand)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        desk = Desk(self.stdout, self.style, is_json=options["json"])
+        terminal = Terminal(self.stdout, self.style, is_json=options["json"])
         subcommand: Subcommand = options["subcommand"]
         try:
-            subcommand.run(desk, options)
+            subcommand.run(terminal, options)
         except (RepriseError, Error) as error:
             if options["traceback"]:
                 raise
-            self._refuse(refusals.text(error, is_json=desk.is_json))
+            self._refuse(refusals.text(error, is_json=terminal.is_json))
 
     def _refuse(self, text: str) -> None:
         if not getattr(self, "_called_from_command_line", False):

@@ -1,0 +1,72 @@
+"""Where a subcommand's answer goes: lines for people, or one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from engine.serialization import Unreadable
+from engine.serialization.envelope import masked
+
+NARROW = 80  # columns that every answer is readable in
+
+
+class Out(Protocol):
+    def write(self, text: str, /) -> Any: ...
+    def isatty(self) -> bool: ...
+
+
+class Terminal:
+    def __init__(self, out: Out, style: Any, *, is_json: bool) -> None:
+        self._out = out
+        self._style = style
+        self.is_json = is_json
+
+    @property
+    def width(self) -> int:
+        """Tell how many columns there are; what is no terminal gets as many as any terminal has."""
+        return max(shutil.get_terminal_size((NARROW, 24)).columns, NARROW) if self._out.isatty() else NARROW
+
+    def answer(self, document: Mapping[str, Any], lines: Callable[[], Iterable[str]]) -> None:
+        """Give the answer: as JSON where that was asked for, else as lines, which are made one by one."""
+        if self.is_json:
+            self._out.write(as_json(document))
+            return
+        for line in lines():
+            self._out.write(line)
+
+    def paint(self, status: str, text: str = "") -> str:
+        """Colour a status, on a terminal only; `text` is the status as it is to be printed, with its padding."""
+        role = _ROLES.get(status)
+        text = text or status
+        if role is None or not self._out.isatty():
+            return text
+        painted: str = getattr(self._style, role)(text)
+        return painted
+
+
+# Django's names for what a terminal's colours say.
+_ROLES = {
+    "complete": "SUCCESS",
+    "errored": "ERROR",
+    "timed_out": "ERROR",
+    "lost": "ERROR",
+    "paused": "WARNING",
+    "waiting_for_pause": "WARNING",
+    "running": "MIGRATE_HEADING",
+}
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    return json.dumps(masked(document), indent=2, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Unreadable):  # something else wrote it
+        return {"unreadable": value.reason}
+    raise TypeError(f"{type(value).__qualname__} is not a JSON type")

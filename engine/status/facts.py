@@ -1,0 +1,107 @@
+"""The facts that the status line of an instance is made from: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step that has begun and has not ended."""
+
+    seq: int
+    name: str
+    kind: str
+    is_waiting: bool
+    started_at: datetime
+    wake_at: datetime | None = None
+    attempts: int = 0
+    max_attempts: int | None = None
+    lost: int = 0  # of the attempts, with their workers
+    uncounted: int = 0  # of the attempts: those that were lost or drained do not count towards max_attempts
+    event_types: tuple[str, ...] = ()
+    worker: str = ""
+    error: str = ""
+    is_asking: bool = False  # a request that an answer would reach
+    asked_of: tuple[str, ...] = ()
+    message: str = ""
+    relative: str = ""  # the id of the instance that it waits for
+    is_child: bool = False  # and that it has started
+    branches: int = 0  # of a parallel
+    left: int = 0  # of these, that have not ended
+
+    @property
+    def counted(self) -> int:
+        return self.attempts - self.uncounted
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """How far the rollbacks are. `step` is the one that is being undone, or that could not be."""
+
+    state: str  # running, complete or failed
+    ends_as: str = ""
+    undone: int = 0
+    of: int = 0
+    step: OpenStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastAction:
+    """What a person did to the instance, and why."""
+
+    actor: str
+    at: datetime
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The living workers that serve a workflow, their slots, and how many of these have an instance.
+
+    `is_full`: each has an instance in every slot. `is_starting`: there is none, but a young cluster.
+    """
+
+    count: int = 0
+    slots: int = 0
+    held: int = 0
+    is_full: bool = False
+    is_starting: bool = False
+    seen_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The limit of a workflow, and how many of its instances workers hold."""
+
+    limit: int
+    held: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.held >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFacts:
+    """What the sentence is made from."""
+
+    status: str
+    waiting_for: str
+    workflow: str
+    now: datetime
+    created_at: datetime
+    began_at: datetime | None = None  # the generation
+    finished_at: datetime | None = None
+    paused_at: datetime | None = None
+    wake_at: datetime | None = None
+    servers: Servers = Servers()
+    places: Places | None = None  # of a workflow of which only so many instances may run
+    steps: Sequence[OpenStep] = ()
+    steps_complete: int = 0
+    last_action: LastAction | None = None
+    error: dict[str, object] | None = field(default=None)
+    pause_reason: dict[str, object] | None = None  # of the engine
+    rollback: Rollback | None = None

@@ -1,0 +1,260 @@
+"""Read where instances stand, with a fixed number of queries for any number of them, and without their values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import F, QuerySet, TextField
+from django.db.models.functions import Cast, Left
+
+from engine.identity import TOP
+from engine.models import Attempt, Audit, Instance, Step
+from engine.requests import open_requests
+from engine.states import Action, AttemptPhase, AttemptStatus
+from engine.status.errors import beginning_of_error, error_line
+from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
+from engine.status.places import places_of
+from engine.status.rollbacks import rollback_of
+from engine.status.servers import servers_of
+
+MOST_OPEN = 2_000  # steps
+MOST_ATTEMPTS = 500
+UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
+
+
+def facts_of(instance: Instance) -> StatusFacts:
+    """Gather all that is to be known of one instance."""
+    return _facts(
+        instance,
+        now=database_now(),
+        servers=servers_of([instance.workflow])[instance.workflow],
+        places=places_of([instance.workflow]).get(instance.workflow),
+        steps=still_open(instance),
+        last_action=last_actions([instance]).get(instance.key),
+        error=instance.error if isinstance(instance.error, dict) else None,
+        pause_reason=instance.pause_reason,
+        began_at=starts_of_generations([instance])[instance.key],
+        steps_complete=steps_complete(instance),
+        rollback=rollback_of(instance),
+    )
+
+
+def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
+    """Gather what a line of a list says of each instance; `without_values` reads enough of them."""
+    rows = open_rows(instances)
+    attempts = attempts_at(step for found in rows.values() for step in found)
+    names = {instance.workflow for instance in instances}
+    servers, places = servers_of(names), places_of(names)
+    actions, began = last_actions(instances), starts_of_generations(instances)
+    now = database_now()
+    asked = asking(instance.key for instance in instances if not instance.is_finished)
+    return {
+        instance.key: _facts(
+            instance,
+            now=now,
+            servers=servers[instance.workflow],
+            places=places.get(instance.workflow),
+            steps=open_steps(rows[instance.key], attempts, asked),
+            last_action=actions.get(instance.key),
+            error=beginning_of_error(getattr(instance, "error_text", None)),
+            pause_reason=beginning_of_error(getattr(instance, "pause_reason_text", None)),
+            began_at=began[instance.key],
+        )
+        for instance in instances
+    }
+
+
+def without_values() -> QuerySet[Instance]:
+    """Read instances without their params and outputs, and of an error its beginning only."""
+    return Instance.objects.defer("params", "output", "error", "pause_reason", "tags").annotate(
+        error_text=Left(Cast("error", TextField()), 4_000),
+        pause_reason_text=Left(Cast("pause_reason", TextField()), 4_000),
+    )
+
+
+def _facts(
+    instance: Instance,
+    *,
+    now: datetime,
+    servers: Servers,
+    places: Places | None,
+    steps: Sequence[OpenStep],
+    last_action: LastAction | None,
+    error: dict[str, object] | None,
+    pause_reason: dict[str, object] | None,
+    began_at: datetime,
+    steps_complete: int = 0,
+    rollback: Rollback | None = None,
+) -> StatusFacts:
+    """Put together what was gathered."""
+    return StatusFacts(
+        status=instance.status,
+        waiting_for=instance.waiting_for,
+        workflow=instance.workflow,
+        now=now,
+        created_at=instance.created_at,
+        began_at=began_at,
+        finished_at=instance.finished_at,
+        paused_at=instance.paused_at,
+        wake_at=instance.wake_at,
+        servers=servers,
+        places=places,
+        steps=steps,
+        steps_complete=steps_complete,
+        last_action=last_action,
+        error=error,
+        pause_reason=pause_reason,
+        rollback=rollback or (Rollback(instance.rollback) if instance.rollback else None),
+    )
+
+
+def starts_of_generations(instances: Sequence[Instance]) -> dict[int, datetime]:
+    """Find when the present generation of each of them began: at its start, or when it was restarted last."""
+    again = [instance.key for instance in instances if instance.generation > 1]
+    trail = Audit.objects.filter(instance_key__in=again, verb=Action.RESTART, outcome="done")
+    rows = trail.order_by("instance_key", "-key").distinct("instance_key").values_list("instance_key", "at")
+    restarted: dict[int | None, datetime] = dict(rows) if again else {}
+    return {
+        instance.key: restarted.get(instance.key) or instance.started_at or instance.created_at
+        for instance in instances
+    }
+
+
+def database_now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+def still_open(instance: Instance) -> list[OpenStep]:
+    """Read the steps of an instance that have not ended."""
+    steps = open_rows([instance])[instance.key]
+    attempts = attempts_at(steps)
+    asks = any(step.kind == "request" for step in steps)
+    return open_steps(steps, attempts, asking([instance.key]) if asks else frozenset())
+
+
+def steps_complete(instance: Instance) -> int:
+    rows = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
+    return rows.filter(status="complete", parent=TOP).count()
+
+
+def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
+    """Find the steps that have begun and not ended, of several instances at once."""
+    found: dict[int, list[Step]] = {instance.key: [] for instance in instances}
+    live = [instance.key for instance in instances if not instance.is_finished]
+    steps = Step.objects.filter(
+        instance_id__in=live, generation=F("instance__generation"), status__in=["running", "waiting"]
+    ).defer("output", "error")
+    for step in steps.order_by("instance_id", "seq")[:MOST_OPEN]:
+        found[step.instance_id].append(step)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Those at open steps: the latest of each, and how many do not count. By the step's primary key."""
+
+    last: Mapping[tuple[int, int, int], Attempt]
+    uncounted: Mapping[tuple[int, int, int], int]
+
+
+def attempts_at(steps: Iterable[Step]) -> Attempts:
+    """Find who runs each of these steps, or why it failed, and which attempts were lost or drained."""
+    tried = [one for one in steps if one.attempts][:MOST_ATTEMPTS]
+    wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in tried]
+    last = Attempt.objects.filter(pk__in=wanted) if wanted else ()
+    again = [one for one in tried if one.attempts > 1]
+    rows = Attempt.objects.filter(
+        instance_id__in={one.instance_id for one in again},
+        generation__in={one.generation for one in again},
+        step_seq__in={one.seq for one in again},
+        phase=AttemptPhase.DO,
+        status__in=UNCOUNTED,
+    ).values_list("instance_id", "generation", "step_seq")  # and some of other steps, which nobody asks for
+    return Attempts(
+        {(attempt.instance_id, attempt.generation, attempt.step_seq): attempt for attempt in last},
+        Counter(rows if again else ()),
+    )
+
+
+def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
+    """Find the steps of these instances that wait for an answer, by their primary keys."""
+    rows = open_requests().filter(instance_id__in=set(keys))
+    return set(rows.values_list("instance_id", "generation", "seq"))
+
+
+def open_steps(steps: Sequence[Step], attempts: Attempts, asking: Container[object]) -> list[OpenStep]:
+    """Tell what is to be known of the open steps of an instance.
+
+    Where a map is open, its items are what happens; where a parallel is, it speaks for its branches.
+    """
+    maps = {step.seq for step in steps if step.kind == "map"}
+    parallels = {step.seq for step in steps if step.kind == "parallel"}
+    inside = Counter(step.parent for step in steps)
+    return [
+        _open_step(
+            step,
+            f"{step.name}[{step.count - 1}]" if step.parent in maps else str(step),
+            attempts,
+            is_asking=step.pk in asking,
+            left=inside[step.seq],
+        )
+        for step in steps
+        if step.parent not in parallels and not (step.seq in maps and inside[step.seq])
+    ]
+
+
+def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, left: int) -> OpenStep:
+    which = step.instance_id, step.generation, step.seq
+    attempt = attempts.last.get(which)
+    options: Any = step.options if isinstance(step.options, dict) else {}
+    most = options.get("max_attempts")
+    # Between two attempts the worker may still hold the instance: the attempt's own end tells it.
+    is_waiting = step.status == "waiting"
+    return OpenStep(
+        seq=step.seq,
+        name=name,
+        kind=step.kind,
+        is_waiting=is_waiting,
+        started_at=attempt.started_at if attempt and not is_waiting else step.started_at,
+        wake_at=step.wake_at,
+        attempts=step.attempts,
+        max_attempts=most if isinstance(most, int) else None,
+        lost=step.lost,
+        uncounted=attempts.uncounted.get(which, 0),
+        event_types=tuple(step.event_types or ()),
+        worker=attempt.worker if attempt else "",
+        error=error_line(attempt.error if attempt else None),
+        is_asking=is_asking,
+        asked_of=tuple(options.get("assignees") or ()) if is_asking else (),
+        message=str(options.get("message", "")) if is_asking else "",
+        relative=str(options.get("id", "")) if step.kind == "child" else "",
+        is_child=options.get("operation") != "wait_for_instance",
+        branches=int(options.get("branches", 0)) if step.kind == "parallel" else 0,
+        left=left if step.kind == "parallel" else 0,
+    )
+
+
+def last_actions(instances: Sequence[Instance]) -> dict[int, LastAction]:
+    """Find who paused or terminated each of them last, in its present generation."""
+    verbs = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
+    wanted = {instance.key: verbs[instance.status] for instance in instances if instance.status in verbs}
+    found: dict[int, LastAction] = {}
+    trail = Audit.objects.filter(
+        instance_key__in=wanted, verb__in={*wanted.values(), Action.RESTART}, outcome="done"
+    )
+    for entry in trail.order_by("key") if wanted else ():
+        if entry.instance_key is None:
+            continue
+        if entry.verb == Action.RESTART:
+            found.pop(entry.instance_key, None)
+        elif wanted[entry.instance_key] == entry.verb:
+            found[entry.instance_key] = LastAction(entry.actor, entry.at, entry.reason)
+    return found

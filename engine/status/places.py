@@ -1,0 +1,23 @@
+"""How many instances of a workflow run, where only so many may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Count
+
+from engine.models import Instance
+from engine.registry import workflows
+from engine.states import InstanceStatus
+from engine.status.facts import Places
+
+HELD = [InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE]
+
+
+def places_of(names: Iterable[str]) -> dict[str, Places]:
+    """Count what is held of those workflows that have a limit; without such a workflow nothing is asked."""
+    limits = workflows.limits()
+    limited = sorted(limits.keys() & set(names))
+    rows = Instance.objects.filter(workflow__in=limited, status__in=HELD).values_list("workflow")
+    held = dict(rows.annotate(Count("key"))) if limited else {}
+    return {name: Places(limits[name], held.get(name, 0)) for name in limited}

@@ -1,0 +1,78 @@
+"""An instance as it was in one of its generations."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import RepriseError
+from engine.models import Generation, Instance
+from engine.status.generations import SHOWN, Generations, generations_of
+from engine.status.prefixes import with_prefixes
+
+# What the row of a generation says of it. Whatever else an instance has is of the present one.
+KEPT = (
+    "status",
+    "output",
+    "error",
+    "pause_reason",
+    "rollback",
+    "unreached",
+    "code",
+    "started_at",
+    "finished_at",
+)
+_PREFIX = ("output_text", "output_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An instance as one of its generations left it, or as it is now where that is the newest. It is only shown."""
+
+    instance: Instance
+    generations: Generations
+
+
+class GenerationNotFoundError(RepriseError, LookupError):
+    def __init__(self, instance: Instance, number: int) -> None:
+        self.number = number
+        super().__init__(f"{instance} has no generation {number}. The present one is {instance.generation}.")
+
+
+def snapshot(
+    newest: Instance,
+    number: int | None = None,
+    *,
+    output_up_to: int | None = None,
+    limit: int = SHOWN,
+    with_errors: bool = False,
+) -> Snapshot:
+    """Return the instance in a generation, by default the newest, with one query for an earlier one.
+
+    `output_up_to` reads only so many characters of an earlier output, as `with_prefixes`. `limit` and `with_errors` are
+    those of `generations_of`. Raises GenerationNotFoundError.
+    """
+    if number is not None and not 1 <= number <= newest.generation:
+        raise GenerationNotFoundError(newest, number)
+    those = generations_of(newest, number, limit=limit, with_errors=with_errors)
+    if not those.is_past:
+        return Snapshot(newest, those)
+    rows: Any = Generation.objects.filter(instance_id=newest.key, number=those.shown)
+    kept = (rows if output_up_to is None else with_prefixes(rows, "output", length=output_up_to)).first()
+    if kept is None:
+        raise GenerationNotFoundError(newest, those.shown)
+    return Snapshot(_as_it_was(newest, kept), those)
+
+
+def _as_it_was(newest: Instance, kept: Any) -> Instance:
+    past = copy.copy(newest)
+    past.generation = kept.number
+    deferred = kept.get_deferred_fields()
+    for name in (*KEPT, *_PREFIX):
+        if name not in deferred and hasattr(kept, name):
+            setattr(past, name, getattr(kept, name))
+    past.waiting_for = past.ends_as = ""
+    past.wake_at = past.paused_at = past.deadline_at = past.owner = None
+    past.isolated = past.owes = False
+    return past

@@ -1,0 +1,201 @@
+"""The audit log as people read it: newest first, filtered, a page or an export at a time, never without bound.
+
+Only an instance's own log has an index. Whatever else is asked for is looked for among so many rows at a time, and
+the page says how far back it has looked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+
+from engine.models import Audit, Instance
+from studio import queries
+
+PAGE = 50
+WINDOW = 100_000  # rows that one question looks through
+EXPORTED = 100_000  # rows at most
+LOOKED_THROUGH = 2_000_000  # for an export
+BATCH = 1_000
+NAMESAKES = 100  # deleted instances whose id another one has now
+# A row's time is that of its transaction's beginning, its key that of its writing.
+LONGEST_TRANSACTION = timedelta(hours=1)
+
+_FIELDS = ("person", "verb", "outcome", "workflow", "id", "since", "until")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_VERB = re.compile(r"[a-z_-]{1,32}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of the log to show. Empty means all; days are those of UTC."""
+
+    person: str = ""  # or the beginning of the name
+    verb: str = ""
+    outcome: str = ""
+    workflow: str = ""
+    id: str = ""
+    since: date | None = None
+    until: date | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, str] | QueryDict) -> Wanted:
+        """Read it from a query string. What cannot be meant is left out."""
+
+        def text(name: str) -> str:
+            return str(given.get(name, "")).replace("\0", "").strip()[:150]
+
+        return cls(
+            person=text("person"),
+            verb=_fitting(_VERB, text("verb")),
+            outcome="denied" if text("outcome") == "denied" else "",
+            workflow=_fitting(_NAME, text("workflow")),
+            id=_fitting(_ID, text("id")),
+            since=_day(text("since")),
+            until=_day(text("until")),
+        )
+
+    @property
+    def filled(self) -> dict[str, str]:
+        """The fields that are not empty, as they stand in an address."""
+        return {name: str(getattr(self, name)) for name in _FIELDS if getattr(self, name)}
+
+    def query(self, **changes: str) -> str:
+        """Write it as a query string, with changes."""
+        text = urlencode({name: value for name, value in (self.filled | changes).items() if value})
+        return f"?{text}" if text else "?"
+
+    @cached_property
+    def keys(self) -> list[int]:
+        """The instances of this id that are still there, with those of it that were deleted before."""
+        there = Instance.objects.filter(workflow__in=self._workflows, id=self.id) if self.id else None
+        found = list(there.values_list("key", flat=True)) if there is not None else []
+        return [*found, *self._deleted] if found else []
+
+    @property
+    def _workflows(self) -> list[str]:
+        return [self.workflow] if self.workflow else queries.workflow_names()
+
+    @property
+    def _deleted(self) -> list[int]:
+        rows = Audit.objects.filter(workflow__in=self._workflows, instance_id=self.id)
+        # The verb as it stands in the index's condition: as a parameter, a kept plan could not use it.
+        rows = rows.extra(where=["verb = 'delete'"]).filter(outcome="done")
+        keys = rows.order_by("-key").values_list("instance_key", flat=True)[:NAMESAKES]
+        return [key for key in keys if key is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the log. `older` is where the next one begins; `is_cut` tells that it ends at the window's end."""
+
+    entries: list[Audit]
+    older: int | None
+    is_cut: bool
+
+    @property
+    def top(self) -> int:
+        return self.entries[0].key if self.entries else 0
+
+
+def page_of(wanted: Wanted, *, before: int | None = None) -> Page:
+    """Read the newest page, or the one before a key."""
+    top, bottom = _span(wanted, before)
+    low = bottom if wanted.keys else max(bottom, top - WINDOW)
+    rows = matching(wanted).filter(key__lt=top, key__gte=low).order_by("-key")
+    found = list(rows[: PAGE + 1])
+    if len(found) > PAGE:
+        return Page(found[:PAGE], found[PAGE - 1].key, is_cut=False)
+    is_cut = low > bottom
+    return Page(found, low if is_cut else None, is_cut)
+
+
+def count_newer(wanted: Wanted, key: int, cap: int = 99) -> int:
+    """Count what came since a page was made, up to the cap."""
+    top, _ = _span(wanted, None)
+    rows = matching(wanted).filter(key__gt=max(key, top - WINDOW)).order_by()
+    return rows[:cap].count()
+
+
+def matching(wanted: Wanted) -> QuerySet[Audit]:
+    """Give the rows that a filter lets through; to be bounded by keys."""
+    rows = Audit.objects.all()
+    if wanted.keys:
+        rows = rows.filter(instance_key__in=wanted.keys)
+    elif wanted.id:
+        rows = rows.filter(instance_id=wanted.id)
+    if wanted.person:
+        rows = rows.filter(actor__istartswith=wanted.person)
+    if wanted.since:
+        rows = rows.filter(at__gte=_midnight(wanted.since))
+    if wanted.until:
+        rows = rows.filter(at__lt=_midnight(wanted.until, days=1))
+    exact = {name: getattr(wanted, name) for name in ("verb", "outcome", "workflow") if getattr(wanted, name)}
+    return rows.filter(**exact)
+
+
+def export(wanted: Wanted) -> Iterator[list[Audit]]:
+    """Read it all, newest first, in batches; of very many the newest. An empty batch at the end tells that it is all
+    there was."""
+    top, bottom = _span(wanted, None)
+    lowest, left = max(bottom, top - LOOKED_THROUGH), EXPORTED
+    while top > lowest and left:
+        low = lowest if wanted.keys else max(lowest, top - WINDOW)
+        rows = matching(wanted).filter(key__lt=top, key__gte=low).order_by("-key")
+        most = min(BATCH, left)
+        found = list(rows[:most])
+        if found:
+            yield found
+        left -= len(found)
+        top = found[-1].key if len(found) == most else low
+    if top <= bottom:
+        yield []
+
+
+def _span(wanted: Wanted, before: int | None) -> tuple[int, int]:
+    """Give the keys between which to look: before the first, from the second on."""
+    ends = Audit.objects.order_by("key").values_list("key", flat=True)
+    first, last = ends.first() or 1, ends.last() or 0
+    top = last + 1 if before is None else min(before, last + 1)
+    if wanted.until:
+        top = min(top, _key_at(_midnight(wanted.until, days=1) + LONGEST_TRANSACTION, first, last + 1))
+    if wanted.since:
+        first = _key_at(_midnight(wanted.since) - LONGEST_TRANSACTION, first, last + 1)
+    return top, first
+
+
+def _key_at(moment: datetime, low: int, high: int) -> int:
+    """Find the first key from a time on by halving: rows are written in the order of time, and have no index of it."""
+    while low < high:
+        middle = (low + high) // 2
+        row = Audit.objects.filter(key__gte=middle).order_by("key").values_list("key", "at").first()
+        if row is None or row[1] >= moment:
+            high = middle
+        else:
+            low = row[0] + 1
+    return low
+
+
+def _midnight(day: date, *, days: int = 0) -> datetime:
+    return datetime.combine(day, time(), UTC) + timedelta(days=days)
+
+
+def _day(text: str) -> date | None:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    # A day before or after it must be one, too.
+    return day if 1970 <= day.year < 9999 else None
+
+
+def _fitting(pattern: re.Pattern[str], text: str) -> str:
+    return text if pattern.fullmatch(text) else ""

@@ -1,0 +1,92 @@
+"""The page of an instance, drawn piece by piece for a person."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from engine.models import Instance
+from studio import deleted_instances, inbox, instance_page
+from studio.access import Verb, allowed, require
+from studio.instance_page import InstancePage
+from studio.pieces import Drawing, Piece
+from studio.step_rows import step_html
+
+_PIECES = (
+    "head",
+    "generations",
+    "why",
+    "requests",
+    "code",
+    "actions",
+    "timeline",
+    "result",
+    "children",
+    "events",
+    "logs",
+    "audit-log",
+    "steps-note",
+    "event-hint",
+)
+
+
+def draw_key(key: int, user: Any, *, upto: int | None = None) -> Drawing:
+    """Draw the page of the instance with a key, or say over it that the instance was deleted."""
+    try:
+        found = instance_page.of_key(key, upto)
+    except Instance.DoesNotExist:
+        return _deleted(key, user)
+    return draw_instance(found, user)
+
+
+def _deleted(key: int, user: Any) -> Drawing:
+    """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
+    deleted = deleted_instances.of_key(key)
+    if deleted is None:
+        return Drawing({}, is_done=True)
+    require(user, Verb.VIEW, deleted.workflow)
+    said = render_to_string("partials/gone.html", {"deleted": deleted})
+    actions = '<div id="actions" class="steer" hidden></div>'
+    pieces = {"flash": Piece(said, "innerHTML"), "actions": Piece(actions)}
+    return Drawing(pieces, is_done=True, say=f"{deleted.id} was deleted")
+
+
+def draw_instance(found: InstancePage, user: Any, *, typed: inbox.Entry | None = None) -> Drawing:
+    """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
+    require(user, Verb.VIEW, found.instance.workflow)
+    asked = _requests(found, user, typed)
+    context = {
+        "d": found,
+        "instance": found.instance,
+        "may_act": allowed(user, Verb.OPERATE, found.instance.workflow),
+        "requests": asked,
+        "place": "",
+        "audit_log": found.record.audit,
+    }
+    pieces = {name: Piece(render_to_string(f"partials/instance/{name}.html", context)) for name in _PIECES}
+    # Another sentence, not the same one with other words: a time that a morph keeps would jump to its new place in it.
+    pieces["why"] = replace(pieces["why"], swap="outerHTML")
+    steps = {line.anchor: Piece(step_html(line, found.instance)) for line in found.lines}
+    return Drawing(
+        {**pieces, **steps},
+        order=tuple(steps),
+        is_done=found.instance.is_finished,
+        say=_said_of(found),
+        is_personal=bool(asked),
+        forms=tuple(one.ref for one in asked),
+    )
+
+
+def _requests(found: InstancePage, user: Any, typed: inbox.Entry | None) -> list[inbox.Entry]:
+    """Read its open requests, one of them as it was typed."""
+    is_asking = found.has_requests and not found.is_past
+    asked = inbox.of_instance(found.instance, user) if is_asking else []
+    return [typed if typed is not None and one.ref == typed.ref else one for one in asked]
+
+
+def _said_of(found: InstancePage) -> str:
+    number = found.generations.newest
+    again = f" in generation {number}, after a restart" if number > 1 else ""
+    return f"{found.instance.id} is now {found.status}{again}"
