@@ -38,25 +38,25 @@ def closings_of(steps: Sequence[Step], late: Iterable[Any]) -> Mapping[Any, Clos
     """
     behind = set(late)
     over = [step for step in steps if step.status in ("errored", "cancelled") or step.pk in behind]
-    deeds = _deeds({step.instance_id for step in over if not _has_expired(step)})
-    return {step.pk: _closing(step, deeds.get(step.instance_id, ())) for step in over}
+    entries = _entries({step.instance_id for step in over if not _has_expired(step)})
+    return {step.pk: _closing(step, entries.get(step.instance_id, ())) for step in over}
 
 
 def _has_expired(step: Step) -> bool:
     return step.status == "errored" or (step.status == "waiting" and not step.instance.ends_as)
 
 
-def _closing(step: Step, deeds: Sequence[Audit]) -> Closing:
+def _closing(step: Step, entries: Sequence[Audit]) -> Closing:
     if _has_expired(step):
         at = step.wake_at or step.finished_at or step.started_at
         return Closing(("Expired ", Moment("ago", at), "."), at, is_expired=True)
     at = step.finished_at or step.started_at
-    deed = next((one for one in deeds if _ended(one, step)), None)
-    if deed is None:
+    entry = next((one for one in entries if _ended(one, step)), None)
+    if entry is None:
         return Closing((*_by_itself(step.instance, step), " ", Moment("ago", at), "."), at)
-    reason = f" ({quoted(deed.reason)})" if deed.reason else ""
-    who = f"{isolated(deed.actor) or 'a program'} {_DID[Action(deed.verb)]} "
-    return Closing((f"Closed: {who}", Moment("ago", deed.at), f"{reason}."), at)
+    reason = f" ({quoted(entry.reason)})" if entry.reason else ""
+    who = f"{isolated(entry.actor) or 'a program'} {_DID[Action(entry.verb)]} "
+    return Closing((f"Closed: {who}", Moment("ago", entry.at), f"{reason}."), at)
 
 
 def _by_itself(instance: Instance, step: Step) -> Sentence:
@@ -69,20 +69,20 @@ def _by_itself(instance: Instance, step: Step) -> Sentence:
     return ("Closed: the workflow stopped waiting for an answer",)
 
 
-def _ended(deed: Audit, step: Step) -> bool:
-    if deed.at < step.started_at or (step.finished_at and deed.at > step.finished_at + AT_ONCE):
+def _ended(entry: Audit, step: Step) -> bool:
+    if entry.at < step.started_at or (step.finished_at and entry.at > step.finished_at + AT_ONCE):
         return False
-    if deed.verb == Action.RESTART:
-        data: Any = deed.data
+    if entry.verb == Action.RESTART:
+        data: Any = entry.data
         return bool(data.get("generation") == step.generation + 1)
     return True
 
 
-def _deeds(keys: set[int]) -> Mapping[int, Sequence[Audit]]:
+def _entries(keys: set[int]) -> Mapping[int, Sequence[Audit]]:
     """Read who terminated or restarted these instances, the latest first."""
     rows = Audit.objects.filter(instance_key__in=keys, verb__in=[*_DID], outcome="done").order_by("-key")
     found: dict[int, list[Audit]] = {}
-    for deed in rows[:READ] if keys else ():
-        if deed.instance_key is not None:
-            found.setdefault(deed.instance_key, []).append(deed)
+    for entry in rows[:READ] if keys else ():
+        if entry.instance_key is not None:
+            found.setdefault(entry.instance_key, []).append(entry)
     return found

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from engine import restart
 from engine.models import Instance
@@ -138,3 +139,12 @@ def test_an_earlier_generation_has_nothing_of_the_newest() -> None:
     assert [page.deadline_at is None for page in pages] == [True, True, False]
     assert [page.wake_at is None for page in pages] == [True, True, False]
     assert [page.rollback for page in pages] == ["failed", "", "running"]
+
+
+@pytest.mark.parametrize(("number", "most"), [(1, 13), (2, 15), (3, 16)])
+@pytest.mark.usefixtures("restarted")
+def test_the_command_line_asks_nothing_twice(
+    number: int, most: int, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(most):
+        printed(number)
