@@ -7,6 +7,7 @@ any annotated type. What is accepted is read back equal, in type too, by every p
 from engine.serialization.annotations import awaited, return_annotation
 from engine.serialization.codec import Codec, Stored, param_errors
 from engine.serialization.local_types import is_local
+from engine.serialization.parser import read_beginning, spans_of
 from engine.serialization.reading import InvalidJSON, Unreadable, decode, decode_strict, read_json
 from engine.serialization.rules import JSON, MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS, show_path
 from engine.serialization.schema import adapter_for
@@ -29,7 +30,9 @@ __all__ = [
     "encode",
     "is_local",
     "param_errors",
+    "read_beginning",
     "read_json",
     "return_annotation",
     "show_path",
+    "spans_of",
 ]
