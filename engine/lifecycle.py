@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, F, Q, QuerySet, Value
+from django.db.models import DateTimeField, F, Q, Value
 from django.db.models.functions import Now
 
 from engine import audit, between_steps, kin, notify, sql
@@ -24,6 +24,7 @@ from engine.errors import (
 )
 from engine.models import Attempt, Instance, Step
 from engine.models.instance import InstanceQuerySet
+from engine.models.step import StepQuerySet
 from engine.registry import workflows
 from engine.retry import RETRIED_AFTER
 from engine.states import (
@@ -32,7 +33,6 @@ from engine.states import (
     AttemptStatus,
     InstanceStatus,
     RollbackState,
-    StepKind,
     StepStatus,
     allows,
 )
@@ -256,8 +256,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
 
 def _has_rollbacks(row: Instance) -> bool:
     """Tell whether any step was begun that was recorded with a rollback."""
-    begun = _steps(row).filter(kind=StepKind.DO, attempts__gt=0, options__isnull=False)
-    return begun.extra(where=["options -> 'rollback' IS NOT NULL"]).exists()
+    return _steps(row).begun_with_rollback().exists()
 
 
 def _retry_rollback(row: Instance) -> InstanceStatus:
@@ -291,7 +290,7 @@ def _original_error(row: Instance) -> object:
     return None if is_none else error
 
 
-def _steps(row: Instance) -> QuerySet[Step]:
+def _steps(row: Instance) -> StepQuerySet:
     return Step.objects.filter(instance_id=row.key, generation=row.generation)
 
 
