@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from engine import audit, between_steps, notify, relations, transitions
 from engine.clock import ClockTimestamp
@@ -22,6 +22,7 @@ from engine.errors import (
 )
 from engine.models import Attempt, Instance, Step
 from engine.models.instance import InstanceQuerySet
+from engine.models.step import StepQuerySet
 from engine.registry import workflows
 from engine.retry import RETRIED_AFTER
 from engine.states import (
@@ -29,7 +30,6 @@ from engine.states import (
     AttemptPhase,
     InstanceStatus,
     RollbackState,
-    StepKind,
     allows,
 )
 
@@ -200,8 +200,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
 
 def _has_rollbacks(row: Instance) -> bool:
     """Tell whether any step was begun that was recorded with a rollback."""
-    begun = _steps(row).filter(kind=StepKind.DO, attempts__gt=0, options__isnull=False)
-    return begun.extra(where=["options -> 'rollback' IS NOT NULL"]).exists()
+    return _steps(row).begun_with_rollback().exists()
 
 
 def _retry_rollback(row: Instance) -> InstanceStatus:
@@ -224,7 +223,7 @@ def _retry_rollback(row: Instance) -> InstanceStatus:
     return after
 
 
-def _steps(row: Instance) -> QuerySet[Step]:
+def _steps(row: Instance) -> StepQuerySet:
     return Step.objects.filter(instance_id=row.key, generation=row.generation)
 
 

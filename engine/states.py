@@ -85,7 +85,6 @@ class Action(StrEnum):
 OPEN_STEPS = frozenset({StepStatus.RUNNING, StepStatus.WAITING})
 FINAL = frozenset({InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED})
 FINAL_STEPS = frozenset({StepStatus.COMPLETE, StepStatus.ERRORED, StepStatus.CANCELLED})
-FINAL_ATTEMPTS = frozenset(AttemptStatus) - {AttemptStatus.RUNNING}
 
 
 def _as_sql(statuses: Iterable[str]) -> str:
@@ -131,9 +130,6 @@ CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
         (_E, _Q): "restart, retry_rollback",
         (_T, _Q): "restart, retry_rollback",
     }
-)
-TRANSITIONS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = MappingProxyType(
-    {one: frozenset(after for before, after in CHANGES if before == one) for one in InstanceStatus}
 )
 BEGINNINGS: Mapping[InstanceStatus, str] = MappingProxyType({_Q: "start, a schedule, a parent"})
 
@@ -191,11 +187,6 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.DELETE: FINAL,
     }
 )
-
-
-def can(before: InstanceStatus | str, after: InstanceStatus | str) -> bool:
-    """Tell whether an instance may go from one status to another; staying is no transition."""
-    return InstanceStatus(after) in TRANSITIONS[InstanceStatus(before)]
 
 
 def allows(action: Action | str, status: InstanceStatus | str) -> bool:

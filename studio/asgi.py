@@ -18,10 +18,9 @@ from django.urls import re_path  # noqa: E402
 from studio import route_limits  # noqa: E402
 from studio.announce import announce_web  # noqa: E402
 from studio.anonymous_queue import AnonymousQueue  # noqa: E402
-from studio.body_limit import BodyLimit  # noqa: E402
 from studio.header_limits import HeaderLimits  # noqa: E402
-from studio.intake import Limits, limit_daphne  # noqa: E402
 from studio.origins import FullOriginValidator  # noqa: E402
+from studio.request_limits import Limits, limit_daphne  # noqa: E402
 from studio.routing import websocket_urlpatterns  # noqa: E402
 
 
@@ -43,12 +42,11 @@ body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
 
 announce_web()
 limit_daphne(Limits(max_body_bytes, body_timeout, route_limits.may_be_large, route_limits.is_from_known))
-limited = BodyLimit(pages, max_body_bytes, route_limits.may_be_large)
 sockets = FullOriginValidator(URLRouter(socket_routes()), settings.REPRISE_ORIGINS)
 application = ProtocolTypeRouter(
     {
         "http": AnonymousQueue(
-            HeaderLimits(limited, route_limits.is_studio_request), route_limits.is_studio_request
+            HeaderLimits(pages, route_limits.is_studio_request), route_limits.is_studio_request
         ),
         "websocket": AnonymousQueue(
             HeaderLimits(sockets, route_limits.is_studio_request), route_limits.is_studio_request

@@ -86,9 +86,7 @@ class Wanted:
 
     @property
     def _deleted(self) -> list[int]:
-        rows = Audit.objects.filter(workflow__in=self._workflows, instance_id=self.id)
-        # The verb as it stands in the index's condition: as a parameter, a kept plan could not use it.
-        rows = rows.extra(where=["verb = 'delete'"]).filter(outcome="done")
+        rows = Audit.objects.filter(workflow__in=self._workflows, instance_id=self.id).deletions()
         keys = rows.order_by("-key").values_list("instance_key", flat=True)[:NAMESAKES]
         return [key for key in keys if key is not None]
 

@@ -22,6 +22,7 @@ MIDDLEWARE = {
     "django.contrib.sessions.middleware.SessionMiddleware": "it keeps people signed in",
     "django.contrib.auth.middleware.AuthenticationMiddleware": "views check the permissions of its user",
     "django.contrib.messages.middleware.MessageMiddleware": "actions use it to report what they did",
+    "django_htmx.middleware.HtmxMiddleware": "views answer htmx with the changed parts of a page",
 }
 CONTEXT_PROCESSORS = {
     "django.template.context_processors.request": "pages mark the current section",

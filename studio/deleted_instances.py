@@ -26,8 +26,7 @@ class DeletedInstance:
 def of(workflow: str, id: str) -> DeletedInstance | None:
     """Find what is left of it by its names; None if nothing is known of it."""
     named = Audit.objects.filter(workflow=workflow, instance_id=id)
-    # The verb as it stands in the index's condition: as a parameter, a kept plan could not use it.
-    deletion = named.extra(where=["verb = 'delete'"]).filter(outcome="done").order_by("-key").first()
+    deletion = named.deletions().order_by("-key").first()
     newest = Audit.objects.order_by("-key").values_list("key", flat=True).first() or 0
     # Its id may have been given to another one since, which is gone as well.
     since = max(newest - WINDOW, deletion.key if deletion else 0)

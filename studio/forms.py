@@ -190,8 +190,9 @@ def _placed(text: str, field: str, errors: Sequence[ParamError]) -> list[Problem
     if not text.strip():
         return [Problem(field, error["message"], path=error["path"]) for error in errors]
     problems = []
+    find = jsonplace.finder(text)
     for error in errors[:MOST_PROBLEMS]:
-        place = jsonplace.find(text, [part for part in error["path"].split("/") if part])
+        place = find([part for part in error["path"].split("/") if part])
         line, column = jsonplace.line_and_column(text, place.start)
         start, end = jsonplace.utf16(text, place.start), jsonplace.utf16(text, place.end)
         problems.append(Problem(field, error["message"], error["path"], line, column, start, end))

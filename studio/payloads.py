@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from engine.serialization import Unreadable, decode, envelope
+from engine.serialization import Unreadable, decode, envelope, read_beginning
 from engine.status.bidi import isolated_strings
-from studio import prefixes
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
 FULL_UP_TO = 256 * 1024
@@ -70,11 +69,11 @@ def payload(what: str, text: str, size: int | None = None, *, full_up_to: int = 
 
 
 def _tree_of_beginning(text: str) -> Node | None:
-    found = prefixes.closed(text)
-    value = decode(found[0]) if found is not None else None
-    if found is None or isinstance(value, Unreadable):
+    found = read_beginning(text)
+    if found is None:
         return None
-    return _node(value, None, [NODES], [0], unended=found[1])
+    value, unended = found
+    return _node(value, None, [NODES], [0], unended=unended)
 
 
 def pretty(value: object) -> str:

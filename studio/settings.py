@@ -40,7 +40,6 @@ INSTALLED_APPS = [
     "django_q",
     "channels",
     "django_htmx",
-    "template_partials",
     "csp",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -96,9 +95,6 @@ CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "default"},
     "cluster": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "cluster"},
 }
-
-# Groups of one process: PostgreSQL's notifications carry changes from process to process.
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 REPRISE_HOME = ENVIRONMENT.home
 REPRISE_WORKERS = ENVIRONMENT.workers

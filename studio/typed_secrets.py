@@ -56,8 +56,9 @@ def hidden(text: str, root: Mapping[str, Any] | None) -> str:
 def _places(text: str, root: Mapping[str, Any]) -> list[Place]:
     read = read_text(text, "params", is_optional=True)
     if read.is_good:
-        found = secret_places(read.value, root)
-        return [jsonplace.find(text, [str(part) for part in path]) for path in found] if text.strip() else []
+        found = list(secret_places(read.value, root)) if text.strip() else []
+        find = jsonplace.finder(text) if found else None
+        return [find([str(part) for part in path]) for path in found] if find else []
     return list(_by_name(text, root))
 
 

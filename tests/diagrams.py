@@ -58,10 +58,12 @@ def invariants() -> str:
     return "\n".join(lines)
 
 
+FINAL_ATTEMPTS = frozenset(states.AttemptStatus) - {states.AttemptStatus.RUNNING}
+
 SECTIONS: Mapping[str, Callable[[], str]] = {
     "instances": instances,
     "steps": lambda: diagram(states.STEP_BEGINNINGS, states.STEP_CHANGES, states.FINAL_STEPS),
-    "attempts": lambda: diagram(states.ATTEMPT_BEGINNINGS, states.ATTEMPT_CHANGES, states.FINAL_ATTEMPTS),
+    "attempts": lambda: diagram(states.ATTEMPT_BEGINNINGS, states.ATTEMPT_CHANGES, FINAL_ATTEMPTS),
     "actions": actions,
     "invariants": invariants,
 }

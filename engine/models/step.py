@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import BooleanField, Q
+from django.db.models.expressions import RawSQL
 
 from engine.identity import OLD_MILESTONE, milestone_name
 from engine.models.fields import JsonField, times
 from engine.states import AttemptStatus, StepKind, StepStatus
 
 _FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
+
+
+class StepQuerySet(models.QuerySet["Step"]):
+    def begun_with_rollback(self) -> StepQuerySet:
+        """Find the steps whose body was started, and that were recorded with a rollback."""
+        has_rollback = RawSQL("options -> 'rollback' IS NOT NULL", (), output_field=BooleanField())
+        return self.filter(has_rollback, kind=StepKind.DO, attempts__gt=0)
 
 
 class Step(models.Model):
@@ -50,6 +58,8 @@ class Step(models.Model):
     kept_from = models.IntegerField(null=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+
+    objects = StepQuerySet.as_manager()
 
     class Meta:
         db_table = "engine_step"

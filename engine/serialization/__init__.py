@@ -8,6 +8,7 @@ from engine.json_type import JSON
 from engine.serialization.annotations import awaited, return_annotation
 from engine.serialization.codec import Codec, Stored, param_errors
 from engine.serialization.local_types import is_local
+from engine.serialization.parser import read_beginning, spans_of
 from engine.serialization.reading import InvalidJSON, Unreadable, decode, decode_strict, read_json
 from engine.serialization.rules import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_TOKENS, show_path
 from engine.serialization.schema import adapter_for
@@ -30,7 +31,9 @@ __all__ = [
     "encode",
     "is_local",
     "param_errors",
+    "read_beginning",
     "read_json",
     "return_annotation",
     "show_path",
+    "spans_of",
 ]

@@ -15,9 +15,12 @@ def rollback_of(instance: Instance) -> Rollback | None:
     """Read it, with two queries where there is anything to read."""
     if not instance.rollback:
         return None
-    rows = Step.objects.filter(instance_id=instance.key, generation=instance.generation, kind="do")
-    rows = rows.filter(attempts__gt=0).extra(where=["options -> 'rollback' IS NOT NULL"])
-    steps = list(rows.only("seq", "name", "count", "options", "rollback", "wake_at", "started_at"))
+    rows = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
+    steps = list(
+        rows.begun_with_rollback().only(
+            "seq", "name", "count", "options", "rollback", "wake_at", "started_at"
+        )
+    )
     at = next((step for step in steps if step.rollback in ("running", "failed")), None)
     return Rollback(
         state=instance.rollback,

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 
+from engine.clock import ClockTimestamp
 from engine.models import Worker
 from engine.status.facts import Servers
 
@@ -28,7 +29,7 @@ def all_servers() -> Servers:
 
 def alive() -> QuerySet[Worker]:
     """Find the rows of those that were seen lately. A process that was killed leaves its row behind."""
-    return Worker.objects.extra(where=["seen_at > clock_timestamp() - %s"], params=[ALIVE_FOR])
+    return Worker.objects.filter(seen_at__gt=ClockTimestamp() - ALIVE_FOR)
 
 
 def _servers(rows: Sequence[Worker]) -> Servers:

@@ -10,10 +10,14 @@
     const found = []; // of a label and a text: two fields may have the same label
     for (const one of $$(FIELDS, form)) {
       const isChoice = one.type === "radio" || one.type === "checkbox";
-      const text = one.tagName === "SELECT" ? one.selectedOptions[0]?.textContent : one.type === "radio" ? one.labels[0]?.textContent : one.value;
-      if (isChoice ? one.checked : one.value.trim()) found.push([label(one), (isChoice && one.type === "checkbox" ? "yes" : text ?? "").trim()]);
+      if (isChoice ? one.checked : one.value.trim()) found.push([label(one), (text(one) ?? "").trim()]);
     }
     return found;
+  }
+  function text(one) {
+    if (one.type === "checkbox") return "yes";
+    if (one.type === "radio") return one.labels[0]?.textContent;
+    return one.tagName === "SELECT" ? one.selectedOptions[0]?.textContent : one.value;
   }
   // A street says whose: the legends of the groups around a field stand before its own label.
   function label(one) {
@@ -29,11 +33,15 @@
   // Who was faster and why. The page may have gone on already: then its request is asked for.
   async function why(id, form) {
     const closing = (page) => words($(`#${CSS.escape(id.replace("answer-", "ask-"))} [data-closed]`, page));
-    if (closing(document) || !form.dataset.about) return closing(document) || words($("#flash > .s-errored > span")) || words($("#why"));
+    const told = closing(document);
+    if (told || !form.dataset.about) return told || words($("#flash > .s-errored > span")) || words($("#why"));
     const answer = await fetch(form.dataset.about).catch(() => null);
     const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : document;
     return closing(page) || words($("#why"));
   }
+  const button = (textContent) => (
+    Object.assign(document.createElement("button"), { type: "button", className: "button", textContent })
+  );
   function show(id) {
     const { form, typed } = drafts.get(id);
     drafts.delete(id);
@@ -46,9 +54,9 @@
     const told = document.createElement("p");
     told.append(Object.assign(document.createElement("strong"), { textContent: `${form.dataset.keep} was not sent.` }));
     why(id, form).then((text) => told.append(` ${text}`));
-    const copy = Object.assign(document.createElement("button"), { type: "button", className: "button", textContent: "Copy what you typed" });
+    const copy = button("Copy what you typed");
     copy.dataset.copy = [...typed].map(([name, text]) => `${name}: ${text}`).join("\n");
-    const away = Object.assign(document.createElement("button"), { type: "button", className: "button", textContent: "Discard" });
+    const away = button("Discard");
     away.addEventListener("click", () => box.remove());
     const actions = Object.assign(document.createElement("p"), { className: "actions" });
     actions.append(copy, away);
@@ -79,20 +87,29 @@
     ctx.studioDraft = ctx.sourceElement.id;
     sending.add(ctx.studioDraft);
   });
-  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => { if (ctx.response.status < 300) drafts.delete(ctx.studioDraft); });
-  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => { if (sending.delete(ctx.studioDraft)) settle(); });
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    if (ctx.response.status < 300) drafts.delete(ctx.studioDraft);
+  });
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    if (sending.delete(ctx.studioDraft)) settle();
+  });
   document.addEventListener("htmx:after:swap", settle);
 
   // Signed out, or in again, in another tab: the way there would take what was typed along.
   const OUT = "You are signed out, so nothing was sent. What you typed is still here: copy it, then sign in.";
+  const IN_AGAIN =
+    "You have signed in again since this page was opened, so nothing was sent. " +
+    "Copy what you typed, then reload the page.";
   document.addEventListener("htmx:before:response", (event) => {
     const { hx, sourceElement } = event.detail.ctx;
     if (!(hx?.redirect || hx?.refresh) || !drafts.has(sourceElement?.id)) return;
     event.preventDefault();
-    note(hx.refresh ? "You have signed in again since this page was opened, so nothing was sent. Copy what you typed, then reload the page." : OUT);
+    note(hx.refresh ? IN_AGAIN : OUT);
   });
   // A form that leaves the page does so once the server is there, and still knows who asks.
   const PATIENCE_MS = 8000;
+  const AWAY =
+    "The server did not answer, so nothing was sent. What you typed is still here: try again in a moment.";
   document.addEventListener("submit", async (event) => {
     const form = event.target, where = $("#reconcile")?.getAttribute("hx-get");
     if (form.hasAttribute("hx-post") || !drafts.has(form.id) || !where) return;
@@ -106,6 +123,6 @@
       return;
     }
     Studio.end(form);
-    note(answer ? OUT : "The server did not answer, so nothing was sent. What you typed is still here: try again in a moment.");
+    note(answer ? OUT : AWAY);
   });
 })();

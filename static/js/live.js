@@ -1,14 +1,18 @@
 /* One socket a page, honest about its state, and a slow question for what the socket may have missed. */
 (() => {
   "use strict";
-  const { $, $$, clock, note } = Studio;
+  const { $, $$, clock, isReconcile } = Studio;
   const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
   let heard = Date.now(), retryAt = 0, lost = false;
   let connection = null;
+  const LONGEST_MS = 20000; // between two tries to connect
 
   function state(name) {
     document.body.dataset.live = name;
-    for (const dot of $$(".live")) { dot.dataset.state = name; $("span", dot).textContent = WORDS[name]; dot.title = WORDS[name]; }
+    for (const dot of $$(".live")) {
+      dot.dataset.state = name;
+      $("span", dot).textContent = dot.title = WORDS[name];
+    }
     const bar = $("#offline");
     if (bar) bar.hidden = !(name === "offline" || name === "out");
     if (bar && name === "out") $("#offline-text").textContent = "Signed out. Sign in again to go on.";
@@ -41,9 +45,10 @@
     // Jitter is ours (one draw a page), so that the bar can say truly when the next try comes.
     connection.config.reconnectJitter = 0;
     connection.config.reconnectDelay = connection.studioDelay ??= 400 + Math.random() * 400;
-    connection.config.reconnectMaxDelay = 20000;
+    connection.config.reconnectMaxDelay = LONGEST_MS;
     connection.config.reconnectCodes = [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4011];
-    retryAt = Date.now() + (connection.attempt ? Math.min(connection.studioDelay * 2 ** (connection.attempt - 1), 20000) : 0);
+    const { attempt, studioDelay } = connection;
+    retryAt = Date.now() + (attempt ? Math.min(studioDelay * 2 ** (attempt - 1), LONGEST_MS) : 0);
     triedAt = Math.max(retryAt, Date.now());
     unanswered = 0;
     if (!lost) state("connecting");
@@ -58,11 +63,13 @@
   });
 
   // The socket's session is over, but this browser may have a new one: after a new password, say. The socket is opened
-  // again and the page is not loaded again, so that nothing typed is lost. Once: until a message comes, it proves nothing.
+  // again and the page is not loaded again, so that nothing typed is lost. Once: until a message comes, it proves
+  // nothing.
   let cameBack = false;
   async function comeBack() {
     const where = $("#reconcile")?.getAttribute("hx-get");
-    const answer = cameBack || !where ? null : await fetch(where, { headers: { "HX-Request": "true" } }).catch(() => null);
+    const headers = { "HX-Request": "true" };
+    const answer = cameBack || !where ? null : await fetch(where, { headers }).catch(() => null);
     if (!answer?.ok) return state("out");
     cameBack = true;
     state("connecting");
@@ -93,9 +100,27 @@
     if (event.detail.message.data === BEAT) event.preventDefault();
   });
 
-  addEventListener("offline", () => { if ($("#live") && document.body.dataset.live !== "done") lose(); });
-  addEventListener("online", () => { unanswered = 0; explain(); if (connection?.socket?.readyState === WebSocket.OPEN) beat(); else reconnect(); });
-  addEventListener("DOMContentLoaded", () => { if (!navigator.onLine && $("#live")) lose(); });
+  const isOpen = () => connection?.socket?.readyState === WebSocket.OPEN;
+  addEventListener("offline", () => {
+    if ($("#live") && document.body.dataset.live !== "done") lose();
+  });
+  addEventListener("online", () => {
+    unanswered = 0;
+    explain();
+    if (isOpen()) beat();
+    else reconnect();
+  });
+  addEventListener("DOMContentLoaded", () => {
+    if (!$("#live")) for (const dot of $$(".live")) dot.hidden = true;
+    else if (!navigator.onLine) lose();
+  });
+  // Back to a page that the browser has kept: its socket is closed.
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) reconnect();
+  });
+  document.addEventListener("click", ({ target }) => {
+    if (target.closest("[data-retry]")) reconnect();
+  });
 
   // --- whatever the socket missed, this asks for: slowly while it is live, sooner while it is not -----------------
   const ask = () => $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick"));
@@ -112,20 +137,13 @@
     ask();
   }, 1000);
   document.addEventListener("htmx:after:request", ({ detail }) => {
-    if (detail?.ctx?.sourceElement?.id === "reconcile" && detail.ctx.response?.status < 400) heard = Date.now();
+    if (isReconcile(detail) && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
-  // An answer shows the page as it was when it was drawn: news that came meanwhile are younger, and what the socket sent
-  // last, and would not send again, is no longer on the page. So have it send everything once more.
+  // An answer shows the page as it was when it was drawn: news that came meanwhile are younger, and what the socket
+  // sent last, and would not send again, is no longer on the page. So have it send everything once more.
   document.addEventListener("htmx:finally:request", ({ detail }) => {
     const paints = detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
-    if (paints && connection?.socket?.readyState === WebSocket.OPEN) connection.socket.send("painted");
-  });
-
-  // What a person did and the server never got: say so, since nothing else on the page changes.
-  document.addEventListener("htmx:error", ({ detail }) => {
-    const source = detail?.ctx?.sourceElement;
-    if (!source?.matches("form[method=post]") || source.matches(".marked")) return;
-    note("The server did not answer, so it is not known whether this was done. See what the page shows once it is live again.");
+    if (paints && isOpen()) connection.socket.send("painted");
   });
 })();

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.urls import reverse
+from django_htmx.http import retarget
 
 from engine import deletion, events, lifecycle
 from engine.errors import (
@@ -25,9 +25,10 @@ from engine.errors import (
 from engine.models import Audit, Instance
 from engine.registry import workflows as registry
 from engine.states import Action, InstanceStatus, allows
-from studio import forms, live_views, pieces, typed_secrets
+from studio import forms, live_views, typed_secrets
 from studio.access import Verb
-from studio.views.fragments import frame_of
+from studio.htmx import HtmxRequest
+from studio.views.fragments import flash, frame_of
 from studio.views.guard import guard
 from studio.views.instance import show_instance
 
@@ -46,17 +47,17 @@ _DONE = {
 
 
 @guard(post=Verb.OPERATE, deed="pause")
-def pause(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def pause(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.PAUSE, lifecycle.pause)
 
 
 @guard(post=Verb.OPERATE, deed="resume")
-def resume(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def resume(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.RESUME, lifecycle.resume)
 
 
 @guard(post=Verb.OPERATE, deed="terminate")
-def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """End it; a reason is required, since nobody can ask the record later."""
     if not reason_of(request):
         return _refused(
@@ -67,7 +68,7 @@ def terminate(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 @guard(post=Verb.OPERATE, deed="delete")
-def delete(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Remove it for good; a reason is required, since only that and the name of who did it are left."""
     instance = _instance(name, id)
     if not reason_of(request):
@@ -85,7 +86,7 @@ def delete(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 @guard(post=Verb.OPERATE, deed="retry_rollback")
-def retry_rollback(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Go on with the rollback that failed."""
     instance = _instance(name, id)
     try:
@@ -96,7 +97,7 @@ def retry_rollback(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 @guard(post=Verb.OPERATE, deed="accept_code")
-def accept_code(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def accept_code(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Let it go on under the code that the page named; what was deployed since is to be looked at first."""
     instance = _instance(name, id)
     known = registry.get(name)
@@ -111,7 +112,7 @@ def accept_code(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 @guard(post=Verb.OPERATE, deed="send_event", takes_payload=True)
-def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
+def send_event(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Buffer an event. The form's token is its dedup key: a double click sends one."""
     instance = _instance(name, id)
     kind = request.POST.get("type", "").strip()
@@ -140,7 +141,7 @@ def send_event(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 def _steer(
-    request: HttpRequest, name: str, id: str, action: Action, act: Callable[..., Instance]
+    request: HtmxRequest, name: str, id: str, action: Action, act: Callable[..., Instance]
 ) -> HttpResponse:
     instance = _instance(name, id)
     reason = reason_of(request)
@@ -169,33 +170,24 @@ def _instance(name: str, id: str) -> Instance:
         raise Http404 from None
 
 
-def _done(request: HttpRequest, instance: Instance, text: str) -> HttpResponse:
-    if request.headers.get("HX-Request") != "true":
-        messages.success(request, text)
-        return HttpResponseRedirect(instance.get_absolute_url())
-    return HttpResponse(
-        _flash(text, "complete") + _now(request, instance), headers={"HX-Trigger": "studio:done"}
-    )
+def _done(request: HtmxRequest, instance: Instance, text: str) -> HttpResponse:
+    if request.htmx:
+        return HttpResponse(flash(text, "complete") + _now(request, instance))
+    messages.success(request, text)
+    return HttpResponseRedirect(instance.get_absolute_url())
 
 
 def _refused(
-    request: HttpRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: Any
+    request: HtmxRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: Any
 ) -> HttpResponse:
     """Say why it was not done: over the page as it is, with the dialog and what was typed where it was wrong."""
-    if request.headers.get("HX-Request") != "true" or dialog:
-        response = show_instance(request, name, id, status=status, refused=text, dialog=dialog, **typed)
-        if request.headers.get("HX-Request") == "true":
-            response.headers["HX-Retarget"] = "body"
-        return response
-    return HttpResponse(_flash(text, "errored") + _now(request, _instance(name, id)), status=status)
+    if request.htmx and not dialog:
+        return HttpResponse(flash(text, "errored") + _now(request, _instance(name, id)), status=status)
+    response = show_instance(request, name, id, status=status, refused=text, dialog=dialog, **typed)
+    return retarget(response, "body") if request.htmx else response
 
 
-def _flash(text: str, status: str) -> str:
-    html = render_to_string("partials/flash.html", {"text": text, "status": status})
-    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))
-
-
-def _now(request: HttpRequest, instance: Instance) -> str:
+def _now(request: HtmxRequest, instance: Instance) -> str:
     return frame_of(live_views.draw(live_views.LiveView("instance", key=instance.key), request.user))
 
 

@@ -16,9 +16,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefresh
 from psycopg_pool import PoolTimeout
 
 from studio.access import ROLES, Verb, allowed
+from studio.htmx import HtmxRequest
 
 log = logging.getLogger("studio")
 
@@ -52,21 +54,21 @@ def forbidden(request: HttpRequest, verb: Verb | None, *, needs: str = "") -> Ht
     return render(request, "errors/403.html", context, status=403)
 
 
-def sign_in_first(request: HttpRequest) -> HttpResponse:
+def sign_in_first(request: HtmxRequest) -> HttpResponse:
     """Redirect to sign-in, and from there back to this page."""
     where = reverse("sign-in")
     back = _page_of(request)
     target = f"{where}?next={quote(back)}" if back else where
-    if request.headers.get("HX-Request") == "true":
+    if request.htmx:
         # A fragment must not be replaced by a sign-in page: htmx goes there with the whole window.
-        return HttpResponse(status=401, headers={"HX-Redirect": target})
+        return HttpResponseClientRedirect(target, status=401)
     return HttpResponseRedirect(target)
 
 
-def _page_of(request: HttpRequest) -> str:
+def _page_of(request: HtmxRequest) -> str:
     """Return the address of the page that the user is on; empty if the browser does not say."""
-    if request.headers.get("HX-Request") == "true":
-        return _own_path(request, request.headers.get("HX-Current-URL", ""))
+    if request.htmx:
+        return _own_path(request, request.htmx.current_url or "")
     if request.method in ("GET", "HEAD"):
         return request.get_full_path()
     return _own_path(request, request.headers.get("Referer", ""))
@@ -99,10 +101,12 @@ def _wait(request: HttpRequest, template: str, wait: timedelta) -> HttpResponse:
     return response
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HtmxRequest, reason: str = "") -> HttpResponse:
     """Answer a form whose token is of an earlier sign-in: say it, instead of a silent failure."""
-    if request.headers.get("HX-Request") == "true":
-        return HttpResponse(status=403, headers={"HX-Refresh": "true"})
+    if request.htmx:
+        response = HttpResponseClientRefresh()
+        response.status_code = 403
+        return response
     back = _page_of(request) or reverse("home")
     return render(request, "errors/csrf.html", {"back": back}, status=403)
 

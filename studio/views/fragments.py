@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse, HttpResponseNotModified
+from django.template.loader import render_to_string
 
 from studio import live_views, pieces
 from studio.access import Verb
+from studio.htmx import HtmxRequest
 from studio.views.errors import bad_request
 from studio.views.guard import guard
 
 
 @guard(get=Verb.VIEW)
-def live_frame(request: HttpRequest) -> HttpResponse:
+def live_frame(request: HtmxRequest) -> HttpResponse:
     """Answer with all pieces of a topic, or 304 when the page has them already (htmx's ptag)."""
     try:
         topic = live_views.LiveView.of(request.GET)
@@ -21,8 +23,8 @@ def live_frame(request: HttpRequest) -> HttpResponse:
         return bad_request(request)
     drawing = live_views.draw(topic, request.user)
     drawing = replace(drawing, pieces={**drawing.pieces, **live_views.count_piece(request.user)})
-    if request.headers.get("HX-PTag") == drawing.tag:
-        return HttpResponse(status=304)
+    if request.htmx.ptag == drawing.tag:
+        return HttpResponseNotModified()
     return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})
 
 
@@ -34,3 +36,9 @@ def frame_of(drawing: pieces.Drawing) -> str:
         steps = "".join(drawing.pieces[name].html for name in drawing.order)
         text += pieces.partial("steps", pieces.Piece(steps, "innerMorph"))
     return text
+
+
+def flash(text: str, status: str) -> str:
+    """Write the message above the page as a partial."""
+    html = render_to_string("partials/flash.html", {"text": text, "status": status})
+    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -16,15 +16,17 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_protect
+from django_htmx.middleware import HtmxDetails
 
 from studio import denied_audit
 from studio.access import RefusedError, Verb, allowed
 from studio.anonymous_queue import accept_session
 from studio.denied_audit import Subject
+from studio.htmx import HtmxRequest
 from studio.views.errors import bad_request, forbidden, not_allowed, sign_in_first
 
 P = ParamSpec("P")
-View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+View = Callable[Concatenate[HtmxRequest, P], HttpResponseBase]
 Names = Mapping[str, Any]  # the named parts of a path
 
 
@@ -99,9 +101,9 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
 
         @wraps(view)
         def asking(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            if (
-                request.method == "POST"
-            ):  # what was typed may be secret: Django leaves it out of error reports
+            request = _with_htmx(request)
+            if request.method == "POST":
+                # What was typed may be secret: Django leaves it out of error reports.
                 request.sensitive_post_parameters = "__ALL__"  # type: ignore[attr-defined]
             refused = _refusal(rule, request, kwargs)
             if refused is not None:
@@ -117,7 +119,14 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
     return decorate
 
 
-def _refusal(rule: Rule, request: HttpRequest, names: Names) -> HttpResponseBase | None:
+def _with_htmx(request: HttpRequest) -> HtmxRequest:
+    """Set `htmx` where the site leaves out its middleware: refusals need it, and must not rest on settings."""
+    if not hasattr(request, "htmx"):
+        request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
+    return cast(HtmxRequest, request)
+
+
+def _refusal(rule: Rule, request: HtmxRequest, names: Names) -> HttpResponseBase | None:
     user = getattr(request, "user", None)
     if not rule.is_public and not getattr(user, "is_authenticated", False):
         return sign_in_first(request)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -23,22 +23,23 @@ from engine.models import Instance
 from studio import controls, denied_audit, inbox, live_views, pieces
 from studio.access import Verb, allowed
 from studio.controls import Problem
+from studio.htmx import HtmxRequest
 from studio.inbox import Entry
 from studio.views.errors import forbidden
-from studio.views.fragments import frame_of
+from studio.views.fragments import flash, frame_of
 from studio.views.guard import guard
 from studio.views.instance import show_instance
 from studio.views.pages import page
 
 
 @guard(get=Verb.VIEW)
-def approvals(request: HttpRequest) -> HttpResponse:
+def approvals(request: HtmxRequest) -> HttpResponse:
     chosen = request.GET.get("r", "")
     return _inbox(request, request.GET.get("box", ""), chosen)
 
 
 @guard(post=Verb.VIEW, takes_payload=True)
-def answer(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
+def answer(request: HtmxRequest, name: str, id: str, seq: int) -> HttpResponse:
     entry = _entry(request, name, id, seq)
     if entry is None and allowed(request.user, Verb.APPROVE, name):
         raise Http404
@@ -61,7 +62,7 @@ def answer(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     return _done(request, entry)
 
 
-def _entry(request: HttpRequest, name: str, id: str, seq: int) -> Entry | None:
+def _entry(request: HtmxRequest, name: str, id: str, seq: int) -> Entry | None:
     instance = Instance.objects.filter(workflow=name, id=id).only("key", "generation").first()
     if instance is None:
         raise Http404
@@ -69,13 +70,13 @@ def _entry(request: HttpRequest, name: str, id: str, seq: int) -> Entry | None:
     return inbox.entry_of(f"{instance.key}-{generation or instance.generation}-{seq}", request.user)
 
 
-def _give(request: HttpRequest, entry: Entry, value: Any) -> None:
+def _give(request: HtmxRequest, entry: Entry, value: Any) -> None:
     if entry.step.generation != entry.instance.generation:
         raise RequestClosedError(entry.step.name, "the instance was restarted since")
     requests.answer(entry.instance, entry.step.seq, value, by=request.user, comment=_comment(request))
 
 
-def _comment(request: HttpRequest) -> str:
+def _comment(request: HtmxRequest) -> str:
     return request.POST.get("comment", "").replace("\0", "").strip()[: requests.MAX_COMMENT]
 
 
@@ -92,7 +93,7 @@ def _who_was_first(error: RequestAnsweredError) -> str:
     return f"{error.answered_by} has answered this already, at {when}{said}. Yours was not taken."
 
 
-def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
+def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
     """Refuse somebody who was not asked, and leave a row in the audit log."""
     if entry is None:
         return forbidden(request, Verb.APPROVE)
@@ -103,29 +104,29 @@ def _denied(request: HttpRequest, entry: Entry | None) -> HttpResponse:
     return forbidden(request, None, needs=" or ".join(who for who, _ in entry.who))
 
 
-def _done(request: HttpRequest, entry: Entry) -> HttpResponse:
+def _done(request: HtmxRequest, entry: Entry) -> HttpResponse:
     text = f"Your answer was taken: {entry.title}"
-    if _is_htmx(request):
-        return HttpResponse(_flash(text, "complete") + _now(request, entry))
+    if request.htmx:
+        return HttpResponse(flash(text, "complete") + _now(request, entry))
     messages.success(request, text)
     return HttpResponseRedirect(_address(request, entry))
 
 
-def _late(request: HttpRequest, entry: Entry, text: str) -> HttpResponse:
+def _late(request: HtmxRequest, entry: Entry, text: str) -> HttpResponse:
     """Say who was first, over the page as it is by now."""
-    if _is_htmx(request):
-        return HttpResponse(_flash(text, "errored") + _now(request, entry), status=409)
+    if request.htmx:
+        return HttpResponse(flash(text, "errored") + _now(request, entry), status=409)
     if _place(request):
         return _inbox(request, _place(request), entry.ref, status=409, refused=text)
     return show_instance(request, entry.instance.workflow, entry.instance.id, status=409, refused=text)
 
 
-def _wrong(request: HttpRequest, entry: Entry, problems: Any) -> HttpResponse:
+def _wrong(request: HtmxRequest, entry: Entry, problems: Any) -> HttpResponse:
     """Put the form back with what was typed, and what is wrong at its place."""
     given = request.POST.dict()
     control = controls.filled(entry.control, given, problems)
     typed = replace(entry, control=control, problems=tuple(problems), comment=given.get("comment", ""))
-    if _is_htmx(request):
+    if request.htmx:
         html = render_to_string("partials/ask.html", {"entry": typed, "place": _place(request)})
         # Not morphed: a form is left alone by that.
         return HttpResponse(pieces.partial(f"ask-{entry.ref}", pieces.Piece(html, "outerHTML")), status=422)
@@ -135,7 +136,7 @@ def _wrong(request: HttpRequest, entry: Entry, problems: Any) -> HttpResponse:
 
 
 def _inbox(
-    request: HttpRequest,
+    request: HtmxRequest,
     name: str,
     chosen: str,
     *,
@@ -158,28 +159,19 @@ def _inbox(
     )
 
 
-def _place(request: HttpRequest) -> str:
+def _place(request: HtmxRequest) -> str:
     """Tell the box whose page the form stands on; empty for the page of the instance."""
     place = request.POST.get("place", "")
     return place if place in inbox.BOXES else ""
 
 
-def _address(request: HttpRequest, entry: Entry) -> str:
+def _address(request: HtmxRequest, entry: Entry) -> str:
     if not _place(request):
         return entry.instance.get_absolute_url()
     return f"{reverse('approvals')}?{urlencode({'box': _place(request), 'r': entry.ref})}"
 
 
-def _is_htmx(request: HttpRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
-
-
-def _flash(text: str, status: str) -> str:
-    html = render_to_string("partials/flash.html", {"text": text, "status": status})
-    return pieces.partial("flash", pieces.Piece(html, "innerHTML"))
-
-
-def _now(request: HttpRequest, entry: Entry) -> str:
+def _now(request: HtmxRequest, entry: Entry) -> str:
     topic = live_views.LiveView("instance", key=entry.instance.key)
     if _place(request):
         topic = live_views.LiveView("approvals", box=_place(request), ref=entry.ref)

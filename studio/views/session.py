@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from studio.htmx import HtmxRequest
 from studio.views.guard import public
 
 THEMES = ("system", "light", "dark")
@@ -23,7 +24,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 @public("POST")
-def theme(request: HttpRequest) -> HttpResponse:
+def theme(request: HtmxRequest) -> HttpResponse:
     """Keep the wanted colours in a cookie, so that the server draws the first page in them."""
     wanted = request.POST.get("theme", "")
     wanted = wanted if wanted in THEMES else "system"
@@ -32,11 +33,7 @@ def theme(request: HttpRequest) -> HttpResponse:
         back, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     ):
         back = "/"
-    response = (
-        HttpResponse(status=204)
-        if request.headers.get("HX-Request") == "true"
-        else HttpResponseRedirect(back)
-    )
+    response = HttpResponse(status=204) if request.htmx else HttpResponseRedirect(back)
     response.set_cookie(
         "studio-theme", wanted, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()
     )

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,9 @@ def test_the_readmes_lines_make_the_studio_part_of_a_project(project: Project) -
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/workflows/", timeout=10) as response:
             assert response.url == f"http://127.0.0.1:{port}/sign-in/?next=/workflows/"
             page = response.read().decode()
+        # Its own server keeps to the Studio's limits, too: a stranger may not send more than 64 KiB.
+        with pytest.raises(urllib.error.HTTPError, match="413"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in/", data=b"x" * 70_000, timeout=10)
         style = re.search(r'href="(/static/[^"]+\.css)"', page)
         assert style is not None
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{style[1]}", timeout=10) as response:

@@ -7,7 +7,7 @@ from typing import Any
 from daphne.cli import CommandLineInterface
 
 from studio.anonymous_queue import QueueFullError
-from studio.intake import Limits, limit_daphne
+from studio.request_limits import Limits, limit_daphne
 
 
 async def may_be_large(scope: dict[str, Any]) -> bool:

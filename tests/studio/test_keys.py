@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.template.loader import render_to_string
 
-SCRIPT = (Path(settings.BASE_DIR) / "static/js/studio.js").read_text()
+SCRIPT = (Path(settings.BASE_DIR) / "static/js/keys.js").read_text()
 
 
 def test_the_help_lists_every_key_that_exists() -> None:

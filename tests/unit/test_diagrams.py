@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine import states
-from tests.diagrams import PAGE, SECTIONS, made, names
+from tests.diagrams import FINAL_ATTEMPTS, PAGE, SECTIONS, made, names
 
 TEXT = PAGE.read_text()
 PROJECT = PAGE.parents[1]
@@ -34,7 +34,7 @@ def test_a_restart_is_possible_from_everywhere_as_the_page_says() -> None:
 def test_what_has_ended_stays_as_it_is() -> None:
     steps, attempts = states.STEP_CHANGES, states.ATTEMPT_CHANGES
     assert {before for before, _ in steps} == set(states.StepStatus) - states.FINAL_STEPS
-    assert {before for before, _ in attempts} == set(states.AttemptStatus) - states.FINAL_ATTEMPTS
+    assert {before for before, _ in attempts} == set(states.AttemptStatus) - FINAL_ATTEMPTS
     assert not any(before == after for before, after in (*states.CHANGES, *steps, *attempts))
 
 

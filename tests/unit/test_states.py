@@ -2,9 +2,10 @@
 
 import pytest
 
-from engine.states import ACTIONS, FINAL, TRANSITIONS, Action, InstanceStatus, allows, can
+from engine.states import ACTIONS, CHANGES, FINAL, Action, InstanceStatus, allows
 
 S = InstanceStatus
+TRANSITIONS = {one: {after for before, after in CHANGES if before == one} for one in S}
 
 
 def test_every_status_has_its_transitions():
@@ -18,7 +19,7 @@ def test_a_final_status_is_left_only_for_the_queue(status):
 
 
 def test_no_status_leads_to_itself():
-    assert [status for status in S if can(status, status)] == []
+    assert [status for status in S if status in TRANSITIONS[status]] == []
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_no_status_leads_to_itself():
     ],
 )
 def test_transition(before, after, answer):
-    assert can(before, after) is answer
+    assert (S(after) in TRANSITIONS[S(before)]) is answer
 
 
 @pytest.mark.parametrize(
@@ -70,4 +71,4 @@ def test_an_action_always_has_a_transition_to_take():
 
 def test_an_unknown_status_is_refused():
     with pytest.raises(ValueError, match="'done' is not a valid InstanceStatus"):
-        can("done", "queued")
+        allows("pause", "done")

@@ -223,6 +223,29 @@ def test_a_large_body_is_let_in_where_somebody_says_so(
         assert status == 200 or b"65536 bytes" in answer
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        (b"", b"", 200),
+        (b"Content-Length: 200000", b"x" * 200_000, 200),
+        (b"Content-Length: 200001", b"", 413),
+        (b"Content-Length: " + b"9" * 5000, b"", 400),
+        (
+            b"Transfer-Encoding: chunked",
+            b"186a0\r\n" + b"x" * 100_000 + b"\r\n186a1\r\n" + b"x" * 100_001,
+            413,
+        ),
+        (b"Content-Encoding: gzip\r\nContent-Length: 1", b"x", 415),
+    ],
+)
+def test_a_body_over_the_limit_or_encoded_is_refused(
+    hasty_port: int, headers: bytes, body: bytes, status: int
+) -> None:
+    head = b"POST /large HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    request = head + (headers + b"\r\n" if headers else b"") + b"\r\n" + body
+    assert status_of(talk(At(hasty_port), request)) == status
+
+
 def test_a_large_body_is_asked_about_with_the_prefix_that_the_header_sets(hasty_port: int) -> None:
     for prefix, status in ((b"/x", 200), (b"/%78", 200), (b"/y", 413)):
         headers = b" HTTP/1.1\r\nDaphne-Root-Path: " + prefix

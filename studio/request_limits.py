@@ -3,7 +3,7 @@
 Daphne reads a body to its end before Django sees the request, whatever its size and however slowly it comes, so limits
 in an ASGI application come too late. Twisted then parses every form in the thread that serves everybody, for nothing:
 daphne does not use the result. This puts the limits where bytes arrive, and leaves out the parsing. `limit_daphne` is
-called once, before the server starts.
+called once, before the server starts. No other ASGI server is supported, and no other limit on bodies stands behind it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.web.http import HTTPChannel
 
 from studio.anonymous_queue import TOO_MANY, QueueFullError
-from studio.body_limit import SMALL
 from studio.plain_answers import RETRY_AFTER_S
 
 logger = logging.getLogger(__name__)
 
+# Who is not signed in may send no more than this.
+SMALL = 64 * 1024
 # A refused client waits this long for its answer, so that repeating the request costs the server little.
 REFUSAL_TAKES_SECONDS = 0.5
 # A client that is still sending when the connection closes sees a reset instead of the answer.
@@ -109,6 +110,13 @@ class LimitedChannel(HTTPChannel):
         if self.refused:
             self.transport.pauseProducing()
             reactor.callLater(PAUSE_SECONDS, self.read_on)
+
+    def headerReceived(self, line: bytes) -> bool:  # noqa: N802
+        try:
+            return bool(super().headerReceived(line))
+        except ValueError:  # a Content-Length with more digits than Python parses
+            self._respondToBadRequestAndDisconnect()
+            return False
 
     def allContentReceived(self) -> None:  # noqa: N802
         self._stop_waiting()

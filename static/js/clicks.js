@@ -1,0 +1,59 @@
+/* What a click does by an attribute: copy, open and close a dialog, change the theme. */
+(() => {
+  "use strict";
+  const { $, $$ } = Studio;
+  const DONE_MS = 1200;
+
+  // A large value is not on the page as a whole: it is fetched when somebody wants it.
+  async function copied({ dataset: { copy, copyAddress } }) {
+    if (!copyAddress) return copy;
+    const answer = await fetch(copyAddress);
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    return answer.text();
+  }
+  async function copy(node) {
+    await navigator.clipboard.writeText(await copied(node));
+    node.classList.add("done");
+    setTimeout(() => node.classList.remove("done"), DONE_MS);
+  }
+
+  function open(dialog) {
+    dialog.showModal();
+    $$(".editor", dialog).forEach(Studio.edit);
+  }
+  document.addEventListener("click", (event) => {
+    const hit = (name) => event.target.closest(`[data-${name}]`);
+    let node;
+    if ((node = hit("copy"))) {
+      event.preventDefault();
+      copy(node);
+    } else if ((node = hit("dialog"))) {
+      const dialog = $(node.dataset.dialog);
+      if (!dialog?.showModal) return;
+      event.preventDefault();
+      const field = $(node.dataset.fill || null);
+      if (field && !field.value) field.value = node.dataset.value;
+      Studio.fit($("form[data-send]", dialog));
+      open(dialog);
+    } else if ((node = hit("close"))) {
+      event.preventDefault();
+      node.closest("dialog").close();
+    }
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    const status = $("dialog[data-open]");
+    if (status) open(status);
+  });
+
+  const NEXT = { system: "light", light: "dark", dark: "system" };
+  document.addEventListener("submit", (event) => {
+    const form = event.target, root = document.documentElement;
+    if (form.dataset.theme === undefined) return;
+    event.preventDefault();
+    const next = (root.dataset.theme = NEXT[root.dataset.theme] || "light");
+    const body = new FormData(form);
+    body.set("theme", next);
+    fetch(form.action, { method: "POST", body, keepalive: true, headers: { "HX-Request": "true" } });
+    $(".theme-word").textContent = next[0].toUpperCase() + next.slice(1);
+  });
+})();

@@ -1,0 +1,47 @@
+/* JSON editors: a textarea that works, and an editor over it where the script is there. */
+(() => {
+  "use strict";
+  const { $, $$ } = Studio;
+  Studio.edit = (box) => {
+    const area = $("textarea", box), host = $(".editor-host", box);
+    if (box.studio || !area || !host || !window.StudioEditor) return;
+    box.studio = StudioEditor.mount(host, {
+      doc: area.value,
+      label: area.getAttribute("aria-label") || area.labels?.[0]?.textContent.trim() || "JSON",
+      onChange(text) {
+        area.value = text;
+        area.dispatchEvent(new Event("input", { bubbles: true }));
+      },
+      onSubmit: () => $(".button:not([type=button], [disabled])", area.form)?.click(),
+    });
+    area.hidden = true;
+    host.hidden = false;
+    area.labels?.[0]?.addEventListener("click", () => box.studio.focus());
+    mark(box.closest("form"));
+  };
+  function mark(form) {
+    const box = form && $(".editor", form);
+    if (!box) return;
+    const wrong = $$("[data-wrong]", form).map((n) => n.dataset.wrong);
+    for (const name of ["id", "tags"]) {
+      form.elements[name]?.setAttribute?.("aria-invalid", String(wrong.includes(name)));
+    }
+    const marks = $$("[data-from]", form).map(({ dataset }) => (
+      { from: +dataset.from, to: +dataset.to, message: dataset.message }
+    ));
+    box.studio?.mark(marks);
+    box.classList.toggle("invalid", marks.length > 0);
+    $("textarea", box).setAttribute("aria-invalid", String(marks.length > 0));
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-reveal]");
+    if (!link) return;
+    event.preventDefault();
+    link.closest("form").querySelector(".editor")?.studio?.reveal(Number(link.dataset.reveal));
+  });
+  document.addEventListener("htmx:after:swap", () => $$("form.marked").forEach(mark));
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const box of $$(".editor")) if (!box.closest("dialog")) Studio.edit(box);
+  });
+})();

@@ -1,0 +1,43 @@
+/* Forms: what the typed event takes, fields that submit at once, and where a refused form is wrong. */
+(() => {
+  "use strict";
+  const { $, $$, onDrawn } = Studio;
+  // The form for an event shows what the typed type takes, and its example where nobody has typed anything else.
+  document.addEventListener("input", ({ target }) => {
+    if (target.name === "type") fit(target.closest("form[data-send]"));
+  });
+  const fit = (Studio.fit = (form) => {
+    if (!form) return;
+    const type = form.elements.type.value.trim(), events = $$("[data-event]", form);
+    const about = events.find((node) => node.dataset.event === type);
+    for (const node of events) node.hidden = node !== about;
+    for (const node of $$("[data-optional]", form)) node.hidden = about?.dataset.required !== undefined;
+    if (form.dataset.fits === type) return;
+    form.dataset.fits = type;
+    const area = form.elements.payload, example = about?.dataset.example || "";
+    if (area.value.trim() && !events.some((node) => node.dataset.example === area.value)) return;
+    if (area.value === example) return;
+    const editor = area.closest(".editor").studio;
+    if (editor) editor.replace(example);
+    else area.value = example;
+  });
+  onDrawn(() => fit($("dialog form[data-send]")));
+
+  document.addEventListener("change", ({ target }) => {
+    if (target.dataset.submit !== undefined) target.form.requestSubmit();
+  });
+
+  // A refused form comes back with what is wrong: whoever sent it is led there.
+  document.addEventListener("htmx:after:swap", () => {
+    const wrong = $("form.answer [data-focus]:not([data-led])");
+    if (!wrong) return;
+    wrong.dataset.led = "";
+    wrong.focus();
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    $("[data-focus]")?.focus();
+    // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
+    const address = $("[data-address]")?.dataset.address;
+    if (address && address !== location.pathname) history.replaceState(null, "", address);
+  });
+})();

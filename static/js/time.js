@@ -1,0 +1,44 @@
+/* Times tick here; their moments come from the server, as attributes. */
+(() => {
+  "use strict";
+  const { $, $$, onDrawn } = Studio;
+  const skew = Date.parse($("meta[name=server-time]")?.content || "") - Date.now() || 0;
+  const now = () => Date.now() + skew;
+  const two = (n) => String(n).padStart(2, "0");
+
+  function span(ms) {
+    const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60);
+    const h = Math.floor(m / 60), d = Math.floor(h / 24);
+    if (d) return h % 24 ? `${d} d ${h % 24} h` : `${d} d`;
+    if (h) return `${h} h ${two(m % 60)} m`;
+    return m ? `${m} m ${two(s % 60)} s` : `${s} s`;
+  }
+  function ago(s) {
+    if (s < 60) return s < 2 ? "just now" : `${s} s ago`;
+    if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+    return s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
+  }
+  const clock = (Studio.clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`);
+  const day = (t) => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
+  const TEXT = {
+    until: (t) => (t - now() > 0 ? `in ${span(t - now() + 999)}` : "due"),
+    since: (t) => span(now() - t),
+    ago: (t) => ago(Math.max(0, Math.floor((now() - t) / 1000))),
+    clock: (t) => clock(t),
+    moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
+  };
+  function tick() {
+    for (const node of $$("time[data-kind]")) {
+      const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
+      if (!text || isNaN(at)) continue;
+      const title = `${day(at)} ${clock(at)} ${zone.value} · ${at.toISOString()}`;
+      if (node.textContent !== text) node.textContent = text;
+      if (node.title !== title) node.title = title;
+    }
+  }
+  setInterval(() => document.hidden || tick(), 1000);
+  const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
+  const zone = parts.find((part) => part.type === "timeZoneName");
+  for (const node of $$(".zone")) node.textContent = zone.value;
+  onDrawn(tick);
+})();
