@@ -18,7 +18,7 @@ def withdraw(cycle: Cycle, operation: Operation) -> None:
     if cycle.loop.is_closed():
         return  # it is being closed, not cancelled
     record = operation.record
-    if record.is_final or not record.seq or cycle.turns.entered[record.identity].is_wanted:
+    if record.is_final or not record.seq or cycle.deliveries.entered[record.identity].is_wanted:
         return
     cancel_inner(cycle, operation)
     cancel_step(cycle, record)
@@ -39,7 +39,7 @@ def cancel_step(cycle: Cycle, record: StepRecord) -> None:
     attempts.close_lost(cycle, record)
     _let_go(cycle, record)
     cycle.waits.remove(record.seq)
-    cycle.kin.open.pop(record.seq, None)
+    cycle.relations.open.pop(record.seq, None)
     if attempts.drop(cycle, record):
         cancel_record(cycle, record)
 

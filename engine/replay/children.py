@@ -19,8 +19,8 @@ from engine.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterm
 from engine.identity import child_id
 from engine.params import validate_params
 from engine.replay import leaving, outcomes
-from engine.replay.kin import RUN, SPAWN, KinOperation, NewChild, Origin, Relative
 from engine.replay.operation import Operation
+from engine.replay.relations import RUN, SPAWN, AwaitedState, NewChild, Origin, RelationOperation
 from engine.replay.unawaited import check_awaited
 from engine.serialization import JSON
 from engine.states import FINAL, InstanceStatus, StepStatus, WaitingFor
@@ -37,7 +37,7 @@ MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps
 MICROSECOND = timedelta(microseconds=1)
 
 
-class ChildOperation(KinOperation):
+class ChildOperation(RelationOperation):
     """A call of `step.run_workflow`, or a branch of `step.parallel`."""
 
     def __init__(
@@ -65,15 +65,15 @@ class ChildOperation(KinOperation):
             leaving.stick(cycle, problem)
             return
         if record.is_recorded:
-            cycle.kin.is_stale = True
+            cycle.relations.is_stale = True
         else:
             record.status = StepStatus.WAITING
             start(cycle, self, self.workflow, self.params, RUN, is_tied=True)
             cycle.record(record)
         self.workflow_name, self.instance_id = target(record)
-        cycle.kin.open[record.seq] = self
+        cycle.relations.open[record.seq] = self
 
-    def learn(self, found: Relative, as_of_us: int) -> None:
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
         if found.status == InstanceStatus.COMPLETE:
             self.cycle.conclude(self, output=found.output)
         elif found.status is None or found.status in FINAL:
@@ -134,7 +134,7 @@ def start(
         facts.key, facts.workflow, facts.id, facts.generation, operation.path, secret=settings.SECRET_KEY
     )
     operation.record.options = json.dumps({"operation": call, "workflow": workflow.name, "id": name})
-    cycle.kin.starts(workflow.name, name, Origin(facts.generation, operation.record.seq))
+    cycle.relations.starts(workflow.name, name, Origin(facts.generation, operation.record.seq))
     cycle.writes.children[operation.record.seq] = NewChild(
         workflow=workflow.name,
         id=name,

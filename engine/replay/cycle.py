@@ -19,18 +19,18 @@ from engine.errors import ControlFlow, WorkflowTimeoutError
 from engine.identity import Counter, StepIdentity
 from engine.replay import changed_code, leaving, outcomes, rollback, waits
 from engine.replay.counting import StepCount
+from engine.replay.deliveries import Deliveries
+from engine.replay.event_buffer import EventBuffer
 from engine.replay.history import AttemptRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed, Host, Phase
-from engine.replay.inbox import Inbox
-from engine.replay.kin import Kin
 from engine.replay.loop import HandlerLoop
 from engine.replay.open_waits import OpenWaits
 from engine.replay.operation import DoOperation, Operation
 from engine.replay.outcomes import Ending
+from engine.replay.relations import Relations
 from engine.replay.rollback import Undoing
 from engine.replay.step import WorkflowStep
 from engine.replay.timers import DEADLINE, Timers
-from engine.replay.turns import Turns
 from engine.replay.writes import Leave, Writes
 from engine.serialization import JSON
 from engine.states import InstanceStatus, StepKind, StepStatus
@@ -66,7 +66,7 @@ class Cycle:
         self.log_position = 0
         self.now_us = claimed.started_us
 
-        self.turns = Turns()
+        self.deliveries = Deliveries()
         self.open: dict[int, Operation] = {}  # started, without an outcome
         self.timers = Timers(self.open)
         self.bodies: dict[int, AttemptRecord] = {}  # by step
@@ -74,9 +74,9 @@ class Cycle:
         self.deferred: deque[DoOperation] = deque()  # kept back while isolated
         self.delaying: set[int] = set()  # steps whose delay function runs
         self.waits = OpenWaits()
-        self.inbox = Inbox(history.events)
+        self.events = EventBuffer(history.events)
         self.reading_events = False
-        self.kin = Kin()
+        self.relations = Relations()
 
         self.decided: ControlFlow | None = None
         self.forced: Ending | None = None
@@ -161,7 +161,7 @@ class Cycle:
             if self.forced is not None or not self._deliver_recorded():
                 break
         if self.phase is Phase.DRIVING:
-            self.turns.fresh.clear()
+            self.deliveries.fresh.clear()
             leaving.end(self, ending)
 
     def _has_ended(self) -> bool:
@@ -176,19 +176,19 @@ class Cycle:
         return True
 
     def _deliver_recorded(self) -> bool:
-        operation = self.turns.take_recorded()
+        operation = self.deliveries.take_recorded()
         if operation is not None:
             self._deliver(operation)
         return operation is not None
 
     def _deliver_arrived(self) -> bool:
-        operation = self.turns.take_arrived()
+        operation = self.deliveries.take_arrived()
         if operation is not None:
             self._deliver(operation)
         return operation is not None
 
     def _give_turns(self) -> bool:
-        operation = self.turns.take_turnless()
+        operation = self.deliveries.take_turnless()
         if operation is not None:
             self._give_turn(operation)
         return operation is not None
@@ -220,7 +220,7 @@ class Cycle:
             operation.set_exception(operation.recorded_error())
 
     def _start_fresh(self) -> bool:
-        fresh = self.turns.fresh
+        fresh = self.deliveries.fresh
         if not fresh:
             return False
         while fresh and self.phase is Phase.DRIVING:
@@ -244,9 +244,9 @@ class Cycle:
 
     def _rest(self) -> None:
         """Nothing to give to the handler: wait for a body, or for what it was claimed for, or park."""
-        self.kin.look(self)
+        self.relations.look(self)
         coming = self.timers.next()
-        if self.bodies or self.delaying or self.reading_events or self.kin.is_busy:
+        if self.bodies or self.delaying or self.reading_events or self.relations.is_busy:
             self._arm()
         elif coming is not None and coming[0] <= self.claimed.due_us:
             self.is_resting = True
@@ -295,7 +295,7 @@ class Cycle:
         """
         once = once or self.workflow.step_identity == "name"
         identity = self.counter.take(kind, name, once=once)
-        entered = self.turns.entered
+        entered = self.deliveries.entered
         while once and identity in entered and entered[identity].is_given_up:
             identity = identity._replace(count=identity.count + 1)  # the handler gave that one up
         record = self.history.steps.get(identity) or also.get(identity)
@@ -306,7 +306,7 @@ class Cycle:
 
     def enter(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         """Take in a call of the handler: replay its outcome, or start it when nothing recorded is left to replay."""
-        self.turns.enter(operation)
+        self.deliveries.enter(operation)
         return operation  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
 
     def decide(self, flow: ControlFlow) -> ControlFlow:
@@ -382,7 +382,7 @@ class Cycle:
         record.wake_us = None
         record.finished_us = self.host.now_us()
         self.open.pop(record.seq, None)
-        self.kin.open.pop(record.seq, None)
+        self.relations.open.pop(record.seq, None)
         self._give_turn(operation)
 
     def take_in(self, operation: Operation, *, output: str, finished_us: int) -> None:
@@ -400,7 +400,7 @@ class Cycle:
         if operation.owner is None:
             self.history.last_delivery += 1
             record.delivery = self.history.last_delivery
-            self.turns.arrived.append(operation)
+            self.deliveries.arrived.append(operation)
         else:
             operation.owner.settled(operation)
         self.host.poke(self)
@@ -433,7 +433,7 @@ class Cycle:
         if signals <= self.signals or self.phase not in STEERED:
             return
         self.signals = signals
-        self.inbox.is_stale = self.kin.is_stale = True
+        self.events.is_stale = self.relations.is_stale = True
         if ends_as and self.known_ending is None:
             leaving.cut_short(self)
             return
@@ -444,24 +444,24 @@ class Cycle:
             leaving.thaw(self)
         if self.phase is Phase.DRIVING:
             waits.match(self)
-            if self.kin.open:
+            if self.relations.open:
                 self.host.poke(self)
 
     def read_events(self) -> None:
         """Read the next events that the open waits could take."""
         if not self.reading_events:
             self.reading_events = True
-            self.inbox.ask(frozenset(self.waits.types))
+            self.events.ask(frozenset(self.waits.types))
             self.host.read_events(self)
 
     def on_events(self, page: Page, signals: int) -> None:
-        """Take in the answer to `inbox.question`; `signals` is what the row said before it was asked."""
+        """Take in the answer to `events.question`; `signals` is what the row said before it was asked."""
         if not self.reading_events:
             return  # answered already
         self.reading_events = False
         # One that came since was maybe too late for this answer; nothing else tells of it.
-        self.inbox.take(page, is_stale=signals < self.signals)
-        self.waits.know(self.inbox.types)
+        self.events.take(page, is_stale=signals < self.signals)
+        self.waits.know(self.events.types)
         if self.phase is Phase.DRIVING:
             waits.match(self)
             waits.expire_overdue(self)

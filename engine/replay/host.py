@@ -79,10 +79,10 @@ class Host(Protocol):
         """Call the delay function and then `attempts.back_off`."""
 
     def read_events(self, cycle: Cycle) -> None:
-        """Read what `cycle.inbox.question` asks for and call `cycle.on_events`."""
+        """Read what `cycle.events.question` asks for and call `cycle.on_events`."""
 
-    def read_kin(self, cycle: Cycle) -> None:
-        """Read what `cycle.kin.question` asks for and call `cycle.kin.answer`."""
+    def read_relations(self, cycle: Cycle) -> None:
+        """Read what `cycle.relations.question` asks for and call `cycle.relations.answer`."""
 
     def drive(self, cycle: Cycle) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""

@@ -16,7 +16,7 @@ from engine.identity import check_instance_id, check_workflow_name
 from engine.registry import workflows
 from engine.replay import leaving, outcomes
 from engine.replay.children import error_of, other_call, reading, target
-from engine.replay.kin import KinOperation, Origin, Relative
+from engine.replay.relations import AwaitedState, Origin, RelationOperation
 from engine.serialization.secret_context import opened
 from engine.states import FINAL, StepStatus
 
@@ -28,7 +28,7 @@ WAIT = "wait_for_instance"  # the call, as the step's row says
 WHAT = "Argument of step.wait_for_instance"
 
 
-class InstanceOperation(KinOperation):
+class InstanceOperation(RelationOperation):
     """A call of `step.wait_for_instance`."""
 
     def __init__(
@@ -42,7 +42,7 @@ class InstanceOperation(KinOperation):
     @property
     def origin(self) -> Origin | None:
         """A child of this instance is known for what it is, however its handle came here."""
-        return self.cycle.kin.started(self.cycle, self.workflow_name, self.instance_id)
+        return self.cycle.relations.started(self.cycle, self.workflow_name, self.instance_id)
 
     def begin(self) -> None:
         cycle, record, is_new = self.cycle, self.record, not self.record.is_recorded
@@ -58,29 +58,29 @@ class InstanceOperation(KinOperation):
                 record.wake_us = record.started_us + self.timeout_us
             self._note()
         else:
-            cycle.kin.is_stale = True
+            cycle.relations.is_stale = True
         self.workflow_name, self.instance_id = target(record)
-        cycle.kin.open[record.seq] = self
+        cycle.relations.open[record.seq] = self
         cycle.wait_until(self, record.wake_us, is_new=is_new)
 
     def _note(self) -> None:
         """Have the end of that instance told to this one, and look at it once that is committed."""
         self.cycle.writes.waiters[self.record.seq] = self.whom
         self.cycle.writes.then.append(self._noted)
-        self.cycle.kin.noting.add(self.record.seq)
+        self.cycle.relations.noting.add(self.record.seq)
         self.cycle.host.flush(self.cycle)
 
     def _noted(self, left_out: bool) -> None:
-        self.cycle.kin.noting.discard(self.record.seq)
+        self.cycle.relations.noting.discard(self.record.seq)
         if not left_out:
-            self.cycle.kin.is_stale = True
+            self.cycle.relations.is_stale = True
             self.cycle.host.poke(self.cycle)
 
     def fire(self) -> None:
         """Look once more: it may have ended before the deadline."""
-        self.cycle.kin.is_stale = True
+        self.cycle.relations.is_stale = True
 
-    def learn(self, found: Relative, as_of_us: int) -> None:
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
         deadline = self.record.wake_us
         if found.status is None:
             self._refuse(InstanceNotFoundError(self.workflow_name, self.instance_id))
@@ -96,7 +96,7 @@ class InstanceOperation(KinOperation):
         elif not found.is_noted:
             self._note()
 
-    def _result(self, found: Relative) -> str:
+    def _result(self, found: AwaitedState) -> str:
         kept = error_of(found.error)
         head = {
             "workflow": self.workflow_name,

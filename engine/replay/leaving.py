@@ -149,10 +149,10 @@ def end(cycle: Cycle, ending: Ending) -> None:
     cycle.phase = Phase.ENDING
     cycle.ending = ending
     cycle.host.shut(cycle)
-    for operation in cycle.turns.fresh:  # called, but never awaited for long enough to start
+    for operation in cycle.deliveries.fresh:  # called, but never awaited for long enough to start
         if not operation.done() and not ending.rolls_back:
             cycle.number(operation.record)
-    cycle.turns.fresh.clear()
+    cycle.deliveries.fresh.clear()
     cycle.deferred.clear()
     for _, attempt in _last_first(cycle):
         cycle.host.cancel_body(cycle, attempt)
@@ -182,7 +182,7 @@ def close_open(cycle: Cycle) -> None:
 def write_end(cycle: Cycle, ending: Ending) -> None:
     said = [outcomes.not_kept(ending.dropped)] if ending.dropped else []
     if ending.status is InstanceStatus.COMPLETE:  # else what came between a call and its `await` has ended it
-        said.append(never_awaited(cycle.turns.calls()))
+        said.append(never_awaited(cycle.deliveries.calls()))
     for message in filter(None, said):
         cycle.add_log(LogLine(*outcomes.log_line("warning", message, {}, cycle.host.now_us())))
     leave(cycle, Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached(cycle)))
@@ -196,7 +196,7 @@ def unreached(cycle: Cycle) -> tuple[int, ...]:
     return tuple(
         record.seq
         for identity, record in steps
-        if record.seq and record.parent == TOP and identity not in cycle.turns.entered
+        if record.seq and record.parent == TOP and identity not in cycle.deliveries.entered
     )
 
 

@@ -134,7 +134,7 @@ def begin(cycle: Cycle, ending: Ending) -> None:
         if record.is_to_be_undone and record.is_recorded and record.rollback != RollbackState.COMPLETE
     ]
     left.sort(key=lambda record: record.seq)
-    called = {operation.record.seq: operation for operation in cycle.turns.entered.values()}
+    called = {operation.record.seq: operation for operation in cycle.deliveries.entered.values()}
     cycle.undoing = Undoing(ending, left, called)
     cycle.delaying.clear()  # whatever still asked was about a step
     cycle.phase = Phase.ROLLING_BACK

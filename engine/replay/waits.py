@@ -23,7 +23,7 @@ def begin(cycle: Cycle, operation: WaitOperation) -> None:
         if operation.timeout_us is not None:
             record.wake_us = record.started_us + operation.timeout_us
     cycle.waits.add(operation)
-    if cycle.inbox.is_offered and cycle.waits.are_known:
+    if cycle.events.is_offered and cycle.waits.are_known:
         _take_buffered(cycle, operation)
     else:
         match(cycle)
@@ -33,9 +33,9 @@ def begin(cycle: Cycle, operation: WaitOperation) -> None:
 
 def _take_buffered(cycle: Cycle, operation: WaitOperation) -> None:
     """Give a new wait the oldest event that it takes: of those that are left, older waits take none."""
-    for at, event in enumerate(cycle.inbox.events):
+    for at, event in enumerate(cycle.events.events):
         if _takes(operation, event):
-            del cycle.inbox.events[at]
+            del cycle.events.events[at]
             _consume(cycle, operation, event)
             break
     _read_on(cycle)
@@ -46,17 +46,17 @@ def match(cycle: Cycle) -> None:
     # All or none: an older event of the types that are not here may belong to a wait that would take a younger one.
     if cycle.waits.are_known:
         _give(cycle)
-        cycle.inbox.is_offered = True
+        cycle.events.is_offered = True
     _read_on(cycle)
 
 
 def _read_on(cycle: Cycle) -> None:
-    if cycle.waits and (cycle.inbox.is_cut or cycle.inbox.is_stale or not cycle.waits.are_known):
+    if cycle.waits and (cycle.events.is_cut or cycle.events.is_stale or not cycle.waits.are_known):
         cycle.read_events()
 
 
 def _give(cycle: Cycle) -> None:
-    events, left = cycle.inbox.events, list[EventRecord]()
+    events, left = cycle.events.events, list[EventRecord]()
     for at, event in enumerate(events):
         if not cycle.waits:
             left += events[at:]
@@ -78,7 +78,7 @@ def _takes(operation: WaitOperation, event: EventRecord) -> bool:
 
 def _consume(cycle: Cycle, operation: WaitOperation, event: EventRecord) -> None:
     cycle.waits.remove(operation.record.seq)
-    cycle.inbox.consumed.add(event.key)
+    cycle.events.consumed.add(event.key)
     cycle.writes.consumed[event.key] = operation.record.seq
     cycle.conclude(operation, output=outcomes.event_json(event))
 
@@ -89,7 +89,7 @@ def expire(cycle: Cycle, operation: WaitOperation) -> None:
     deadline = record.wake_us
     if deadline is None or record.seq not in cycle.waits:
         return
-    if cycle.inbox.as_of_us < deadline or not cycle.inbox.covers(frozenset(record.event_types)):
+    if cycle.events.as_of_us < deadline or not cycle.events.covers(frozenset(record.event_types)):
         cycle.read_events()
         return
     cycle.waits.remove(record.seq)

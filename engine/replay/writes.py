@@ -10,7 +10,7 @@ from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.states import FINAL, InstanceStatus
 
 if TYPE_CHECKING:
-    from engine.replay.kin import Awaited, NewChild
+    from engine.replay.relations import Awaited, NewChild
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,19 +99,19 @@ class ForgetfulCycle(Cycle):
 
     def _check(self) -> None:
         """All that is recorded has been called again by now: the handler has had every recorded outcome."""
-        entered = self.turns.entered
+        entered = self.deliveries.entered
         missing = [
             _shown(record)
             for identity, record in self.history.steps.items()
             if record.is_recorded and record.parent == TOP and identity not in entered
         ]
         if missing:
-            instead = [_shown(one.record) for one in self.turns.fresh if not one.record.is_recorded]
+            instead = [_shown(one.record) for one in self.deliveries.fresh if not one.record.is_recorded]
             name = f"{self.workflow.name}/{self.claimed.id}"
             self.host.stop(NonDeterministicHandlerError(name, missing, instead))  # type: ignore[attr-defined]
 
     def _deliver_arrived(self) -> bool:
-        if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:
+        if not self.deliveries.arrived or self.bodies or self.delaying or self.reading_events:
             return super()._deliver_arrived()
         leaving.freeze(self, InstanceStatus.QUEUED)
         return True

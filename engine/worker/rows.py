@@ -10,7 +10,7 @@ from typing import Any
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, LogLine, Page, StepRecord
 from engine.replay.host import Claimed
-from engine.replay.kin import NewChild
+from engine.replay.relations import NewChild
 from engine.replay.writes import Leave, Writes
 from engine.states import AttemptStatus, RollbackState, StepKind, StepStatus
 

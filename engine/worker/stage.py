@@ -108,23 +108,23 @@ class Stage:
 
     async def _read_events(self, cycle: Cycle, signals: int) -> None:
         try:
-            page = await self._reader.events(cycle.claimed.key, cycle.inbox.question)
+            page = await self._reader.events(cycle.claimed.key, cycle.events.question)
         except psycopg.Error:
             # The claims' connection is gone, and with it this shift. Or not: then the cycle parks only if asked again.
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_events, cycle)
             return
         cycle.on_events(page, signals)
 
-    def read_kin(self, cycle: Cycle) -> None:
-        self._loop.create_task(self._read_kin(cycle))
+    def read_relations(self, cycle: Cycle) -> None:
+        self._loop.create_task(self._read_relations(cycle))
 
-    async def _read_kin(self, cycle: Cycle) -> None:
+    async def _read_relations(self, cycle: Cycle) -> None:
         try:
-            found = await self._reader.relatives(cycle.claimed, cycle.kin.question())
+            found = await self._reader.relatives(cycle.claimed, cycle.relations.question())
         except psycopg.Error:
-            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_kin, cycle)  # as above
+            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_relations, cycle)  # as above
             return
-        cycle.kin.answer(cycle, found)
+        cycle.relations.answer(cycle, found)
 
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)

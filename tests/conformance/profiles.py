@@ -25,7 +25,7 @@ deliver_arrived = Cycle._deliver_arrived
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     def leave_instead(cycle: Cycle) -> bool:
-        if not cycle.turns.arrived or cycle.bodies or cycle.delaying or cycle.reading_events:
+        if not cycle.deliveries.arrived or cycle.bodies or cycle.delaying or cycle.reading_events:
             return deliver_arrived(cycle)
         leaving.freeze(cycle, InstanceStatus.QUEUED)
         return True

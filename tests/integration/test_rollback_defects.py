@@ -92,7 +92,7 @@ def test_an_instance_that_a_defect_ends_is_rolled_back(
     deliver = Cycle._deliver_arrived
 
     def fail_later(cycle: Cycle) -> bool:
-        if cycle.turns.arrived and cycle.turns.arrived[0].record.name == "b":
+        if cycle.deliveries.arrived and cycle.deliveries.arrived[0].record.name == "b":
             raise RuntimeError("a defect")
         return deliver(cycle)
 

@@ -13,11 +13,11 @@ from engine import sql as calls
 from engine.models import Instance
 from engine.replay import attempts, leaving, waits
 from engine.replay.cycle import Cycle
+from engine.replay.deliveries import Deliveries
 from engine.replay.history import Page
 from engine.replay.host import Phase
 from engine.replay.operation import Operation
 from engine.replay.timers import Timers
-from engine.replay.turns import Turns
 from engine.states import InstanceStatus
 from engine.worker import attempt, doubts, rows, shift, sql, stage
 from engine.worker.journal import Journal
@@ -231,7 +231,7 @@ def timeout_without_looking(patch: Patch) -> None:
     expire = waits.expire
 
     def blind(cycle: Cycle, operation: Any) -> None:
-        cycle.inbox.as_of_us = max(cycle.inbox.as_of_us, operation.record.wake_us or 0)
+        cycle.events.as_of_us = max(cycle.events.as_of_us, operation.record.wake_us or 0)
         expire(cycle, operation)
 
     patch.setattr(waits, "expire", blind)
@@ -462,14 +462,14 @@ def every_outcome_is_the_first(patch: Patch) -> None:
 
 @mutant("branches_end_in_another_order_than_they_began")
 def replay_in_order_of_start(patch: Patch) -> None:
-    def by_start(self: Turns) -> Operation | None:
+    def by_start(self: Deliveries) -> Operation | None:
         if not self._recorded:
             return None
         first = min(self._recorded, key=lambda entry: entry[2].record.seq)
         self._recorded.remove(first)
         return first[2]
 
-    patch.setattr(Turns, "take_recorded", by_start)
+    patch.setattr(Deliveries, "take_recorded", by_start)
 
 
 @mutant("database_refuses_what_a_wait_has_received")

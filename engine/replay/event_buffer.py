@@ -19,7 +19,7 @@ class Question:
     types: frozenset[str] | None
 
 
-class Inbox:
+class EventBuffer:
     """Of `types` (None: of all) it holds every event up to the key `until`, less those that were consumed."""
 
     def __init__(self, first: Page) -> None:

@@ -51,7 +51,7 @@ class NewChild:
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class AwaitedState:
     """What the database says of the instance that a step waits for; of one that has not ended, no more than that.
 
     `status` is None if there is no such instance, or if it is not the child that is meant. `is_noted`: whoever ends it
@@ -66,7 +66,7 @@ class Relative:
     is_noted: bool
 
 
-class KinOperation(Operation):
+class RelationOperation(Operation):
     """A call that waits for the end of an instance."""
 
     waiting_for = WaitingFor.CHILD
@@ -83,16 +83,16 @@ class KinOperation(Operation):
     def whom(self) -> Awaited:
         return Awaited(self.workflow_name, self.instance_id, self.origin)
 
-    def learn(self, found: Relative, as_of_us: int) -> None:
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
         """Take in what the database said, asked at this time or later."""
         raise NotImplementedError
 
 
-class Kin:
+class Relations:
     """What a cycle waits for among other instances, and whether it knows the latest of them."""
 
     def __init__(self) -> None:
-        self.open: dict[int, KinOperation] = {}  # by seq
+        self.open: dict[int, RelationOperation] = {}  # by seq
         self.is_stale = False
         self.is_asking = False
         self.noting: set[int] = set()  # steps that are to be looked at when their note is committed
@@ -121,13 +121,13 @@ class Kin:
         if self.is_stale and not self.is_asking and self.question():
             self.is_stale, self.is_asking = False, True
             self.as_of_us = cycle.host.due_us()
-            cycle.host.read_kin(cycle)
+            cycle.host.read_relations(cycle)
 
-    def question(self) -> list[KinOperation]:
+    def question(self) -> list[RelationOperation]:
         """Return the calls to ask for: those that are committed, and with them the children that they started."""
         return [one for one in self.open.values() if one.record.is_recorded]
 
-    def answer(self, cycle: Cycle, found: Iterable[Relative]) -> None:
+    def answer(self, cycle: Cycle, found: Iterable[AwaitedState]) -> None:
         """Take in the answer: the instance that ended first comes first."""
         self.is_asking = False
         if not cycle.is_driving:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.replay.operation import Operation
 
 
-class Turns:
+class Deliveries:
     """The calls of a handler that are not delivered yet: those with a recorded outcome, those that are new, and those
     whose outcome came in live."""
 
