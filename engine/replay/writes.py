@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
+from engine.replay.relations import Awaited, NewChild
 from engine.states import FINAL, InstanceStatus
-
-if TYPE_CHECKING:
-    from engine.replay.relations import Awaited, NewChild
 
 
 @dataclass(frozen=True, slots=True)

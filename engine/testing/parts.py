@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.identity import TOP
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
@@ -93,7 +92,7 @@ class ForgetfulCycle(Cycle):
         return super()._start_fresh()
 
     def _has_ended(self) -> bool:
-        if self.is_decided:
+        if self.exit.is_decided:
             self._check()
         return super()._has_ended()
 
@@ -111,9 +110,9 @@ class ForgetfulCycle(Cycle):
             self.host.stop(NonDeterministicHandlerError(name, missing, instead))  # type: ignore[attr-defined]
 
     def _deliver_arrived(self) -> bool:
-        if not self.deliveries.arrived or self.bodies or self.delaying or self.reading_events:
+        if not self.deliveries.arrived or self.steps.bodies or self.steps.asking or self.events.is_reading:
             return super()._deliver_arrived()
-        leaving.freeze(self, InstanceStatus.QUEUED)
+        self.exit.quiesce(InstanceStatus.QUEUED)
         return True
 
 

@@ -8,7 +8,6 @@ import time
 from enum import StrEnum
 
 from engine.registry import workflows
-from engine.replay import attempts, leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
@@ -181,7 +180,7 @@ class Claims(Stage):
             return False
         if self._claims_isolated_only:
             # One without a body is about to leave: the next one will be alone in a moment.
-            return not self._is_saturated() and all(cycle.bodies for cycle in self._cycles.values())
+            return not self._is_saturated() and all(cycle.steps.bodies for cycle in self._cycles.values())
         return not self._cycles
 
     async def _claim_isolated(self) -> bool:
@@ -200,14 +199,14 @@ class Claims(Stage):
         """Whichever kills this worker from now on, what runs here was not alone."""
         if any(cycle.has_lone_body for cycle in self._cycles.values()):
             for cycle in self._cycles.values():
-                attempts.run_beside(cycle)
+                cycle.run_beside()
             await self._reader.run_beside()
 
     def _acquit(self, cycle: Cycle) -> None:
         """It has run alone for long enough: others may run beside it."""
         if self._isolating is cycle:
-            attempts.acquit(cycle)
-            attempts.start_deferred(cycle)
+            cycle.clear()
+            cycle.start_deferred()
 
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
         """Claim of both kinds of workflows; which is asked first changes, so that none takes all slots for ever."""
@@ -257,7 +256,7 @@ class Claims(Stage):
         for claimed, history in found:
             before = self._cycles.get(claimed.key)
             if before is not None:  # its lease ran out unnoticed, and the instance came back
-                leaving.abandon(before)
+                before.exit.abandon()
             cycle = self._make_cycle(claimed, history)
             self._cycles[claimed.key] = cycle
             cycle.begin()
@@ -276,7 +275,7 @@ class Claims(Stage):
                 continue
             fence, status, signals, ends_as = held.get(key, (0, "", 0, ""))
             if fence != cycle.claimed.fence:
-                leaving.abandon(cycle)
+                cycle.exit.abandon()
             else:
                 cycle.on_signals(status, signals, ends_as)
         await self._let_go(
@@ -317,8 +316,8 @@ class Claims(Stage):
         if cycle.claimed.workflow in self._limits:
             self._has_freed = True
             self._woken.set()
-        if cycle.wakes_us is not None:
-            self._look_in_time(cycle.wakes_us)
+        if cycle.exit.wakes_us is not None:
+            self._look_in_time(cycle.exit.wakes_us)
 
     def _look_in_time(self, wakes_us: int) -> None:
         """Do not sleep through the time of what has just been parked, nor let the others."""
@@ -346,12 +345,12 @@ class Claims(Stage):
 
     def rested(self, cycle: Cycle) -> None:
         if cycle.claimed.isolated or not self._claims:
-            leaving.freeze(cycle, InstanceStatus.QUEUED)  # it goes on in another shift
+            cycle.exit.quiesce(InstanceStatus.QUEUED)  # it goes on in another shift
 
     def _let_leave(self) -> None:
         """Give to other shifts what can go on there only: that of which no body runs, or could."""
         for cycle in list(self._cycles.values()):
             if self._bodies.waits_in_vain(cycle):
-                leaving.give_back(cycle)
-            elif not cycle.bodies and not cycle.is_going:
-                leaving.freeze(cycle, InstanceStatus.QUEUED)
+                cycle.exit.release()
+            elif not cycle.steps.bodies and not cycle.exit.is_going:
+                cycle.exit.quiesce(InstanceStatus.QUEUED)

@@ -15,7 +15,7 @@ from engine import kin
 from engine.replay.event_buffer import Question
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed
-from engine.replay.relations import AwaitedState, RelationOperation
+from engine.replay.relations import AwaitedState, Awaiting
 from engine.worker import cluster_sql, limits_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heart import lease_seconds
@@ -275,7 +275,7 @@ class Reader:
         async with self._lock:
             return (await self._pages([key], question, self._clock.due_us()))[key]
 
-    async def relatives(self, claimed: Claimed, asking: Iterable[RelationOperation]) -> list[AwaitedState]:
+    async def relatives(self, claimed: Claimed, asking: Iterable[Awaiting]) -> list[AwaitedState]:
         """Return what the instances that these steps wait for have come to."""
         wanted = [{"seq": one.record.seq, **one.whom.to_json()} for one in asking]
         values: dict[str, object] = {

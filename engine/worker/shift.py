@@ -19,7 +19,6 @@ import psycopg
 
 from engine.notify import ALONE, REAP
 from engine.registry import workflows
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.states import InstanceStatus
 from engine.worker import loop_end
@@ -158,7 +157,7 @@ class Shift(Claims):
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
         """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
-            leaving.abandon(cycle)
+            cycle.exit.abandon()
         # First of all: psycopg would ask the server to cancel what runs, and wait for one that may not answer.
         for line in self._lines:
             await line.close()
@@ -197,12 +196,12 @@ class Shift(Claims):
         if self._signalled:  # what is held for nothing would be taken for what a dead worker left
             await self._look_for_signals()
         for cycle in list(self._cycles.values()):
-            leaving.freeze(cycle, InstanceStatus.QUEUED)
+            cycle.exit.quiesce(InstanceStatus.QUEUED)
         await self._until_empty(GRACE_SECONDS)
         if self._has_freed:
             await self._reader.notify_wake()
         for cycle in list(self._cycles.values()):
-            leaving.give_back(cycle)
+            cycle.exit.release()
         await self._until_empty(LAST_WRITES_SECONDS)
 
     async def _until_empty(self, seconds: float) -> None:

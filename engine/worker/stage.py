@@ -7,11 +7,10 @@ import logging
 
 import psycopg
 
-from engine.replay import leaving
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
-from engine.replay.operation import DoOperation
 from engine.worker.attempt import SYNC_BODIES, Bodies
 from engine.worker.clock import DatabaseClock
 from engine.worker.journal import Journal
@@ -70,7 +69,7 @@ class Stage:
             cycle.advance()
         except Exception as error:  # a defect of the engine must cost one instance, not the neighbours
             log.exception("the cycle of instance %s failed", cycle.claimed.key)
-            leaving.recover(cycle, error)
+            cycle.recover(error)
 
     def flush(self, cycle: Cycle) -> None:
         self._journal.flush(cycle)
@@ -83,7 +82,7 @@ class Stage:
     def _rearm(self) -> None:
         """The clock was set: alarms that were set by it before would come an hour late."""
         for cycle in list(self._cycles.values()):
-            for operation in list(cycle.open.values()):
+            for operation in list(cycle.steps.open.values()):
                 operation.rearm()
             self.poke(cycle)
 
@@ -92,14 +91,14 @@ class Stage:
         if alarm is not None:
             alarm.cancel()
 
-    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+    def run_body(self, cycle: Cycle, operation: AttemptedOperation, attempt: AttemptRecord) -> None:
         self._bodies.run(cycle, operation, attempt)
 
     def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
         return self._bodies.cancel(cycle, attempt)
 
     def ask_delay(
-        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+        self, cycle: Cycle, operation: AttemptedOperation, attempt: AttemptRecord, error: BaseException
     ) -> None:
         self._bodies.ask_delay(cycle, operation, attempt, error)
 
@@ -120,11 +119,11 @@ class Stage:
 
     async def _read_relations(self, cycle: Cycle) -> None:
         try:
-            found = await self._reader.relatives(cycle.claimed, cycle.relations.question())
+            found = await self._reader.relatives(cycle.claimed, cycle.relations.question)
         except psycopg.Error:
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_relations, cycle)  # as above
             return
-        cycle.relations.answer(cycle, found)
+        cycle.on_relations(found)
 
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)

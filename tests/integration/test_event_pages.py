@@ -322,5 +322,5 @@ def test_a_new_wait_takes_nothing_that_an_older_one_has_still_to_be_given() -> N
     end_body(cycle, desk, "two")
     answer(cycle, take(cycle))
     end_body(cycle, desk, "three")
-    assert cycle.ending is not None
-    assert cycle.ending.output == '["1",false]'
+    assert cycle.exit.ending is not None
+    assert cycle.exit.ending.output == '["1",false]'

@@ -10,11 +10,10 @@ import pytest
 
 from engine import WorkflowStep, branch, workflow
 from engine.registry import Workflow
-from engine.replay import attempts, leaving
+from engine.replay.bodies import DoOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
-from engine.replay.operation import DoOperation
 from engine.replay.relations import AwaitedState
 from engine.replay.writes import Leave, Writes
 from engine.serialization import Stored
@@ -117,7 +116,7 @@ def answer(cycle: Cycle, writes: Writes, *, signals: int = 0) -> None:
 
 def end_body(cycle: Cycle, desk: Desk, name: str) -> None:
     operation, attempt = desk.bodies.pop(name)
-    attempts.settle(cycle, operation, attempt, stored=Stored("null", None))
+    operation.settle(attempt, stored=Stored("null", None))
     cycle.advance()
 
 
@@ -229,7 +228,7 @@ def test_a_step_is_not_written_over_that_is_being_committed_when_the_handler_can
     end_body(cycle, desk, "win")
     assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
     operation, attempt = desk.bodies.pop("sell")
-    attempts.take_in(cycle, operation, attempt, Stored('""', ""), desk.time_us)
+    operation.take_in(attempt, Stored('""', ""), desk.time_us)
     assert (operation.record.status, operation.record.delivery) == ("complete", None)
     assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
 
@@ -277,7 +276,7 @@ def test_a_child_that_ends_while_its_parent_parks_is_looked_at() -> None:
     cycle.written("running", 1, leave=parking.leave, has_left=False)
     cycle.advance()
     assert desk.asked_relations == 1
-    cycle.relations.answer(cycle, [ended()])
+    cycle.on_relations([ended()])
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == "7"
@@ -296,12 +295,12 @@ def test_what_is_waited_for_is_looked_at_when_the_note_is_there_and_not_before()
     assert (noting.waiters, noting.leave, desk.asked_relations) == ({1: ("other", "one", None)}, None, 0)
     answer(cycle, noting)
     assert desk.asked_relations == 1
-    cycle.relations.answer(cycle, [AwaitedState(1, "running", None, None, None, is_noted=False)])
+    cycle.on_relations([AwaitedState(1, "running", None, None, None, is_noted=False)])
     cycle.advance()  # it began in the same flush as the note, say, which found nothing
     again = take(cycle)
     assert (again.waiters, again.leave) == ({1: ("other", "one", None)}, None)
     answer(cycle, again)
-    cycle.relations.answer(cycle, [ended()])
+    cycle.on_relations([ended()])
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '"complete"'
@@ -328,7 +327,7 @@ def test_a_pause_leaves_out_no_compensation() -> None:
         record.is_recorded = True
     failed = AwaitedState(3, "errored", None, '{"type": "E", "message": "m"}', NOW_US + 1, is_noted=True)
     cycle.phase = Phase.DRIVING
-    cycle.relations.answer(cycle, [failed, ended(2)])
+    cycle.on_relations([failed, ended(2)])
     failing = take(cycle)
     assert [one.workflow for one in failing.children.values()] == ["undo"]
     assert (failing.children.keys() <= failing.steps.keys(), failing.starts) == (True, set())
@@ -352,13 +351,13 @@ def test_news_that_comes_while_a_pause_is_reached_is_asked_for_again() -> None:
     cycle.on_signals("running", 1)
     cycle.advance()
     cycle.on_signals("waiting_for_pause", 2)
-    cycle.relations.answer(cycle, [ended(2)])
+    cycle.on_relations([ended(2)])
     cycle.advance()
-    assert (cycle.phase, desk.asked_relations) == (Phase.FREEZING, 1)
+    assert (cycle.phase, desk.asked_relations) == (Phase.QUIESCING, 1)
     cycle.on_signals("running", 3)
     cycle.advance()
     assert desk.asked_relations == 2
-    cycle.relations.answer(cycle, [ended(2)])
+    cycle.on_relations([ended(2)])
     end_body(cycle, desk, "body")
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == "7"
@@ -382,7 +381,7 @@ def test_an_answer_that_comes_after_the_cycle_was_abandoned_says_nothing(when: s
     end_body(cycle, desk, "a")
     on_its_way = take(cycle)
     assert on_its_way.leave is not None
-    leaving.abandon(cycle)
+    cycle.exit.abandon()
     assert desk.has_left
     desk.has_left = False
     answer(cycle, on_its_way)
@@ -397,6 +396,6 @@ def test_a_refusal_that_comes_after_the_cycle_was_abandoned_says_nothing() -> No
     desk = Desk()
     cycle = cycle_of(race, desk)
     take(cycle)
-    leaving.abandon(cycle)
-    leaving.recover(cycle, ValueError("refused"))
+    cycle.exit.abandon()
+    cycle.recover(ValueError("refused"))
     assert (cycle.phase, bool(cycle.writes)) == (Phase.LEFT, False)

@@ -12,11 +12,10 @@ from typing import Any, Protocol
 
 import psycopg
 
-from engine.replay import leaving
+from engine.replay.bodies import DoOperation
 from engine.replay.context import StepContext
 from engine.replay.cycle import Claimed, Cycle
 from engine.replay.history import AttemptRecord, History
-from engine.replay.operation import DoOperation
 from engine.replay.writes import Leave
 from engine.states import InstanceStatus
 from engine.worker import sql
@@ -276,9 +275,9 @@ class HandShift(Shift):
 
         def drain() -> None:
             for cycle in list(self._cycles.values()):
-                leaving.freeze(cycle, InstanceStatus.QUEUED)
+                cycle.exit.quiesce(InstanceStatus.QUEUED)
             for cycle in list(self._cycles.values()):
-                leaving.give_back(cycle)
+                cycle.exit.release()
 
         self.loop.run(drain)
 
@@ -299,7 +298,7 @@ class HandShift(Shift):
         """Find the connection broken: give up everything, without a write. Its bodies end unheard."""
         self._leave_seat()
         for cycle in list(self._cycles.values()):
-            self.loop.run(lambda cycle=cycle: leaving.abandon(cycle))  # type: ignore[misc]
+            self.loop.run(lambda cycle=cycle: cycle.exit.abandon())  # type: ignore[misc]
         for body in list(self.bodies):
             self.end_body(body, value="too late")
         self.die()
