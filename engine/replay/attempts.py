@@ -124,14 +124,11 @@ class AttemptedOperation(Operation):
         cycle, seq = self.cycle, self.record.seq
         self.budget.attempts += 1
         self.record.wake_us = None
-        is_alone = cycle.isolated and cycle.host.holds_only(cycle)
-        if not is_alone:
-            cycle.run_beside()
+        is_alone = cycle.begin_body()
         host, number = cycle.host, self.budget.attempts
         attempt = AttemptRecord(
             seq, number, host.name, host.now_us(), alone=is_alone, phase=self.attempt_phase
         )
-        cycle.has_lone_body = is_alone
         cycle.history.unasked.pop(seq, None)
         self.attempt = attempt
         cycle.steps.enter(self, phases.STARTING)

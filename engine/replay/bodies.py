@@ -115,13 +115,13 @@ class DoOperation(AttemptedOperation):
         if self.options.atomic and not self.phase.is_open:
             # The handler gave it up when it was about to be committed, which came to nothing.
             cycle.finish(attempt, AttemptStatus.CANCELLED)
-            cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+            cycle.writes.add_attempt(attempt)
             cycle.cancel_record(self.record)
             return True
         return False
 
     def _succeed(self, attempt: AttemptRecord, stored: Stored | None) -> None:
-        self.cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+        self.cycle.writes.add_attempt(attempt)
         self.live = stored
         self._say_dropped(attempt, stored)
         self._conclude(output=stored.text if stored is not None else "null")

@@ -8,6 +8,7 @@ from engine.replay import outcomes
 from engine.replay.call import Call
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.host import Phase
+from engine.replay.left_out import LeftOut
 from engine.replay.outcomes import Ending
 from engine.replay.state import CycleState
 from engine.replay.unawaited import never_awaited
@@ -36,6 +37,7 @@ class Exit:
         self.wakes_us: int | None = None  # when it is due again, once it has been parked
         self._quiesces_to = InstanceStatus.PAUSED
         self._is_recovering = False
+        self._left_out = LeftOut(cycle)  # by a pause that may yet be withdrawn
 
     # Deciding
 
@@ -73,7 +75,7 @@ class Exit:
     def leave(self, how: Leave) -> None:
         """Write how the instance leaves, with all that is still to be written."""
         cycle = self._cycle
-        self._forget_left_out()
+        self._left_out.forget()
         cycle.phase = Phase.LEAVING
         cycle.writes.leave = how
         cycle.host.flush(cycle)
@@ -130,52 +132,31 @@ class Exit:
     def leave_if_quiet(self) -> None:
         """Leave once the bodies have ended. Those that a pause has left out do not run."""
         cycle = self._cycle
-        if cycle.steps.bodies.keys() <= cycle.left_out.starts and not cycle.steps.asking:
+        if cycle.steps.bodies.keys() <= self._left_out.starts and not cycle.steps.asking:
             cycle.close_left_behind()
             # What a pause left out is begun by a replay, also if the pause is over by then.
-            self.leave(Leave(InstanceStatus.QUEUED if cycle.left_out else self._quiesces_to))
+            self.leave(Leave(InstanceStatus.QUEUED if self._left_out else self._quiesces_to))
 
     def resume(self) -> None:
         """The instance does not leave, say because a pause was withdrawn while bodies ran: go on."""
         cycle = self._cycle
         cycle.phase = Phase.ROLLING_BACK if self.is_rolling_back else Phase.DRIVING
-        self._write_left_out()
+        self._left_out.write()
         cycle.start_deferred()
         cycle.host.poke(cycle)
 
     def keep_unstarted(self, writes: Writes, signals: int) -> None:
         """A pause, of which the row told with this number, has left out what began with these writes: keep it."""
         cycle = self._cycle
-        cycle.left_out.absorb(writes.begun())
+        self._left_out.keep(writes)
         is_driven_on = cycle.phase in (Phase.DRIVING, Phase.QUIESCING) or writes.leave is not None
         if cycle.loop.is_closed() or not is_driven_on:
-            self._forget_left_out()
+            self._left_out.forget()
         elif cycle.is_driving and signals < cycle.signals:
-            self._write_left_out()  # the pause is over by now, and no news any more
+            self._left_out.write()  # the pause is over by now, and no news any more
         else:
             self.quiesce(InstanceStatus.PAUSED)
             cycle.host.poke(cycle)  # maybe nothing runs now
-
-    def _write_left_out(self) -> None:
-        cycle = self._cycle
-        writes = cycle.take_left_out()
-        if writes:
-            cycle.put_back(writes)
-            cycle.host.flush(cycle)
-
-    def _forget_left_out(self) -> None:
-        """Whoever takes the instance next begins what was left out: here it never began.
-
-        But for the losses that it was to follow: those are recorded.
-        """
-        cycle = self._cycle
-        writes = cycle.take_left_out()
-        for then in writes.then:
-            then(True)
-        for (seq, _), attempt in writes.attempts.items():
-            if attempt.status == AttemptStatus.LOST:
-                cycle.wait_for_next(writes.steps[seq])
-                cycle.record(writes.steps[seq], attempt)
 
     def release(self) -> None:
         """The grace of a draining worker is over: cancel the bodies, spend no attempt, leave."""
@@ -197,7 +178,7 @@ class Exit:
     def end(self, ending: Ending) -> None:
         """The handler has ended: cancel what is open, wait for bodies to let go, then write the outcome."""
         cycle = self._cycle
-        self._forget_left_out()
+        self._left_out.forget()
         cycle.phase = Phase.ENDING
         self.ending = ending
         cycle.host.shut(cycle)
@@ -306,7 +287,7 @@ class Exit:
         cycle.steps.forget_asking()
         cycle.steps.release()
         cycle.take_writes()
-        cycle.take_left_out()
+        self._left_out.drop()
         cycle.host.left(cycle)
 
     def begin_recovery(self, error: Exception) -> Writes | None:
@@ -361,7 +342,7 @@ class Exit:
 
     def _cancel_bodies(self) -> None:
         cycle = self._cycle
-        self._forget_left_out()
+        self._left_out.forget()
         cycle.steps.forget_asking()  # whoever takes the instance next asks again
         for call, attempt in self._last_first():  # what is being committed cannot be cancelled
             if cycle.host.cancel_body(cycle, attempt):

@@ -81,7 +81,7 @@ class Rollbacks:
             attempt.error = None
             if attempt.status == AttemptStatus.RUNNING:
                 cycle.finish(attempt, AttemptStatus.CANCELLED)
-            cycle.writes.attempts[attempt.step_seq, attempt.number] = attempt
+            cycle.writes.add_attempt(attempt)
         for record in self._left:
             if record.rollback == RollbackState.RUNNING:
                 record.rollback = RollbackState.FAILED

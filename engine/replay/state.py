@@ -46,7 +46,6 @@ class CycleState(ABC):
         self.main: asyncio.Task[Any] | None = None  # the handler's
         self.phase = Phase.DRIVING  # changed by `Exit` only
         self.writes = Writes()
-        self.left_out = Writes()  # by a pause that may yet be withdrawn
         self.signals = claimed.signals
         self.now_us = claimed.started_us  # what the handler is told
         self.log_position = 0  # of the handler's last line
@@ -120,11 +119,6 @@ class CycleState(ABC):
         """Take what could not be written, with what came meanwhile."""
         writes.absorb(self.writes)
         self.writes = writes
-
-    def take_left_out(self) -> Writes:
-        """Return what a pause has left out."""
-        taken, self.left_out = self.left_out, Writes()
-        return taken
 
     # Starting
 
@@ -243,6 +237,14 @@ class CycleState(ABC):
         self.isolated = False
         self.host.acquitted(self)
 
+    def begin_body(self) -> bool:
+        """Take in that a body is about to begin; tell whether it is alone in its worker, to show what it does."""
+        is_alone = self.isolated and self.host.holds_only(self)
+        if not is_alone:
+            self.run_beside()
+        self.has_lone_body = is_alone
+        return is_alone
+
     def run_beside(self) -> None:
         """Another body begins in this worker: whichever kills it, one that runs by now was not alone."""
         if not self.has_lone_body:
@@ -250,7 +252,7 @@ class CycleState(ABC):
         self.has_lone_body = False
         for attempt in self.steps.attempts():
             attempt.alone = False
-            self.writes.attempts[attempt.step_seq, attempt.number] = attempt
+            self.writes.add_attempt(attempt)
         self.host.flush(self)
 
     def cancel_attempt(self, call: Call) -> None:
@@ -259,7 +261,7 @@ class CycleState(ABC):
         assert attempt is not None
         self.steps.end_body(call)
         self.finish(attempt, AttemptStatus.CANCELLED)
-        self.writes.attempts[attempt.step_seq, attempt.number] = attempt
+        self.writes.add_attempt(attempt)
 
     def close_lost(self, record: StepRecord) -> None:
         """Close the attempt that a dead worker left behind. It spends none, and counts as a crash only if alone."""

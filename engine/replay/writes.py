@@ -61,6 +61,9 @@ class Writes:
         """Tell whether there is anything here about other instances: most flushes have nothing of that."""
         return bool(self.children or self.waiters or self.owes)
 
+    def add_attempt(self, attempt: AttemptRecord) -> None:
+        self.attempts[attempt.step_seq, attempt.number] = attempt
+
     def begun(self) -> Writes:
         """Return what a pause leaves out: the starts, and what goes with them."""
         return Writes(
