@@ -9,6 +9,7 @@ from engine.replay import calls, outcomes, phases
 from engine.replay.attempts import MAX_CRASHES, AttemptedOperation
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.replay.sensitive import MASK
+from engine.replay.state import DRIVING
 from engine.serialization import Stored
 from engine.states import AttemptPhase, AttemptStatus, StepStatus
 
@@ -26,7 +27,7 @@ class DoOperation(AttemptedOperation):
     @property
     def may_run(self) -> bool:
         """Tell whether its body may begin in this cycle."""
-        return self.cycle.is_driving
+        return self.cycle.phase is DRIVING
 
     @property
     def is_alone(self) -> bool:

@@ -33,7 +33,8 @@ from engine.states import InstanceStatus
 if TYPE_CHECKING:
     from engine.registry import Workflow
 
-STEERED = (Phase.DRIVING, Phase.QUIESCING, Phase.ROLLING_BACK)
+DRIVING = Phase.DRIVING  # asked for several times a step, and a member of an Enum takes long to look up
+STEERED = (DRIVING, Phase.QUIESCING, Phase.ROLLING_BACK)
 
 
 class Cycle(CycleState):
@@ -75,7 +76,7 @@ class Cycle(CycleState):
     def advance(self) -> None:
         """Do all that can be done now."""
         self.is_resting = False
-        if self.phase is Phase.DRIVING:
+        if self.phase is DRIVING:
             self._turn()
         elif self.rollbacks is not None and self.phase in (Phase.ROLLING_BACK, Phase.QUIESCING):
             self.rollbacks.advance()
@@ -89,11 +90,14 @@ class Cycle(CycleState):
             self._cut_short(self.exit.cut_short)
             return
         self._fire_timers()
-        while self.phase is Phase.DRIVING:
+        may_have_ended = True
+        while self.phase is DRIVING:
             if self.loop.is_ready:
                 self.host.drive(self)
-            if self.phase is not Phase.DRIVING or self._has_ended():
+                may_have_ended = True
+            if self.phase is not DRIVING or (may_have_ended and self._has_ended()):
                 return
+            may_have_ended = False
             if not (
                 self._deliver_recorded()
                 or self._start_fresh()
@@ -106,12 +110,12 @@ class Cycle(CycleState):
     def _cut_short(self, ending: Ending) -> None:
         """End so, whatever the handler would do; but it meets what is recorded first: that tells how to undo it."""
         is_to_be_undone = self.exit.rolls_back(ending)
-        while is_to_be_undone and self.phase is Phase.DRIVING:
+        while is_to_be_undone and self.phase is DRIVING:
             if self.loop.is_ready:
                 self.host.drive(self)
             if self.exit.forced is not None or not self._deliver_recorded():
                 break
-        if self.phase is Phase.DRIVING:
+        if self.phase is DRIVING:
             self.deliveries.take_fresh()
             self.exit.end(ending)
 
@@ -131,7 +135,7 @@ class Cycle(CycleState):
         fresh = self.deliveries.fresh
         if not fresh:
             return False
-        while fresh and self.phase is Phase.DRIVING:
+        while fresh and self.phase is DRIVING:
             call = fresh.popleft()
             if call.is_wanted:
                 self.start(call)
@@ -217,7 +221,7 @@ class Cycle(CycleState):
                 self.exit.quiesce(InstanceStatus.QUEUED)
         elif self.exit.answered(leave, ends_as, has_left=has_left):
             self.on_signals(status, signals)
-            if self.phase in (Phase.DRIVING, Phase.ROLLING_BACK):
+            if self.phase in (DRIVING, Phase.ROLLING_BACK):
                 self.exit.resume()
 
     def on_signals(self, status: str, signals: int, ends_as: str = "") -> None:
@@ -235,7 +239,7 @@ class Cycle(CycleState):
             return
         if self.phase is Phase.QUIESCING and not self.exit.is_going:
             self.exit.resume()
-        if self.phase is Phase.DRIVING:
+        if self.phase is DRIVING:
             self.matching.offer_all()
             if self.relations:
                 self.host.poke(self)
@@ -247,14 +251,14 @@ class Cycle(CycleState):
         # One that came since was maybe too late for this answer; nothing else tells of it.
         self.events.take(page, is_stale=signals < self.signals)
         self.waits.know(self.events.types)
-        if self.phase is Phase.DRIVING:
+        if self.phase is DRIVING:
             self.matching.offer_all()
             self.matching.expire_overdue(self.host.due_us())
             self.host.poke(self)
 
     def on_relations(self, found: Iterable[AwaitedState]) -> None:
         """Take in the answer to `relations.question`."""
-        if self.phase is not Phase.DRIVING:
+        if self.phase is not DRIVING:
             self.relations.drop_answer()
             return
         self.relations.answer(found)

@@ -30,6 +30,9 @@ from engine.states import AttemptStatus, StepKind, StepStatus
 if TYPE_CHECKING:
     from engine.registry import Workflow
 
+# Asked for at every step, and a member of an Enum takes long to look up.
+DRIVING, ENDING = Phase.DRIVING, Phase.ENDING
+
 
 class CycleState(ABC):
     """The parts of a cycle, each of which changes itself, and the changes that concern several of them."""
@@ -72,7 +75,7 @@ class CycleState(ABC):
 
     @property
     def is_driving(self) -> bool:
-        return self.phase is Phase.DRIVING
+        return self.phase is DRIVING
 
     @property
     def is_quiescing(self) -> bool:
@@ -80,7 +83,7 @@ class CycleState(ABC):
 
     @property
     def is_ending(self) -> bool:
-        return self.phase is Phase.ENDING
+        return self.phase is ENDING
 
     @property
     def has_handler(self) -> bool:
@@ -202,7 +205,9 @@ class CycleState(ABC):
     def deliver(self, call: Call) -> None:
         """Give a call, and those that follow it, the outcome that is recorded."""
         self.steps.enter(call, phases.DELIVERED)
-        for one in (call, *call.followers):
+        if not call.done():
+            self._hand_over(call)
+        for one in call.followers:
             if not one.done():
                 self._hand_over(one)
 
