@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from engine import signatures
@@ -29,6 +31,31 @@ def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
         rollback=options.rollback,
         rollback_delay=None if own is None else own.delay,
     )
+
+
+def options_json(options: StepOptions) -> str:
+    """Return what is recorded of options."""
+    return _cached_options_json(_without_functions(options))
+
+
+def _without_functions(options: StepOptions) -> StepOptions:
+    """Put a stand-in for each function: the text is the same, and the cache holds nothing of the handler's."""
+    own, changed = options.rollback_options, dict[str, Any]()
+    if callable(options.delay):
+        changed["delay"] = _stand_in
+    if options.rollback is not None:
+        changed["rollback"] = _stand_in
+        changed["rollback_options"] = None if own is None else _without_functions(own)
+    return replace(options, **changed) if changed else options
+
+
+def _stand_in(*_: Any) -> None:
+    raise AssertionError("nobody calls this")
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached_options_json(options: StepOptions) -> str:
+    return json.dumps(options.to_json())
 
 
 def check_arguments(

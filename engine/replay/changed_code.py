@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from engine.errors import CodeChangedError
 from engine.replay.history import LogLine
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
+from engine.replay.state import CycleState
 
 DIGITS = 7  # of a fingerprint, read as a number: they fit an integer of PostgreSQL's
 
 
-def refusal(cycle: Cycle) -> CodeChangedError | None:
+def refusal(cycle: CycleState) -> CodeChangedError | None:
     """Tell why the instance may not go on: its workflow wants somebody to accept the new code first."""
     if cycle.workflow.on_code_change != "pause" or not _has_changed(cycle):
         return None
@@ -23,7 +20,7 @@ def refusal(cycle: Cycle) -> CodeChangedError | None:
     )
 
 
-def note(cycle: Cycle) -> None:
+def note(cycle: CycleState) -> None:
     """Say in the instance's log that it goes on under other code, once for each."""
     if not _has_changed(cycle):
         return
@@ -36,5 +33,5 @@ def note(cycle: Cycle) -> None:
     cycle.writes.logs.append(LogLine("warning", text, fields, cycle.host.now_us(), position=position))
 
 
-def _has_changed(cycle: Cycle) -> bool:
+def _has_changed(cycle: CycleState) -> bool:
     return cycle.claimed.code not in ("", cycle.workflow.fingerprint)

@@ -12,13 +12,13 @@ from engine.durations import parse_duration
 from engine.identity import check_step_name
 from engine.registry import Workflow
 from engine.replay import children, instances, parallel
-from engine.replay.operation import INERT
+from engine.replay.call import INERT
+from engine.replay.entrance import Entrance
 from engine.replay.unawaited import check_awaited
 from engine.states import StepKind
 
 if TYPE_CHECKING:
     from engine.models import Instance
-    from engine.replay.cycle import Cycle
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -27,11 +27,9 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 class ChildCalls:
-    """A part of `WorkflowStep`."""
+    """The operations of a WorkflowStep on other instances."""
 
-    if TYPE_CHECKING:
-
-        def _enter(self, operation: str, name: str) -> Cycle | None: ...
+    _entrance: Entrance
 
     @overload
     def run_workflow(
@@ -49,10 +47,10 @@ class ChildCalls:
         Raises ChildWorkflowError if it does not complete; and at once, with nothing started, UnknownWorkflowError,
         InvalidParamsError, or LimitError for a child at a depth over 20.
         """
-        cycle = self._enter("run_workflow", name)
+        cycle = self._entrance.enter("run_workflow", name)
         if cycle is None:
             return INERT
-        record = cycle.record_of(StepKind.CHILD, check_step_name(name))
+        record = cycle.identities.record_of(StepKind.CHILD, check_step_name(name))
         child = known(workflow)
         given = children.params_of(cycle, record, child, params)
         return cycle.enter(children.ChildOperation(cycle, record, child, given))
@@ -72,10 +70,10 @@ class ChildCalls:
 
         Raises what `run_workflow` raises at once.
         """
-        cycle = self._enter("spawn", name)
+        cycle = self._entrance.enter("spawn", name)
         if cycle is None:
             return INERT
-        record = cycle.record_of(StepKind.CHILD, check_step_name(name))
+        record = cycle.identities.record_of(StepKind.CHILD, check_step_name(name))
         child = known(workflow)
         given = children.params_of(cycle, record, child, params)
         return cycle.enter(children.SpawnOperation(cycle, record, child, given))
@@ -95,13 +93,13 @@ class ChildCalls:
         instance itself, and InvalidNameError for a name or an id that none can have.
         """
         check_awaited("it was passed to another step", handle)
-        cycle = self._enter("wait_for_instance", name)
+        cycle = self._entrance.enter("wait_for_instance", name)
         if cycle is None:
             return INERT
         check_step_name(name)
         limit = None if timeout is None else parse_duration(timeout, what="timeout") // MICROSECOND
         other = instances.meant(cycle, handle, workflow, id)
-        record = cycle.record_of(StepKind.CHILD, name)
+        record = cycle.identities.record_of(StepKind.CHILD, name)
         operation = instances.InstanceOperation(cycle, record, *other, limit)
         return cycle.enter(operation)
 
@@ -114,11 +112,11 @@ class ChildCalls:
         ended with `on_failure="terminate"`. Those complete by then are compensated by what their branch says.
         Raises what `run_workflow` raises at once, for any of them, before any is started.
         """
-        cycle = self._enter("parallel", name)
+        cycle = self._entrance.enter("parallel", name)
         if cycle is None:
             return INERT
         check_step_name(name)
         parallel.check_branches(branches, on_failure)
-        record = cycle.record_of(StepKind.PARALLEL, name)
+        record = cycle.identities.record_of(StepKind.PARALLEL, name)
         params = parallel.params_of_branches(cycle, record, branches)
         return cycle.enter(parallel.ParallelOperation(cycle, record, branches, params, on_failure))

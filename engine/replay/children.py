@@ -18,18 +18,18 @@ from engine.children import Handle
 from engine.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterminismError
 from engine.identity import child_id
 from engine.params import validate_params
-from engine.replay import leaving, outcomes
-from engine.replay.kin import RUN, SPAWN, KinOperation, NewChild, Origin, Relative
+from engine.replay import outcomes
+from engine.replay.call import Owner
+from engine.replay.history import StepRecord
 from engine.replay.operation import Operation
+from engine.replay.relations import RUN, SPAWN, Awaited, AwaitedState, NewChild, Origin
+from engine.replay.state import CycleState
 from engine.replay.unawaited import check_awaited
 from engine.serialization import JSON
 from engine.states import FINAL, InstanceStatus, StepStatus, WaitingFor
 
 if TYPE_CHECKING:
     from engine.registry import Workflow
-    from engine.replay.cycle import Cycle
-    from engine.replay.history import StepRecord
-    from engine.replay.operation import Owner
 
 MAX_DEPTH = 20
 DELETED = "deleted"  # what is said of a child that is not there any more
@@ -37,12 +37,37 @@ MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps
 MICROSECOND = timedelta(microseconds=1)
 
 
-class ChildOperation(KinOperation):
+class RelationOperation(Operation):
+    """A call that waits for the end of an instance."""
+
+    waiting_for = WaitingFor.CHILD
+
+    workflow_name: str
+    instance_id: str
+
+    @property
+    def origin(self) -> Origin | None:
+        """Return the step whose child it must be; None where any instance of that name is meant."""
+        raise NotImplementedError
+
+    @property
+    def whom(self) -> Awaited:
+        return Awaited(self.workflow_name, self.instance_id, self.origin)
+
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
+        """Take in what the database said, asked at this time or later."""
+        raise NotImplementedError
+
+    def closed(self) -> None:
+        self.cycle.relations.remove(self.record.seq)
+
+
+class ChildOperation(RelationOperation):
     """A call of `step.run_workflow`, or a branch of `step.parallel`."""
 
     def __init__(
         self,
-        cycle: Cycle,
+        cycle: CycleState,
         record: StepRecord,
         workflow: Workflow[Any, Any],
         params: str | None,
@@ -62,18 +87,18 @@ class ChildOperation(KinOperation):
         cycle, record = self.cycle, self.record
         problem = other_call(record, RUN)
         if problem is not None:
-            leaving.stick(cycle, problem)
+            cycle.pause_with_reason(problem)
             return
         if record.is_recorded:
-            cycle.kin.is_stale = True
+            cycle.relations.expire()
         else:
             record.status = StepStatus.WAITING
             start(cycle, self, self.workflow, self.params, RUN, is_tied=True)
             cycle.record(record)
         self.workflow_name, self.instance_id = target(record)
-        cycle.kin.open[record.seq] = self
+        cycle.relations.add(record.seq, self)
 
-    def learn(self, found: Relative, as_of_us: int) -> None:
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
         if found.status == InstanceStatus.COMPLETE:
             self.cycle.conclude(self, output=found.output)
         elif found.status is None or found.status in FINAL:
@@ -97,7 +122,7 @@ class SpawnOperation(Operation):
 
     def __init__(
         self,
-        cycle: Cycle,
+        cycle: CycleState,
         record: StepRecord,
         workflow: Workflow[Any, Any],
         params: str | None,
@@ -111,7 +136,7 @@ class SpawnOperation(Operation):
     def begin(self) -> None:
         problem = other_call(self.record, SPAWN)
         if problem is not None:
-            leaving.stick(self.cycle, problem)
+            self.cycle.pause_with_reason(problem)
             return
         if not self.record.is_recorded:
             start(self.cycle, self, self.workflow, self.params, SPAWN, is_tied=False)
@@ -120,7 +145,7 @@ class SpawnOperation(Operation):
 
 
 def start(
-    cycle: Cycle,
+    cycle: CycleState,
     operation: Operation,
     workflow: Workflow[Any, Any],
     params: str | None,
@@ -134,7 +159,7 @@ def start(
         facts.key, facts.workflow, facts.id, facts.generation, operation.path, secret=settings.SECRET_KEY
     )
     operation.record.options = json.dumps({"operation": call, "workflow": workflow.name, "id": name})
-    cycle.kin.starts(workflow.name, name, Origin(facts.generation, operation.record.seq))
+    cycle.relations.starts(workflow.name, name, Origin(facts.generation, operation.record.seq))
     cycle.writes.children[operation.record.seq] = NewChild(
         workflow=workflow.name,
         id=name,
@@ -146,7 +171,9 @@ def start(
     )
 
 
-def params_of(cycle: Cycle, record: StepRecord, workflow: Workflow[Any, Any], params: object) -> str | None:
+def params_of(
+    cycle: CycleState, record: StepRecord, workflow: Workflow[Any, Any], params: object
+) -> str | None:
     """Check what a child is to be started with; None for one that is recorded already, whatever the call says now.
 
     Raises LimitError for a child at a depth over 20, and what `workflow.start` raises for wrong params.

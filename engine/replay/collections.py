@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from engine import signatures
 from engine.defined_step import DefinedStep
 from engine.errors import StepConfigError
 from engine.identity import check_step_name
 from engine.replay import calls
+from engine.replay.call import INERT
 from engine.replay.context import StepContext
+from engine.replay.entrance import Entrance
 from engine.replay.maps import MapOperation, Work
-from engine.replay.operation import INERT
 from engine.replay.unawaited import check_awaited
 from engine.retry import StepOptions
 from engine.serialization import Codec
 from engine.states import StepKind
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - of an item
@@ -43,12 +41,7 @@ OnItem = Callable[[I, int], T] | Callable[[I, int, StepContext], T] | Callable[[
 class Collections:
     """The operations of a WorkflowStep on collections of items."""
 
-    _defaults: StepOptions
-
-    if TYPE_CHECKING:
-
-        def _enter(self, operation: str, name: str) -> Cycle | None: ...
-        def _options(self, name: str, options: dict[str, Any]) -> StepOptions: ...
+    _entrance: Entrance
 
     @overload
     def map(
@@ -150,7 +143,7 @@ class Collections:
         options: dict[str, Any],
         batch_size: int | None = None,
     ) -> Coroutine[Any, Any, Any]:
-        cycle = self._enter(operation, name)
+        cycle = self._entrance.enter(operation, name)
         if cycle is None:
             return INERT
         check_step_name(name)
@@ -164,15 +157,17 @@ class Collections:
         if isinstance(fn, DefinedStep):
             args = _validated(name, fn, args, is_sensitive=made.sensitive)
         work = Work(operation, args, body, made, codec, concurrency, batch_size)
-        return cycle.enter(MapOperation(cycle, cycle.record_of(StepKind.MAP, name, once=made.once), work))
+        return cycle.enter(
+            MapOperation(cycle, cycle.identities.record_of(StepKind.MAP, name, once=made.once), work)
+        )
 
     def _body(
         self, operation: str, name: str, fn: Any, options: dict[str, Any]
     ) -> tuple[Callable[..., Any], StepOptions, Codec]:
         if isinstance(fn, DefinedStep):
-            made = (fn.using(**options) if options else fn).options_over(self._defaults)
+            made = (fn.using(**options) if options else fn).options_over(self._entrance.defaults)
         else:
-            made = self._options(name, options)
+            made = self._entrance.options(name, options)
         _check_function(operation, name, fn)
         if made.atomic:
             calls.check_is_sync(name, getattr(fn, "fn", fn))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from engine.replay.history import AttemptRecord
 
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
-    from engine.replay.operation import DoOperation
+C_contra = TypeVar("C_contra", contravariant=True)  # a cycle
+O_contra = TypeVar("O_contra", contravariant=True)  # an operation with attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,14 @@ class Claimed:
 
 class Phase(Enum):
     DRIVING = auto()
-    FREEZING = auto()  # pausing or draining: bodies finish, the handler is not driven on
+    QUIESCING = auto()  # pausing or draining: bodies finish, the handler is not driven on
     ENDING = auto()  # the handler has ended: what is still open is being cancelled
     ROLLING_BACK = auto()  # one rollback after the other; the handler is gone
     LEAVING = auto()  # the last write is on its way
     LEFT = auto()
 
 
-class Host(Protocol):
+class Host(Protocol[C_contra, O_contra]):
     """What a cycle asks of the worker that holds it."""
 
     name: str
@@ -55,52 +54,52 @@ class Host(Protocol):
     def due_us(self) -> int:
         """Return the database's time, not later than it is: to tell what is due."""
 
-    def poke(self, cycle: Cycle) -> None:
+    def poke(self, cycle: C_contra) -> None:
         """Call `cycle.advance()` soon, once."""
 
-    def flush(self, cycle: Cycle) -> None:
+    def flush(self, cycle: C_contra) -> None:
         """Write `cycle.writes` soon, and call `cycle.written()`."""
 
-    def call_at(self, cycle: Cycle, when_us: int) -> None:
+    def call_at(self, cycle: C_contra, when_us: int) -> None:
         """Poke the cycle at this time; replaces what was asked before."""
 
-    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
-        """Run the body and call `attempts.settle`, or `attempts.take_in` if it recorded its success by itself."""
+    def run_body(self, cycle: C_contra, operation: O_contra, attempt: AttemptRecord) -> None:
+        """Run the body and call `operation.settle`, or `take_in` if it recorded its success by itself."""
 
-    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
+    def cancel_body(self, cycle: C_contra, attempt: AttemptRecord) -> bool:
         """Cancel an async body; set `ctx.cancelled` of a sync one.
 
         False if it is too late, because an atomic body is being committed: what came of it is told.
         """
 
     def ask_delay(
-        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+        self, cycle: C_contra, operation: O_contra, attempt: AttemptRecord, error: BaseException
     ) -> None:
-        """Call the delay function and then `attempts.back_off`."""
+        """Call the delay function and then `operation.back_off`, or `give_up`."""
 
-    def read_events(self, cycle: Cycle) -> None:
-        """Read what `cycle.inbox.question` asks for and call `cycle.on_events`."""
+    def read_events(self, cycle: C_contra) -> None:
+        """Read what `cycle.events.question` asks for and call `cycle.on_events`."""
 
-    def read_kin(self, cycle: Cycle) -> None:
-        """Read what `cycle.kin.question` asks for and call `cycle.kin.answer`."""
+    def read_relations(self, cycle: C_contra) -> None:
+        """Read what `cycle.relations.question` asks for and call `cycle.on_relations`."""
 
-    def drive(self, cycle: Cycle) -> None:
+    def drive(self, cycle: C_contra) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""
 
-    def shut(self, cycle: Cycle) -> None:
+    def shut(self, cycle: C_contra) -> None:
         """Call `cycle.loop.shut()`, interrupting a `finally:` that does not return."""
 
-    def left(self, cycle: Cycle) -> None:
+    def left(self, cycle: C_contra) -> None:
         """Forget the cycle."""
 
-    def give_up(self, cycle: Cycle, reason: str) -> None:
+    def give_up(self, cycle: C_contra, reason: str) -> None:
         """Pause the instance, which this cycle leaves without a write, for this reason (JSON)."""
 
-    def holds_only(self, cycle: Cycle) -> bool:
+    def holds_only(self, cycle: C_contra) -> bool:
         """Tell whether this worker holds no other instance."""
 
-    def acquitted(self, cycle: Cycle) -> None:
+    def acquitted(self, cycle: C_contra) -> None:
         """Take note that an instance need not run alone any more."""
 
-    def rested(self, cycle: Cycle) -> None:
+    def rested(self, cycle: C_contra) -> None:
         """Take note that no body of the instance runs any more."""

@@ -8,31 +8,29 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.children import InstanceResult
 from engine.errors import ErrorRecord, InstanceNotFoundError, InstanceTimeoutError, StepConfigError
 from engine.identity import check_instance_id, check_workflow_name
 from engine.registry import workflows
-from engine.replay import leaving, outcomes
-from engine.replay.children import error_of, other_call, reading, target
-from engine.replay.kin import KinOperation, Origin, Relative
+from engine.replay import outcomes
+from engine.replay.children import RelationOperation, error_of, other_call, reading, target
+from engine.replay.history import StepRecord
+from engine.replay.relations import AwaitedState, Origin
+from engine.replay.state import CycleState
 from engine.serialization.secret_context import opened
 from engine.states import FINAL, StepStatus
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
-    from engine.replay.history import StepRecord
 
 WAIT = "wait_for_instance"  # the call, as the step's row says
 WHAT = "Argument of step.wait_for_instance"
 
 
-class InstanceOperation(KinOperation):
+class InstanceOperation(RelationOperation):
     """A call of `step.wait_for_instance`."""
 
     def __init__(
-        self, cycle: Cycle, record: StepRecord, workflow: str, id: str, timeout_us: int | None
+        self, cycle: CycleState, record: StepRecord, workflow: str, id: str, timeout_us: int | None
     ) -> None:
         super().__init__(cycle, record, reading(record, WAIT, read_result))
         self.workflow_name = workflow
@@ -42,13 +40,13 @@ class InstanceOperation(KinOperation):
     @property
     def origin(self) -> Origin | None:
         """A child of this instance is known for what it is, however its handle came here."""
-        return self.cycle.kin.started(self.cycle, self.workflow_name, self.instance_id)
+        return self.cycle.relations.started(self.workflow_name, self.instance_id)
 
     def begin(self) -> None:
         cycle, record, is_new = self.cycle, self.record, not self.record.is_recorded
         problem = other_call(record, WAIT)
         if problem is not None:
-            leaving.stick(cycle, problem)
+            cycle.pause_with_reason(problem)
             return
         if is_new:
             said = {"operation": WAIT, "workflow": self.workflow_name, "id": self.instance_id}
@@ -58,29 +56,28 @@ class InstanceOperation(KinOperation):
                 record.wake_us = record.started_us + self.timeout_us
             self._note()
         else:
-            cycle.kin.is_stale = True
+            cycle.relations.expire()
         self.workflow_name, self.instance_id = target(record)
-        cycle.kin.open[record.seq] = self
+        cycle.relations.add(record.seq, self)
         cycle.wait_until(self, record.wake_us, is_new=is_new)
 
     def _note(self) -> None:
         """Have the end of that instance told to this one, and look at it once that is committed."""
         self.cycle.writes.waiters[self.record.seq] = self.whom
         self.cycle.writes.then.append(self._noted)
-        self.cycle.kin.noting.add(self.record.seq)
+        self.cycle.relations.note(self.record.seq)
         self.cycle.host.flush(self.cycle)
 
     def _noted(self, left_out: bool) -> None:
-        self.cycle.kin.noting.discard(self.record.seq)
+        self.cycle.relations.noted(self.record.seq, has_begun=not left_out)
         if not left_out:
-            self.cycle.kin.is_stale = True
             self.cycle.host.poke(self.cycle)
 
     def fire(self) -> None:
         """Look once more: it may have ended before the deadline."""
-        self.cycle.kin.is_stale = True
+        self.cycle.relations.expire()
 
-    def learn(self, found: Relative, as_of_us: int) -> None:
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
         deadline = self.record.wake_us
         if found.status is None:
             self._refuse(InstanceNotFoundError(self.workflow_name, self.instance_id))
@@ -96,7 +93,7 @@ class InstanceOperation(KinOperation):
         elif not found.is_noted:
             self._note()
 
-    def _result(self, found: Relative) -> str:
+    def _result(self, found: AwaitedState) -> str:
         kept = error_of(found.error)
         head = {
             "workflow": self.workflow_name,
@@ -137,7 +134,7 @@ def read_result(text: str) -> InstanceResult:
     )
 
 
-def meant(cycle: Cycle, handle: Any, workflow: object, id: object) -> tuple[str, str]:
+def meant(cycle: CycleState, handle: Any, workflow: object, id: object) -> tuple[str, str]:
     """Return the workflow and the id of the instance that is meant.
 
     Raises StepConfigError, also for the caller itself, and InvalidNameError for what no instance can be called.

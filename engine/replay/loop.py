@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, NoReturn, TypeVarTuple
 
 from engine.errors import RepriseError
-from engine.replay.operation import InertOperation, Operation
+from engine.replay.call import Call, InertCall
 from engine.replay.ordering import HandlerFuture, HandlerTask, Numbers, order_asyncio
 
 Ts = TypeVarTuple("Ts")
@@ -122,11 +122,11 @@ class HandlerLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **kwargs: Any
     ) -> asyncio.Task[Any]:
-        operation = coro if isinstance(coro, Operation | InertOperation) else None
+        operation = coro if isinstance(coro, Call | InertCall) else None
         if operation is not None:
             coro = operation.awaited()
         task = self._new_task(coro, next(self.numbers.tasks), name=name, context=context, **kwargs)
-        if isinstance(operation, Operation) and not self._closed:
+        if isinstance(operation, Call) and not self._closed:
             task.add_done_callback(operation.cancel_with)
         return task
 

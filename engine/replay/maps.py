@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.errors import NonDeterminismError
 from engine.identity import StepIdentity
-from engine.replay import calls, leaving, outcomes
+from engine.replay import calls, outcomes
+from engine.replay.bodies import DoOperation
+from engine.replay.call import Call
 from engine.replay.history import StepRecord
-from engine.replay.operation import DoOperation, Operation
+from engine.replay.operation import Operation
+from engine.replay.state import CycleState
+from engine.retry import StepOptions
 from engine.serialization import Codec, Stored
 from engine.states import StepKind, StepStatus, WaitingFor
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
-    from engine.retry import StepOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class MapOperation(Operation):
 
     waiting_for = WaitingFor.RETRY
 
-    def __init__(self, cycle: Cycle, record: StepRecord, work: Work) -> None:
+    def __init__(self, cycle: CycleState, record: StepRecord, work: Work) -> None:
         super().__init__(cycle, record, self._value)
         self.work = work
         self._begun: dict[int, ItemOperation] = {}  # by step, without an outcome
@@ -75,7 +75,7 @@ class MapOperation(Operation):
             self.cycle.record(self.record)
         recorded = self._recorded
         if recorded["items"] != len(self.work.items):
-            leaving.stick(self.cycle, self._has_other_items(recorded["items"]))
+            self.cycle.pause_with_reason(self._has_other_items(recorded["items"]))
             return
         self._concurrency = recorded["concurrency"]
         self._go_on()
@@ -97,7 +97,7 @@ class MapOperation(Operation):
     def has_failed(self) -> bool:
         return self._failed is not None
 
-    def settled(self, operation: Operation) -> None:
+    def settled(self, operation: Call) -> None:
         record = operation.record
         self._begun.pop(record.seq, None)
         if operation.live is not None:
@@ -170,7 +170,7 @@ class MapOperation(Operation):
     def _value(self, text: str) -> list[Any] | None:
         recorded = self._recorded
         # Where its name alone is its identity, a second call gets what the first one did.
-        is_once = self.work.options.once or self.cycle.workflow.step_identity == "name"
+        is_once = self.work.options.once or self.cycle.identities.is_by_name
         if not is_once and (recorded["operation"], recorded["items"]) != (
             self.work.operation,
             len(self.work.items),

@@ -8,28 +8,15 @@ its message.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from engine.identity import OLD_MILESTONE, TOP, Counter, StepIdentity, milestone_name
 from engine.replay.history import History, StepRecord
-from engine.replay.operation import ProgressOperation
 from engine.states import StepKind
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
 
 Old = dict[StepIdentity, StepRecord]
 
 
-def operation(cycle: Cycle, message: str, output: str) -> ProgressOperation:
-    """Fix the identity of a call of `step.progress`."""
-    if cycle.old_milestones is None:
-        cycle.old_milestones = _old(cycle.history)
-    record = cycle.record_of(StepKind.PROGRESS, milestone_name(message), also=cycle.old_milestones)
-    return ProgressOperation(cycle, record, output)
-
-
-def _old(history: History) -> Old:
+def recorded_before(history: History) -> Old:
     """Return what was recorded under the one name by the identities that its messages have now."""
     counter, found = Counter(), Old()
     for record in sorted(history.steps.values(), key=lambda record: record.count):

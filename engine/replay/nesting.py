@@ -15,22 +15,21 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from uuid import UUID
 
 from engine.errors import LimitError, ParkingError, StepArgumentsError, StepConfigError
 from engine.identity import Counter, StepIdentity, check_step_name, seed, seeded_random, seeded_uuid4
-from engine.replay import calls, cancelling
-from engine.replay.history import StepRecord
-from engine.replay.operation import DoOperation, Operation, Path
+from engine.replay import calls, phases
+from engine.replay.attempts import AttemptedOperation
+from engine.replay.bodies import DoOperation
+from engine.replay.call import Call, Path
+from engine.replay.context import StepContext
+from engine.replay.history import AttemptRecord, StepRecord
+from engine.replay.state import CycleState
+from engine.retry import StepOptions
+from engine.serialization import Codec
 from engine.states import AttemptPhase, StepKind, StepStatus
-
-if TYPE_CHECKING:
-    from engine.replay.context import StepContext
-    from engine.replay.cycle import Cycle
-    from engine.replay.history import AttemptRecord
-    from engine.retry import StepOptions
-    from engine.serialization import Codec
 
 MAX_DEPTH = 20
 MICROSECONDS = 1_000_000
@@ -56,8 +55,8 @@ RULES = {"progress": MILESTONE, "fail": ENDING, "abort": ENDING, "complete": END
 class Body:
     """A body on its way: what runs for one attempt."""
 
-    cycle: Cycle
-    operation: DoOperation
+    cycle: CycleState
+    operation: AttemptedOperation
     attempt: AttemptRecord
     context: StepContext
     loop: asyncio.AbstractEventLoop | None = None  # that an async one runs on
@@ -67,8 +66,8 @@ class Body:
     def is_open(self) -> bool:
         """Tell whether its attempt counts: it is not over, and is not being cancelled."""
         cycle = self.cycle
-        is_running = cycle.bodies.get(self.attempt.step_seq) is self.attempt
-        return is_running and not self.context.is_cancelled and (cycle.is_driving or cycle.is_freezing)
+        is_running = self.operation.attempt is self.attempt
+        return is_running and not self.context.is_cancelled and (cycle.is_driving or cycle.is_quiescing)
 
 
 class Current:
@@ -131,7 +130,7 @@ class Nest:
     def record_of(self, name: str, *, once: bool) -> StepRecord:
         """Fix the identity of a call. One that a body has cancelled is no outcome: the next of that name is."""
         cycle = self.body.cycle
-        for identity in self._identities(name, once=once or cycle.workflow.step_identity == "name"):
+        for identity in self._identities(name, once=once or cycle.identities.is_by_name):
             record = cycle.history.steps.get(identity)
             if record is None:
                 cycle.step_count.add_nested()
@@ -176,14 +175,13 @@ class Nest:
             self.body.cycle.start(operation)
         return operation
 
-    def settled(self, operation: Operation) -> None:
+    def settled(self, operation: Call) -> None:
         mine = cast(NestedOperation, operation)
         self.body.cycle.writes.committed.append(functools.partial(self._deliver, mine))
 
     def _deliver(self, operation: NestedOperation) -> None:
+        self.body.cycle.deliver(operation)
         for one in (operation, *operation.followers):
-            if not one.done():
-                self.body.cycle.hand_over(one)
             if one.done() and not one.cancelled():
                 one.exception()  # asyncio complains of one that nobody asks for: it is recorded
         self.forget(operation)
@@ -225,7 +223,7 @@ class NestedOperation(DoOperation):
     @property
     def is_alone(self) -> bool:
         """The bodies around it only wait for it."""
-        return self.cycle.bodies.keys() <= {step.parent for step in self.path}
+        return self.cycle.steps.bodies.keys() <= {step.parent for step in self.path}
 
     def arm(self, when_us: int) -> None:
         """Wait here, and not with the handler's timers, which stand still while the instance is to pause."""
@@ -243,18 +241,18 @@ class NestedOperation(DoOperation):
             record = self.record
             entered = self.owner.entered[record.identity]
             if not record.is_final and not entered.is_wanted:
-                cancelling.cancel_inner(self.cycle, self)
-                cancelling.cancel_step(self.cycle, record)
+                self.cycle.cancel_inner(self)
+                self.cycle.cancel(record)
             self.owner.forget(entered)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         for one in (self, *self.followers):
             asyncio.Future.cancel(one)
         self.owner.forget(self)
 
 
 def do(
-    cycle: Cycle,
+    cycle: CycleState,
     name: str,
     fn: Callable[..., Any],
     args: tuple[Any, ...],
@@ -287,20 +285,20 @@ def refusal(operation: str, name: str = "") -> ParkingError:
     return ParkingError(operation, name, "another step" if body is None else body.operation.label, rule=rule)
 
 
-def say(cycle: Cycle, level: str, message: str, fields: dict[str, Any]) -> None:
+def say(cycle: CycleState, level: str, message: str, fields: dict[str, Any]) -> None:
     """Write a line of the body that calls this; what has outlived its cycle says nothing."""
     body = current.get()
     if body is not None and body.cycle is cycle:
         body.context.log.say(level, message, fields)
 
 
-def uuid4(cycle: Cycle) -> UUID:
+def uuid4(cycle: CycleState) -> UUID:
     nest = _nest(_body(cycle, "uuid4"))
     nest.uuids += 1
     return seeded_uuid4(nest.seed, nest.uuids)
 
 
-def random(cycle: Cycle) -> Random:
+def random(cycle: CycleState) -> Random:
     return _nest(_body(cycle, "random")).random
 
 
@@ -317,7 +315,7 @@ def _ring(waits: weakref.ref[NestedOperation], when_us: int) -> None:
     operation = waits()
     if operation is not None:
         operation._alarm = None
-    if operation is None or operation.cycle.open.get(operation.record.seq) is not operation:
+    if operation is None or operation.phase is not phases.BACKING_OFF:
         return
     if operation.may_run and when_us > operation.cycle.host.due_us():
         operation.arm(when_us)  # the two clocks differ
@@ -325,14 +323,14 @@ def _ring(waits: weakref.ref[NestedOperation], when_us: int) -> None:
         operation.fire()
 
 
-def _body(cycle: Cycle, operation: str, name: str = "") -> Body:
+def _body(cycle: CycleState, operation: str, name: str = "") -> Body:
     body = current.get()
     if body is None or body.cycle is not cycle:
         raise ParkingError(operation, name, "another step", rule=STRAY)
     return body
 
 
-def _caller(cycle: Cycle, name: str) -> Body:
+def _caller(cycle: CycleState, name: str) -> Body:
     body = _body(cycle, "do", name)
     if body.attempt.phase == AttemptPhase.ROLLBACK:
         raise ParkingError("do", name, body.operation.label, rule=ROLLBACK)

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, KeysView
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from engine.replay.operation import WaitOperation
+from engine.replay.history import EventRecord, StepRecord
+
+
+class Wait(Protocol):
+    """A call that waits for an event."""
+
+    record: StepRecord
+
+    def receive(self, event: EventRecord) -> None:
+        """Consume the event: it is the outcome."""
+
+    def expire(self) -> None:
+        """Time out, once it is sure that no event came before the deadline."""
 
 
 class OpenWaits:
     """Each by its step's number; the oldest has the lowest."""
 
     def __init__(self) -> None:
-        self._by_seq: dict[int, WaitOperation] = {}
+        self._by_seq: dict[int, Wait] = {}
         self._by_type: dict[str, list[int]] = {}  # in order
         self._known: frozenset[str] | None = None
         self._unknown: set[str] = set()
@@ -25,7 +36,7 @@ class OpenWaits:
     def __contains__(self, seq: int) -> bool:
         return seq in self._by_seq
 
-    def __iter__(self) -> Iterator[WaitOperation]:
+    def __iter__(self) -> Iterator[Wait]:
         """Give all, the oldest first."""
         return iter([self._by_seq[seq] for seq in sorted(self._by_seq)])
 
@@ -44,7 +55,7 @@ class OpenWaits:
         self._known = types
         self._unknown = set() if types is None else self.types - types
 
-    def add(self, operation: WaitOperation) -> None:
+    def add(self, operation: Wait) -> None:
         seq = operation.record.seq
         self._by_seq[seq] = operation
         for one in set(operation.record.event_types):
@@ -62,7 +73,7 @@ class OpenWaits:
                 del self._by_type[one]
                 self._unknown.discard(one)
 
-    def oldest(self, type: str, received_us: int) -> WaitOperation | None:
+    def oldest(self, type: str, received_us: int) -> Wait | None:
         """Return the oldest wait that takes an event of this type which came then."""
         for seq in self._by_type.get(type, ()):
             deadline = self._by_seq[seq].record.wake_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from engine.children import Branch
 from engine.errors import (
@@ -16,7 +16,8 @@ from engine.errors import (
 )
 from engine.identity import RESERVED_PREFIX, StepIdentity
 from engine.params import FromStore, validate_params
-from engine.replay import cancelling, leaving, outcomes
+from engine.replay import outcomes
+from engine.replay.call import Call
 from engine.replay.children import (
     ChildOperation,
     SpawnOperation,
@@ -26,11 +27,9 @@ from engine.replay.children import (
 )
 from engine.replay.history import StepRecord
 from engine.replay.operation import Operation
+from engine.replay.state import CycleState
 from engine.serialization import JSON
 from engine.states import StepKind, StepStatus, WaitingFor
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
 
 OnFailure = Literal["leave", "terminate"]
 MAX_BRANCHES = 100
@@ -45,7 +44,7 @@ class ParallelOperation(Operation):
 
     def __init__(
         self,
-        cycle: Cycle,
+        cycle: CycleState,
         record: StepRecord,
         branches: Sequence[Branch],
         params: Sequence[str | None],
@@ -64,7 +63,7 @@ class ParallelOperation(Operation):
             record.options = json.dumps(said)
             self.cycle.record(record)
         elif json.loads(record.options or "{}").get("branches") != len(self.branches):
-            leaving.stick(self.cycle, self._changed())
+            self.cycle.pause_with_reason(self._changed())
             return
         for index, (branch, params) in enumerate(zip(self.branches, self.params, strict=True)):
             inner = self._record_of(StepKind.CHILD, record.name, index)
@@ -77,7 +76,7 @@ class ParallelOperation(Operation):
             self._record_of(StepKind.CHILD, self.record.name, index) for index in range(len(self.branches))
         ]
 
-    def settled(self, operation: Operation) -> None:
+    def settled(self, operation: Call) -> None:
         """Take in the end of a branch."""
         if self.record.is_final:
             return  # a compensation has been started
@@ -93,7 +92,7 @@ class ParallelOperation(Operation):
         if all(one.status == StepStatus.COMPLETE for one in self.inner()):
             self.cycle.conclude(self, output=json.dumps(len(self.branches)))
 
-    def _fail(self, failed: Operation) -> None:
+    def _fail(self, failed: Call) -> None:
         error = read_error(failed.record)
         assert isinstance(error, ChildWorkflowError)
         index = failed.record.count - 1
@@ -101,7 +100,7 @@ class ParallelOperation(Operation):
             self.record.name, error.workflow, error.id, error.status, error.error, index=index
         )
         # First the children that are left or ended: what compensates comes after what may still be done.
-        cancelling.cancel_inner(self.cycle, self)
+        self.cycle.cancel_inner(self)
         self.cycle.conclude(self, error=error_json(about))
         self._compensate(about)
 
@@ -171,7 +170,7 @@ def check_branches(branches: Sequence[object], on_failure: object) -> None:
         raise StepConfigError("on_failure", on_failure, 'It must be "leave" or "terminate".', what=what)
 
 
-def params_of_branches(cycle: Cycle, record: StepRecord, branches: Sequence[Branch]) -> list[str | None]:
+def params_of_branches(cycle: CycleState, record: StepRecord, branches: Sequence[Branch]) -> list[str | None]:
     """Check the params of all branches before any is started; they go to the database together."""
     found = [params_of(cycle, record, one.workflow, one.params) for one in branches]
     size = sum(len(one or "") for one in found)

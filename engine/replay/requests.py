@@ -11,18 +11,16 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.errors import EventTimeoutError, RequestTimeoutError, StepConfigError
 from engine.identity import request_type
 from engine.messages import Answer
 from engine.replay import outcomes
-from engine.replay.operation import WaitOperation
+from engine.replay.history import StepRecord
+from engine.replay.state import CycleState
+from engine.replay.waits import WaitOperation
 from engine.serialization import JSON, Codec, encode
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
-    from engine.replay.history import StepRecord
 
 WHAT = "Argument of step.request"
 MAX_MESSAGE = 10_000
@@ -55,7 +53,9 @@ class Question:
 class RequestOperation(WaitOperation):
     """A call of `step.request`."""
 
-    def __init__(self, cycle: Cycle, record: StepRecord, question: Question, timeout_us: int | None) -> None:
+    def __init__(
+        self, cycle: CycleState, record: StepRecord, question: Question, timeout_us: int | None
+    ) -> None:
         super().__init__(cycle, record, (), timeout_us, question.decode)
         self.options = record.options or question.options
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 from engine import identity
@@ -23,27 +23,25 @@ from engine.errors import (
     InvalidNameError,
     StepConfigError,
 )
-from engine.identity import check_event_type, check_step_name
+from engine.identity import check_event_type, check_step_name, milestone_name
 from engine.messages import Answer, Event, ReceivedEvent
-from engine.replay import calls, milestones, nesting, outcomes
+from engine.replay import calls, nesting, outcomes
+from engine.replay.bodies import DoOperation
+from engine.replay.call import INERT
 from engine.replay.child_calls import ChildCalls
 from engine.replay.collections import Collections
 from engine.replay.context import StepLog
-from engine.replay.operation import (
-    INERT,
-    DoOperation,
-    SleepOperation,
-    WaitOperation,
-)
+from engine.replay.entrance import Entrance, label
+from engine.replay.exit import Exit
+from engine.replay.operation import ProgressOperation, SleepOperation
 from engine.replay.requests import Question, RequestOperation
+from engine.replay.state import CycleState
 from engine.replay.unawaited import check_awaited
+from engine.replay.waits import WaitOperation
 from engine.retry import StepOptions
 from engine.serialization import Codec, encode
 from engine.serialization.secret_context import opened
 from engine.states import StepKind
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -100,10 +98,11 @@ class WorkflowStep(ChildCalls, Collections):
     recorded is left to replay.
     """
 
-    def __init__(self, cycle: Cycle) -> None:
+    def __init__(self, cycle: CycleState, exit: Exit) -> None:
         self._cycle = cycle
+        self._exit = exit
+        self._entrance = Entrance(cycle, exit)
         self._facts = cycle.claimed
-        self._defaults = cycle.workflow.step_defaults
         self._uuids = 0
         self.log = StepLog(self._say)
 
@@ -193,8 +192,8 @@ class WorkflowStep(ChildCalls, Collections):
         if isinstance(fn, DefinedStep):  # with what it declares, under the name that is given here
             return self.run(fn.using(name=name, **options), *args)
         if options:
-            calls.check_options(_what(name), fn, options)
-        return self._do(name, fn, args, {}, self._options(name, options))
+            calls.check_options(label(name), fn, options)
+        return self._do(name, fn, args, {}, self._entrance.options(name, options))
 
     @overload
     def run(
@@ -214,14 +213,14 @@ class WorkflowStep(ChildCalls, Collections):
             rule = "It must be made by @define_step. For a plain function: await step.do(name, fn, *args)."
             raise StepConfigError("defined", defined, rule, what="Argument of step.run")
         check_awaited("it was passed to another step", *args, *kwargs.values())
-        made = defined.options_over(self._defaults)
+        made = defined.options_over(self._entrance.defaults)
         what = f'arguments of step "{defined.name}"'
         args, kwargs = calls.arguments_of(defined, args, kwargs, what=what, is_sensitive=made.sensitive)
         return self._do(defined.name, defined.fn, args, kwargs, made, defined.codec)
 
     def _decorator(self, name: str, options: dict[str, Any]) -> Any:
         check_step_name(name)
-        made = self._options(name, options)
+        made = self._entrance.options(name, options)
 
         def decorate(fn: Callable[..., Any]) -> Callable[..., Awaited]:
             @functools.wraps(fn)
@@ -233,12 +232,6 @@ class WorkflowStep(ChildCalls, Collections):
             return call
 
         return decorate
-
-    def _options(self, name: str, options: dict[str, Any]) -> StepOptions:
-        if not options:
-            return self._defaults
-        check_awaited("it was passed to another step", *options.values())
-        return self._defaults.override(_what(name), **options)
 
     def _do(
         self,
@@ -253,12 +246,12 @@ class WorkflowStep(ChildCalls, Collections):
         check_awaited("it was passed to another step", *args, *kwargs.values())
         if not self._cycle.loop.is_driven_here:
             return nesting.do(self._cycle, name, fn, args, kwargs, options, codec)
-        cycle = self._entered()
+        cycle = self._entrance.entered()
         if cycle is None:
             return INERT
         check_step_name(name)
         cycle.step_count.add()
-        record = cycle.record_of(StepKind.DO, name, once=options.once)
+        record = cycle.identities.record_of(StepKind.DO, name, once=options.once)
         options = calls.options_in_force(record, options)
         if options.atomic:
             calls.check_is_sync(name, fn)
@@ -279,10 +272,10 @@ class WorkflowStep(ChildCalls, Collections):
         return self._sleep("sleep_until", name, None, _check_moment(when, self.now()))
 
     def _sleep(self, operation: str, name: str, duration_us: int | None, until_us: int | None) -> Awaited:
-        cycle = self._enter(operation, name)
+        cycle = self._entrance.enter(operation, name)
         if cycle is None:
             return INERT
-        record = cycle.record_of(StepKind.SLEEP, check_step_name(name))
+        record = cycle.identities.record_of(StepKind.SLEEP, check_step_name(name))
         return cycle.enter(SleepOperation(cycle, record, duration_us, until_us))
 
     @overload
@@ -309,12 +302,12 @@ class WorkflowStep(ChildCalls, Collections):
     def _wait(
         self, operation: str, name: str, type: Any, timeout_us: int | None, *, is_kept: bool
     ) -> Awaited:
-        cycle = self._enter(operation, name)
+        cycle = self._entrance.enter(operation, name)
         if cycle is None:
             return INERT
         check_step_name(name)
         types = _event_types(name if type is None else type)
-        record = cycle.record_of(StepKind.EVENT, name)
+        record = cycle.identities.record_of(StepKind.EVENT, name)
         declared = type if isinstance(type, Event) else None
         decode_event = functools.partial(_received, declared) if is_kept else _nothing
         return cycle.enter(WaitOperation(cycle, record, types, timeout_us, decode_event))
@@ -362,10 +355,10 @@ class WorkflowStep(ChildCalls, Collections):
         check_step_name(name)
         question = Question.of(schema, message, assignees)
         limit = None if timeout is None else parse_duration(timeout, what="timeout") // MICROSECOND
-        cycle = self._enter("request", name)
+        cycle = self._entrance.enter("request", name)
         if cycle is None:
             return INERT
-        record = cycle.record_of(StepKind.REQUEST, name)
+        record = cycle.identities.record_of(StepKind.REQUEST, name)
         return cycle.enter(RequestOperation(cycle, record, question, limit))
 
     def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
@@ -376,10 +369,11 @@ class WorkflowStep(ChildCalls, Collections):
         _check_percent(percent)
         said = str(message)
         output = encode({"message": said, "percent": percent}, what="progress")
-        cycle = self._enter("progress", cut(said, 200))
+        cycle = self._entrance.enter("progress", cut(said, 200))
         if cycle is None:
             return INERT
-        return cycle.enter(milestones.operation(cycle, said, output))
+        record = cycle.identities.record_of(StepKind.PROGRESS, milestone_name(said))
+        return cycle.enter(ProgressOperation(cycle, record, output))
 
     # Ending
 
@@ -398,23 +392,7 @@ class WorkflowStep(ChildCalls, Collections):
     def _decide(self, operation: str, flow: ControlFlow) -> BaseException:
         if not self._cycle.loop.is_driven_here:
             return nesting.refusal(operation)
-        return self._cycle.decide(flow)
-
-    # Entrance
-
-    def _enter(self, operation: str, name: str) -> Cycle | None:
-        """Let a call of the running handler in. None: it is being closed, and every call is inert."""
-        if not self._cycle.loop.is_driven_here:
-            raise nesting.refusal(operation, name)
-        return self._entered()
-
-    def _entered(self) -> Cycle | None:
-        cycle = self._cycle
-        if cycle.loop.is_closed():
-            return None
-        if cycle.decided is not None:
-            raise cycle.decided
-        return cycle
+        return self._exit.decide(flow)
 
 
 def _event_types(type: Any) -> tuple[str, ...]:
@@ -432,10 +410,6 @@ def _received(declared: Event[Any] | None, text: str) -> ReceivedEvent[Any]:
     data = json.loads(text)
     payload = opened(data["payload"]) if declared is None else declared.decode(data["payload"])
     return ReceivedEvent(data["type"], payload, data["sent_by"], outcomes.moment(data["received_us"]))
-
-
-def _what(name: object) -> str:
-    return f'Step "{cut(str(name), 300)}"'
 
 
 def _nothing(text: str) -> None:

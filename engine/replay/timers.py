@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping
 
-from engine.replay.operation import Operation
+from engine.replay.call import Call
 
 DEADLINE = 0  # stands for the workflow's own timeout among the steps' numbers
 
@@ -13,8 +13,8 @@ DEADLINE = 0  # stands for the workflow's own timeout among the steps' numbers
 class Timers:
     """A heap of (time, step). An entry counts only while its step is open and still waits until that time."""
 
-    def __init__(self, open_operations: Mapping[int, Operation]) -> None:
-        self._open = open_operations
+    def __init__(self, open_steps: Mapping[int, Call]) -> None:
+        self._open = open_steps
         self._heap: list[tuple[int, int]] = []
 
     def add(self, when_us: int, seq: int) -> None:
@@ -35,7 +35,7 @@ class Timers:
             heapq.heappop(self._heap)
         return None
 
-    def next_step(self) -> Operation | None:
+    def next_step(self) -> Call | None:
         """Return the operation whose deadline is next, leaving the instance's own aside."""
         for when_us, seq in sorted(self._heap):
             if seq != DEADLINE and self._counts(when_us, seq):

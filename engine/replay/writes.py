@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
+from engine.replay.relations import Awaited, NewChild
 from engine.states import FINAL, InstanceStatus
-
-if TYPE_CHECKING:
-    from engine.replay.kin import Awaited, NewChild
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,9 @@ class Writes:
     def concerns_others(self) -> bool:
         """Tell whether there is anything here about other instances: most flushes have nothing of that."""
         return bool(self.children or self.waiters or self.owes)
+
+    def add_attempt(self, attempt: AttemptRecord) -> None:
+        self.attempts[attempt.step_seq, attempt.number] = attempt
 
     def begun(self) -> Writes:
         """Return what a pause leaves out: the starts, and what goes with them."""

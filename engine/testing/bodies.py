@@ -11,9 +11,9 @@ from typing import Any
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
 from engine.errors import ControlFlow
-from engine.replay.cycle import Cycle
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord
-from engine.replay.operation import DoOperation
+from engine.replay.state import CycleState
 from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.crashes import Crash, Crashes
 from engine.testing.loop import Inline, InlineThreads, StandingLoop
@@ -87,7 +87,7 @@ class InlineBodies(Bodies):
     def _tidy_sessions(self, running: Running) -> None:
         """It stays."""
 
-    def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+    def run(self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord) -> None:
         crash = self._crashes.at_body(operation, attempt)
         if crash is None:
             super().run(cycle, operation, attempt)
@@ -99,7 +99,7 @@ class InlineBodies(Bodies):
         if running.timer is not None:
             self._standing.limits(running.timer)
 
-    def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Callable[..., Any]:
+    def _function(self, operation: AttemptedOperation, attempt: AttemptRecord) -> Callable[..., Any]:
         mock = self._mocks.of_step(operation, attempt)
         fn = operation.fn if mock is None else mock.outcome(operation.options.timeout)
         return self._watched(fn, is_atomic=operation.options.atomic)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, StepRecord
-from engine.replay.operation import DoOperation
 from engine.replay.writes import Writes
 from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 from engine.testing.targets import Target, by_number
@@ -50,7 +50,7 @@ class Crashes:
     def unused(self) -> list[str]:
         return [str(one) for one in self._all if not one.has_come]
 
-    def at_body(self, operation: DoOperation, attempt: AttemptRecord) -> Crash | None:
+    def at_body(self, operation: AttemptedOperation, attempt: AttemptRecord) -> Crash | None:
         """Find the one that is to come now that a recorded attempt is about to begin."""
         is_rollback = attempt.phase == AttemptPhase.ROLLBACK
         for one in self._left(is_after=False):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import StepTimeoutError
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord
-from engine.replay.operation import DoOperation
 from engine.states import AttemptPhase
 from engine.testing.errors import WorkflowTestError
 from engine.testing.targets import Target, by_number
@@ -91,7 +91,7 @@ class Mocks:
                 "Say times= where the first one is made."
             )
 
-    def of_step(self, operation: DoOperation, attempt: AttemptRecord) -> Mock | None:
+    def of_step(self, operation: AttemptedOperation, attempt: AttemptRecord) -> Mock | None:
         is_rollback = attempt.phase == AttemptPhase.ROLLBACK
         candidates = [one for one in self._of_steps if one.is_left]
         steps = by_number(operation.cycle) if candidates else {}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.identity import TOP
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
@@ -94,27 +93,27 @@ class ForgetfulCycle(Cycle):
         return super()._start_fresh()
 
     def _has_ended(self) -> bool:
-        if self.is_decided:
+        if self.exit.is_decided:
             self._check()
         return super()._has_ended()
 
     def _check(self) -> None:
         """All that is recorded has been called again by now: the handler has had every recorded outcome."""
-        entered = self.turns.entered
+        entered = self.deliveries.entered
         missing = [
             _shown(record)
             for identity, record in self.history.steps.items()
             if record.is_recorded and record.parent == TOP and identity not in entered
         ]
         if missing:
-            instead = [_shown(one.record) for one in self.turns.fresh if not one.record.is_recorded]
+            instead = [_shown(one.record) for one in self.deliveries.fresh if not one.record.is_recorded]
             name = f"{self.workflow.name}/{self.claimed.id}"
             self.on_astray(NonDeterministicHandlerError(name, missing, instead))
 
     def _deliver_arrived(self) -> bool:
-        if not self.turns.arrived or self.bodies or self.delaying or self.reading_events:
+        if not self.deliveries.arrived or self.steps.bodies or self.steps.asking or self.events.is_reading:
             return super()._deliver_arrived()
-        leaving.freeze(self, InstanceStatus.QUEUED)
+        self.exit.quiesce(InstanceStatus.QUEUED)
         return True
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.registry import workflows
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed
@@ -129,7 +128,7 @@ class InlineWorker:
         """Leave nothing running; what is held is lost with this worker."""
         self._life.is_over = True
         for cycle in list(self._host.cycles.values()):
-            leaving.abandon(cycle)
+            cycle.exit.abandon()
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()

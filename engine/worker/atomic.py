@@ -30,10 +30,10 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transact
 from psycopg.pq import TransactionStatus
 
 from engine.errors import AtomicStepError, StepConfigError, StepTimeoutError
-from engine.replay.cycle import Cycle
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
-from engine.replay.operation import DoOperation
+from engine.replay.state import CycleState
 from engine.serialization import Stored
 from engine.states import AttemptPhase
 from engine.worker import atomic_sql
@@ -63,7 +63,7 @@ OVER = "The attempt is over, or another worker has the instance."
 class Transaction:
     """One attempt at an atomic body. `run` is called on the body's thread, the rest on the worker's loop."""
 
-    def __init__(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+    def __init__(self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord) -> None:
         self._cycle = cycle
         self._step = operation.label
         self._is_rollback = attempt.phase == AttemptPhase.ROLLBACK

@@ -16,10 +16,10 @@ from asgiref.sync import SyncToAsync
 
 from engine.errors import OpenTransactionError, StepTimeoutError
 from engine.replay import nesting, outcomes
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.context import StepContext, StepLog
-from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, LogLine
-from engine.replay.operation import DoOperation
+from engine.replay.state import CycleState
 from engine.serialization import Stored
 from engine.worker import atomic, sessions
 from engine.worker.delays import Delays
@@ -74,7 +74,7 @@ class Bodies:
         pools = (self.threads, self.delays, self._orm, self._elsewhere)
         return [str(one) for one in (*tasks, *(what for pool in pools for what in pool.given_up))]
 
-    def waits_in_vain(self, cycle: Cycle) -> bool:
+    def waits_in_vain(self, cycle: CycleState) -> bool:
         """Tell whether a body of the instance waits for a thread, and none will come free."""
         if not self.threads.all_stuck:
             return False
@@ -102,7 +102,7 @@ class Bodies:
         for pool in (self.threads, self.delays, self._orm, self._elsewhere):
             pool.stop()
 
-    def run(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+    def run(self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord) -> None:
         """Start the body of a recorded attempt."""
         context = self._context(cycle, operation, attempt)
         running = Running(cycle, operation, attempt, context, fn=self._function(operation, attempt))
@@ -116,19 +116,19 @@ class Bodies:
         else:
             self._run_sync(running)
 
-    def _function(self, operation: DoOperation, attempt: AttemptRecord) -> Callable[..., Any]:
+    def _function(self, operation: AttemptedOperation, attempt: AttemptRecord) -> Callable[..., Any]:
         """Return what to call for this attempt."""
         return operation.fn
 
-    def only_awaits(self, cycle: Cycle, seconds: float) -> bool:
+    def only_awaits(self, cycle: CycleState, seconds: float) -> bool:
         """Tell whether all that the instance has done for so long is to await async bodies, or its time."""
         if cycle.is_resting:
             return True
         since = time.monotonic() - seconds
-        running = [self._running.get(_key(cycle, attempt)) for attempt in cycle.bodies.values()]
+        running = [self._running.get(_key(cycle, attempt)) for attempt in cycle.steps.attempts()]
         return bool(running) and all(one and one.task and one.started_at < since for one in running)
 
-    def cancel(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
+    def cancel(self, cycle: CycleState, attempt: AttemptRecord) -> bool:
         """Cancel an async body; tell a sync one by `ctx.cancelled`. False if an atomic one is being committed."""
         running = self._running.get(_key(cycle, attempt))
         if running is None:
@@ -151,7 +151,7 @@ class Bodies:
         return True
 
     def ask_delay(
-        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+        self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord, error: BaseException
     ) -> None:
         """Call the step's delay function and let the cycle back off by its answer."""
         context = self._context(cycle, operation, attempt)
@@ -304,7 +304,9 @@ class Bodies:
         if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
             running.operation.settle(running.attempt, stored=stored, error=error)
 
-    def _context(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> StepContext:
+    def _context(
+        self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord
+    ) -> StepContext:
         record, claimed = operation.record, cycle.claimed
 
         def say(level: str, message: str, fields: dict[str, Any]) -> None:
@@ -330,5 +332,5 @@ class Bodies:
         )
 
 
-def _key(cycle: Cycle, attempt: AttemptRecord) -> Key:
+def _key(cycle: CycleState, attempt: AttemptRecord) -> Key:
     return cycle.claimed.key, cycle.claimed.fence, attempt.step_seq, attempt.phase, attempt.number

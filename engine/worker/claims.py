@@ -10,7 +10,6 @@ from enum import StrEnum
 
 from engine.notify import ALONE, REAP
 from engine.registry import workflows
-from engine.replay import attempts, leaving
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
@@ -243,7 +242,7 @@ class Claimer:
             return False
         if self._claims_isolated_only:
             # One without a body is about to leave: the next one will be alone in a moment.
-            return not self._is_saturated() and all(cycle.bodies for cycle in self._host.cycles.values())
+            return not self._is_saturated() and all(cycle.steps.bodies for cycle in self._host.cycles.values())
         return not self._host.cycles
 
     async def _claim_isolated(self) -> bool:
@@ -262,14 +261,14 @@ class Claimer:
         """Whichever kills this worker from now on, what runs here was not alone."""
         if any(cycle.has_lone_body for cycle in self._host.cycles.values()):
             for cycle in self._host.cycles.values():
-                attempts.run_beside(cycle)
+                cycle.run_beside()
             await self._reader.run_beside()
 
     def _acquit(self, cycle: Cycle) -> None:
         """It has run alone for long enough: others may run beside it."""
         if self._isolating is cycle:
-            attempts.acquit(cycle)
-            attempts.start_deferred(cycle)
+            cycle.clear()
+            cycle.start_deferred()
 
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
         self._leave_to_others()
@@ -309,7 +308,7 @@ class Claimer:
         for claimed, history in found:
             before = self._host.cycles.get(claimed.key)
             if before is not None:  # its lease ran out unnoticed, and the instance came back
-                leaving.abandon(before)
+                before.exit.abandon()
             cycle = self._make_cycle(self._host, claimed, history)
             self._host.cycles[claimed.key] = cycle
             cycle.begin()
@@ -330,7 +329,7 @@ class Claimer:
                 continue
             row = held.get(key)
             if row is None or row.fence != cycle.claimed.fence:
-                leaving.abandon(cycle)
+                cycle.exit.abandon()
             else:
                 cycle.on_signals(row.status, row.signals, row.ends_as)
         await self.let_go(
@@ -370,8 +369,8 @@ class Claimer:
         if cycle.claimed.workflow in self.limits:
             self._has_freed = True
             self.woken.set()
-        if cycle.wakes_us is not None:
-            self._look_in_time(cycle.wakes_us)
+        if cycle.exit.wakes_us is not None:
+            self._look_in_time(cycle.exit.wakes_us)
 
     def _look_in_time(self, wakes_us: int) -> None:
         """Do not sleep through the time of what has just been parked, nor let the others."""
@@ -396,7 +395,7 @@ class Claimer:
 
     def rested(self, cycle: Cycle) -> None:
         if cycle.claimed.isolated or not self.claims:
-            leaving.freeze(cycle, InstanceStatus.QUEUED)  # it goes on in another shift
+            cycle.exit.quiesce(InstanceStatus.QUEUED)  # it goes on in another shift
 
     async def pass_on_places(self) -> None:
         """Tell the others of the places that are free, before this worker ends."""
@@ -407,6 +406,6 @@ class Claimer:
         """Give to other shifts what can go on there only: that of which no body runs, or could."""
         for cycle in list(self._host.cycles.values()):
             if self._host.bodies.waits_in_vain(cycle):
-                leaving.give_back(cycle)
-            elif not cycle.bodies and not cycle.is_going:
-                leaving.freeze(cycle, InstanceStatus.QUEUED)
+                cycle.exit.release()
+            elif not cycle.steps.bodies and not cycle.exit.is_going:
+                cycle.exit.quiesce(InstanceStatus.QUEUED)

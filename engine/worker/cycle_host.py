@@ -8,11 +8,10 @@ from typing import Protocol
 
 import psycopg
 
-from engine.replay import leaving
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
-from engine.replay.operation import DoOperation
 from engine.worker.attempt import Bodies
 from engine.worker.clock import DatabaseClock
 from engine.worker.journal import Journal
@@ -79,7 +78,7 @@ class CycleHost:
             cycle.advance()
         except Exception as error:  # a defect of the engine must cost one instance, not the neighbours
             log.exception("the cycle of instance %s failed", cycle.claimed.key)
-            leaving.recover(cycle, error)
+            cycle.recover(error)
 
     def flush(self, cycle: Cycle) -> None:
         self._journal.flush(cycle)
@@ -92,7 +91,7 @@ class CycleHost:
     def rearm(self) -> None:
         """Set all alarms anew: the clock was set, and those that were set by it before would come an hour late."""
         for cycle in list(self.cycles.values()):
-            for operation in list(cycle.open.values()):
+            for operation in list(cycle.steps.open.values()):
                 operation.rearm()
             self.poke(cycle)
 
@@ -101,14 +100,14 @@ class CycleHost:
         if alarm is not None:
             alarm.cancel()
 
-    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
+    def run_body(self, cycle: Cycle, operation: AttemptedOperation, attempt: AttemptRecord) -> None:
         self.bodies.run(cycle, operation, attempt)
 
     def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
         return self.bodies.cancel(cycle, attempt)
 
     def ask_delay(
-        self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord, error: BaseException
+        self, cycle: Cycle, operation: AttemptedOperation, attempt: AttemptRecord, error: BaseException
     ) -> None:
         self.bodies.ask_delay(cycle, operation, attempt, error)
 
@@ -117,23 +116,23 @@ class CycleHost:
 
     async def _read_events(self, cycle: Cycle, signals: int) -> None:
         try:
-            page = await self._reader.events(cycle.claimed.key, cycle.inbox.question)
+            page = await self._reader.events(cycle.claimed.key, cycle.events.question)
         except psycopg.Error:
             # The claims' connection is gone, and with it this shift. Or not: then the cycle parks only if asked again.
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_events, cycle)
             return
         cycle.on_events(page, signals)
 
-    def read_kin(self, cycle: Cycle) -> None:
-        self._loop.create_task(self._read_kin(cycle))
+    def read_relations(self, cycle: Cycle) -> None:
+        self._loop.create_task(self._read_relations(cycle))
 
-    async def _read_kin(self, cycle: Cycle) -> None:
+    async def _read_relations(self, cycle: Cycle) -> None:
         try:
-            found = await self._reader.relatives(cycle.claimed, cycle.kin.question())
+            found = await self._reader.relatives(cycle.claimed, cycle.relations.question)
         except psycopg.Error:
-            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_kin, cycle)  # as above
+            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_relations, cycle)  # as above
             return
-        cycle.kin.answer(cycle, found)
+        cycle.on_relations(found)
 
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)

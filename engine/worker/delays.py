@@ -17,9 +17,9 @@ from asgiref.sync import SyncToAsync
 
 from engine.durations import parse_duration
 from engine.errors import DelayFunctionError, NonRetryableError
+from engine.replay.attempts import AttemptedOperation
 from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord
-from engine.replay.operation import DoOperation
 from engine.worker.orm_calls import BodyCalls
 from engine.worker.running import is_async
 from engine.worker.threads import Threads
@@ -60,7 +60,11 @@ class Delays:
             task.cancel()
 
     def ask(
-        self, operation: DoOperation, attempt: AttemptRecord, context: StepContext, error: BaseException
+        self,
+        operation: AttemptedOperation,
+        attempt: AttemptRecord,
+        context: StepContext,
+        error: BaseException,
     ) -> None:
         """Call the function that is the step's `delay`, and tell the operation what came of it."""
         asking = self._ask(operation, attempt, context, error)
@@ -69,7 +73,11 @@ class Delays:
         task.add_done_callback(self._asking.discard)
 
     async def _ask(
-        self, operation: DoOperation, attempt: AttemptRecord, context: StepContext, error: BaseException
+        self,
+        operation: AttemptedOperation,
+        attempt: AttemptRecord,
+        context: StepContext,
+        error: BaseException,
     ) -> None:
         function: Any = operation.options.delay
         what = f'the delay function of step "{operation.label}"'

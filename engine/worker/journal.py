@@ -16,7 +16,6 @@ from typing import Any
 import psycopg
 
 from engine.errors import ChildIdTakenError
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
@@ -98,7 +97,7 @@ class Journal:
         if time.monotonic() - sent_at > lease_seconds():
             # This process was stopped meanwhile: what it held is somebody else's by now, or will be.
             for cycle, _ in batch:
-                leaving.abandon(cycle)
+                cycle.exit.abandon()
             return
         written = list[Cycle]()
         for count, (cycle, writes) in enumerate(batch, start=1):
@@ -111,7 +110,7 @@ class Journal:
                 self._again(cycle, writes)
             elif not answer.is_ours:
                 log.info("lease of %s lost: fenced", cycle.claimed.key)
-                leaving.abandon(cycle)
+                cycle.exit.abandon()
                 written.append(cycle)  # it may have left by a flush whose answer was lost
             else:
                 tell(cycle, writes, answer.status, answer.signals, answer.ends_as, has_left=answer.has_left)
@@ -166,7 +165,7 @@ class Journal:
             error = _without_values(error)
         log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
         _put_back(cycle, writes)
-        leaving.recover(cycle, taken or error)
+        cycle.recover(taken or error)
 
     def _again(self, cycle: Cycle, writes: Writes) -> None:
         """Write it later: a sender holds the row in an open transaction, say."""
@@ -226,7 +225,7 @@ def tell(
         if not (has_left_out and seq in writes.starts):
             record.is_recorded = True
     if has_left_out:
-        leaving.hold_back(cycle, writes, signals)
+        cycle.exit.keep_unstarted(writes, signals)
     else:
         for then in writes.then:
             then(False)

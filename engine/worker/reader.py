@@ -12,10 +12,10 @@ from typing import TypeVar
 import psycopg
 
 from engine import relations
+from engine.replay.event_buffer import Question
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed
-from engine.replay.inbox import Question
-from engine.replay.kin import KinOperation, Relative
+from engine.replay.relations import AwaitedState, Awaiting
 from engine.worker import cluster_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heartbeat import lease_seconds
@@ -263,7 +263,7 @@ class Reader:
         async with self._lock:
             return (await self._pages([key], question, self._clock.due_us()))[key]
 
-    async def relatives(self, claimed: Claimed, asking: Iterable[KinOperation]) -> list[Relative]:
+    async def relatives(self, claimed: Claimed, asking: Iterable[Awaiting]) -> list[AwaitedState]:
         """Return what the instances that these steps wait for have come to."""
         wanted = [{"seq": one.record.seq, **one.whom.to_json()} for one in asking]
         values: dict[str, object] = {
@@ -272,7 +272,7 @@ class Reader:
             "wanted": json.dumps(wanted),
         }
         async with self._lock:
-            return [Relative(*row) for row in await self._fetch(sql.RELATIVES, values)]
+            return [AwaitedState(*row) for row in await self._fetch(sql.RELATIVES, values)]
 
     async def has_parent_notices(self) -> bool:
         """Tell whether the end of an instance has still to be told to those that it concerns."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from engine.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
 from engine.replay.cycle import Cycle
 from engine.replay.history import History, Page
-from engine.replay.kin import NewChild
+from engine.replay.relations import NewChild
 from engine.replay.writes import Leave, Writes
 from engine.states import AttemptStatus, StepStatus
 

@@ -37,7 +37,7 @@ class Running(Body):
     @property
     def is_awaited(self) -> bool:
         """Tell whether its attempt is under way; a body may go on when that has timed out, say."""
-        return self.cycle.bodies.get(self.attempt.step_seq) is self.attempt
+        return self.operation.attempt is self.attempt
 
     def called_with(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments for the function."""

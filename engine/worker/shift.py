@@ -20,7 +20,6 @@ import psycopg
 
 from engine.notify import REAP
 from engine.registry import workflows
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.states import InstanceStatus
 from engine.worker import loop_end
@@ -188,7 +187,7 @@ class Shift:
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
         """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
-            leaving.abandon(cycle)
+            cycle.exit.abandon()
         # First of all: psycopg would ask the server to cancel what runs, and wait for one that may not answer.
         for line in self._lines:
             await line.close()
@@ -220,11 +219,11 @@ class Shift:
         # What is held for nothing would be taken for what a dead worker left.
         await self._claimer.look_for_signals()
         for cycle in list(self._cycles.values()):
-            leaving.freeze(cycle, InstanceStatus.QUEUED)
+            cycle.exit.quiesce(InstanceStatus.QUEUED)
         await self._until_empty(GRACE_SECONDS)
         await self._claimer.pass_on_places()
         for cycle in list(self._cycles.values()):
-            leaving.give_back(cycle)
+            cycle.exit.release()
         await self._until_empty(LAST_WRITES_SECONDS)
 
     async def _until_empty(self, seconds: float) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from engine.replay import leaving
 from engine.replay.cycle import Cycle
 from engine.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost
@@ -25,9 +24,14 @@ deliver_arrived = Cycle._deliver_arrived
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     def leave_instead(cycle: Cycle) -> bool:
-        if not cycle.turns.arrived or cycle.bodies or cycle.delaying or cycle.reading_events:
+        if (
+            not cycle.deliveries.arrived
+            or cycle.steps.bodies
+            or cycle.steps.asking
+            or cycle.events.is_reading
+        ):
             return deliver_arrived(cycle)
-        leaving.freeze(cycle, InstanceStatus.QUEUED)
+        cycle.exit.quiesce(InstanceStatus.QUEUED)
         return True
 
     patch.setattr(Cycle, "_deliver_arrived", leave_instead)
@@ -57,7 +61,7 @@ def duplicate(patch: pytest.MonkeyPatch) -> None:
 
     def answer_twice(cycle: Cycle, *said: Any) -> None:
         on_events(cycle, *said)
-        if not cycle.reading_events:  # else it would be the answer to another question
+        if not cycle.events.is_reading:  # else it would be the answer to another question
             on_events(cycle, *said)
 
     patch.setattr(Shift, "_on_wake", wake_twice)

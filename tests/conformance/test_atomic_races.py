@@ -16,7 +16,7 @@ from django.db import connection, connections, transaction
 from engine import NonRetryableError, RollbackContext, StepContext, StepError, WorkflowStep, workflow
 from engine.models import Attempt, Instance, Step
 from engine.registry import Workflow
-from engine.replay import leaving
+from engine.replay.exit import Exit
 from engine.worker import claims, shift
 from tests.faults.points import violations
 from tests.guards import unguarded
@@ -397,9 +397,9 @@ def test_a_worker_that_drains_waits_for_the_commit(
     story: Workflow[Any, Any], gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gives_back = threading.Event()
-    give_back = leaving.give_back
+    release = Exit.release
     monkeypatch.setattr(shift, "GRACE_SECONDS", 0.1)
-    monkeypatch.setattr(leaving, "give_back", lambda cycle: (give_back(cycle), gives_back.set()))
+    monkeypatch.setattr(Exit, "release", lambda self: (release(self), gives_back.set()))
     instance = story.start()
     with ExitStack() as stack, running_shift():
         gate.wait()

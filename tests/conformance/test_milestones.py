@@ -14,10 +14,7 @@ from django.test import Client
 
 from engine import WorkflowStep, workflow, workflows
 from engine.models import Instance, Step
-from engine.replay import milestones
-from engine.replay.cycle import Cycle
-from engine.replay.operation import ProgressOperation
-from engine.states import StepKind
+from engine.replay import step
 from tests.records import steps
 from tests.shifts import run_to_end, running_shift, wait_for
 
@@ -33,13 +30,9 @@ def said(instance: Instance) -> list[Any]:
 @contextmanager
 def older_engine(is_there: bool) -> Iterator[None]:
     """Record milestones as they were recorded once: all under one name."""
-
-    def operation(cycle: Cycle, message: str, output: str) -> ProgressOperation:
-        return ProgressOperation(cycle, cycle.record_of(StepKind.PROGRESS, "progress"), output)
-
     with pytest.MonkeyPatch.context() as patch:
         if is_there:
-            patch.setattr(milestones, "operation", operation)
+            patch.setattr(step, "milestone_name", lambda message: "progress")
         yield
 
 

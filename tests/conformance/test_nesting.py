@@ -11,7 +11,6 @@ import pytest
 
 from engine import StepContext, StepError, WorkflowStep, define_step, workflow
 from engine.models import Instance, Step
-from engine.replay import leaving
 from engine.replay.nesting import Nest
 from engine.worker.journal import Journal
 from tests.records import attempts, crash, outcomes, statuses, step, tree
@@ -737,7 +736,7 @@ def test_a_worker_may_leave_after_every_outcome_inside_a_body(monkeypatch: pytes
     ran: list[str] = []
 
     def leave_instead(nest: Nest, operation: Any) -> None:
-        nest.body.cycle.writes.committed.append(lambda: leaving.give_back(nest.body.cycle))
+        nest.body.cycle.writes.committed.append(lambda: nest.body.cycle.exit.release())
 
     monkeypatch.setattr(Nest, "settled", leave_instead)
 

@@ -50,7 +50,7 @@ def replay(workflow: Workflow[Any, Any], claimed: Claimed, history: History, *, 
             raise ReplayDiffers(f"a replay of {claimed.id} starts {[record.name for record in new]}")
         if cycle.writes.steps:
             raise ReplayDiffers(f"a replay of {claimed.id} goes on where it had ended: {cycle.writes.steps}")
-        if cycle.ending is None:
+        if cycle.exit.ending is None:
             raise ReplayDiffers(f"a replay of {claimed.id} does not come to its end")
     finally:
         cycle.loop.shut()

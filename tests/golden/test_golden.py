@@ -45,7 +45,7 @@ def test_a_golden_history_is_replayed_as_it_was(story: str) -> None:
     """Guarantees 1 to 4"""
     golden = Golden.load(story)
     cycle = replayed(golden, workflows[golden.workflow])
-    ending, leave = cycle.ending, cycle.writes.leave
+    ending, leave = cycle.exit.ending, cycle.writes.leave
     assert ending is not None
     assert (ending.status, decrypted(loaded(ending.output))) == (golden.status, decrypted(golden.output))
     assert without_traceback(loaded(ending.error)) == golden.error
@@ -85,8 +85,8 @@ class TestChangedCode:
             return await step.do("reserve", lambda: 1)
 
         cycle = replayed(self.golden, self.declare(handler))
-        assert cycle.ending is not None
-        assert loaded(cycle.ending.output) != self.golden.output
+        assert cycle.exit.ending is not None
+        assert loaded(cycle.exit.ending.output) != self.golden.output
         assert cycle.writes.leave is not None
         assert cycle.writes.leave.unreached != ()
 

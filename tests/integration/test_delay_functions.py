@@ -16,8 +16,7 @@ from engine import NonRetryableError, StepContext, StepError, WorkflowStep, work
 from engine.errors import NonDeterminismError
 from engine.models import Attempt, Instance, Step
 from engine.registry import Workflow
-from engine.replay import attempts as of_steps
-from engine.replay import leaving, raised
+from engine.replay import raised
 from engine.worker import attempt, delays, shift
 from engine.worker.attempt import Bodies
 from engine.worker.delays import Delays, NoAnswerError
@@ -480,16 +479,16 @@ def test_a_step_whose_delay_function_is_interrupted_waits_for_it_still(how: str)
     cycle = cycle_of(story, desk)
     answer(cycle, take(cycle))
     operation, attempt = desk.bodies["charge"]
-    of_steps.settle(cycle, operation, attempt, error=RuntimeError("once"))
+    operation.settle(attempt, error=RuntimeError("once"))
     if how == "stick":
-        leaving.stick(cycle, NonDeterminismError("The code has changed.", recorded="", current=""))
+        cycle.pause_with_reason(NonDeterminismError("The code has changed.", recorded="", current=""))
     else:
-        leaving.give_back(cycle)
+        cycle.exit.release()
     cycle.advance()
     record = cycle.writes.steps[operation.record.seq]
     assert cycle.writes.leave is not None
     assert (record.status, record.wake_us) == ("waiting", None)
-    of_steps.back_off(cycle, operation, attempt, timedelta(seconds=1))  # too late
+    operation.back_off(attempt, delay=timedelta(seconds=1))  # too late
     assert record.wake_us is None
 
 

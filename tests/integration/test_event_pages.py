@@ -12,8 +12,8 @@ from django.db import connection, transaction
 
 from engine import EventTimeoutError, WorkflowStep, workflow
 from engine.models import Event, Instance
+from engine.replay.event_buffer import Question
 from engine.replay.history import Page
-from engine.replay.inbox import Question
 from engine.worker import sql
 from engine.worker.clock import DatabaseClock
 from engine.worker.line import Line
@@ -264,10 +264,10 @@ def test_what_nobody_waits_for_is_not_kept() -> None:
     answer(cycle, take(cycle))
     for number in range(1, 30):
         cycle.on_signals("running", number)
-        found = [] if cycle.inbox.question.types else [event(number, "noise")]
+        found = [] if cycle.events.question.types else [event(number, "noise")]
         cycle.on_events(Page(found, desk.time_us), number)
-    assert cycle.inbox.question == Question(1, frozenset({"go"}))
-    assert cycle.inbox.events == []
+    assert cycle.events.question == Question(1, frozenset({"go"}))
+    assert cycle.events.events == []
 
 
 def test_a_deadline_that_passes_while_events_are_read_is_not_forgotten() -> None:
@@ -313,14 +313,14 @@ def test_a_new_wait_takes_nothing_that_an_older_one_has_still_to_be_given() -> N
 
     desk = Desk()
     cycle = cycle_of(race, desk, is_cut=True)
-    assert (desk.asked_events, cycle.inbox.question.types) == (1, {"red"})
+    assert (desk.asked_events, cycle.events.question.types) == (1, {"red"})
     answer(cycle, take(cycle))
     end_body(cycle, desk, "one")
     answer(cycle, take(cycle))
     cycle.on_events(Page([event(1, "red")], NOW_US + 1), 0)
-    assert (desk.asked_events, cycle.inbox.question.types) == (2, {"red", "blue"})
+    assert (desk.asked_events, cycle.events.question.types) == (2, {"red", "blue"})
     end_body(cycle, desk, "two")
     answer(cycle, take(cycle))
     end_body(cycle, desk, "three")
-    assert cycle.ending is not None
-    assert cycle.ending.output == '["1",false]'
+    assert cycle.exit.ending is not None
+    assert cycle.exit.ending.output == '["1",false]'

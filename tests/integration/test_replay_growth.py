@@ -52,7 +52,7 @@ def receive_the_last_first(number: int) -> None:
     """Each event is for the youngest of those that still wait."""
     cycle = gathering(number, [], lambda n: f"type {n}")
     answer(cycle, take(cycle))
-    cycle.read_events()
+    cycle.matching.read()
     cycle.on_events(Page(events_of([f"type {n}" for n in reversed(range(number))]), NOW_US + 1), 0)
     assert not cycle.waits
     cycle.loop.shut()

@@ -213,7 +213,7 @@ def again(instance: Instance, story: Workflow[None, Any]) -> None:
     """Replay the instance from its rows: no body runs, nothing is new, and it ends as it did."""
     golden = Golden.of("story", instance)
     cycle = replay(story, golden.claimed(), golden.history(), now_us=golden.started_us + DAY_US)
-    assert cycle.ending is not None
-    assert (cycle.ending.status, cycle.ending.error) == ("complete", None)
-    assert cycle.ending.output == story.output.encode(instance.output)
+    assert cycle.exit.ending is not None
+    assert (cycle.exit.ending.status, cycle.exit.ending.error) == ("complete", None)
+    assert cycle.exit.ending.output == story.output.encode(instance.output)
     assert cycle.writes.leave is None or cycle.writes.leave.unreached == ()

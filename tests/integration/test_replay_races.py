@@ -10,12 +10,11 @@ import pytest
 
 from engine import WorkflowStep, branch, workflow
 from engine.registry import Workflow
-from engine.replay import attempts, leaving
+from engine.replay.bodies import DoOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
-from engine.replay.kin import Relative
-from engine.replay.operation import DoOperation
+from engine.replay.relations import AwaitedState
 from engine.replay.writes import Leave, Writes
 from engine.serialization import Stored
 from engine.worker import journal, lost_answers
@@ -33,7 +32,7 @@ class Desk:
     time_us: int = NOW_US
     bodies: dict[str, tuple[DoOperation, AttemptRecord]] = field(default_factory=dict)
     asked_events: int = 0
-    asked_kin: int = 0
+    asked_relations: int = 0
     has_left: bool = False
     is_committing: bool = False  # an atomic body
 
@@ -65,8 +64,8 @@ class Desk:
     def read_events(self, cycle: Cycle) -> None:
         self.asked_events += 1
 
-    def read_kin(self, cycle: Cycle) -> None:
-        self.asked_kin += 1
+    def read_relations(self, cycle: Cycle) -> None:
+        self.asked_relations += 1
 
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()
@@ -117,7 +116,7 @@ def answer(cycle: Cycle, writes: Writes, *, signals: int = 0) -> None:
 
 def end_body(cycle: Cycle, desk: Desk, name: str) -> None:
     operation, attempt = desk.bodies.pop(name)
-    attempts.settle(cycle, operation, attempt, stored=Stored("null", None))
+    operation.settle(attempt, stored=Stored("null", None))
     cycle.advance()
 
 
@@ -229,7 +228,7 @@ def test_a_step_is_not_written_over_that_is_being_committed_when_the_handler_can
     end_body(cycle, desk, "win")
     assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
     operation, attempt = desk.bodies.pop("sell")
-    attempts.take_in(cycle, operation, attempt, Stored('""', ""), desk.time_us)
+    operation.take_in(attempt, Stored('""', ""), desk.time_us)
     assert (operation.record.status, operation.record.delivery) == ("complete", None)
     assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
 
@@ -253,8 +252,8 @@ def test_a_start_that_is_found_recorded_is_not_written_again() -> None:
     assert desk.bodies["sell"][0].record.is_recorded
 
 
-def ended(seq: int = 1, output: str = "7") -> Relative:
-    return Relative(seq, "complete", output, None, NOW_US, is_noted=True)
+def ended(seq: int = 1, output: str = "7") -> AwaitedState:
+    return AwaitedState(seq, "complete", output, None, NOW_US, is_noted=True)
 
 
 def test_a_child_that_ends_while_its_parent_parks_is_looked_at() -> None:
@@ -276,8 +275,8 @@ def test_a_child_that_ends_while_its_parent_parks_is_looked_at() -> None:
         record.is_recorded = True
     cycle.written("running", 1, leave=parking.leave, has_left=False)
     cycle.advance()
-    assert desk.asked_kin == 1
-    cycle.kin.answer(cycle, [ended()])
+    assert desk.asked_relations == 1
+    cycle.on_relations([ended()])
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == "7"
@@ -293,15 +292,15 @@ def test_what_is_waited_for_is_looked_at_when_the_note_is_there_and_not_before()
     desk = Desk()
     cycle = cycle_of(race, desk)
     noting = take(cycle)
-    assert (noting.waiters, noting.leave, desk.asked_kin) == ({1: ("other", "one", None)}, None, 0)
+    assert (noting.waiters, noting.leave, desk.asked_relations) == ({1: ("other", "one", None)}, None, 0)
     answer(cycle, noting)
-    assert desk.asked_kin == 1
-    cycle.kin.answer(cycle, [Relative(1, "running", None, None, None, is_noted=False)])
+    assert desk.asked_relations == 1
+    cycle.on_relations([AwaitedState(1, "running", None, None, None, is_noted=False)])
     cycle.advance()  # it began in the same flush as the note, say, which found nothing
     again = take(cycle)
     assert (again.waiters, again.leave) == ({1: ("other", "one", None)}, None)
     answer(cycle, again)
-    cycle.kin.answer(cycle, [ended()])
+    cycle.on_relations([ended()])
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '"complete"'
@@ -326,9 +325,9 @@ def test_a_pause_leaves_out_no_compensation() -> None:
     cycle = cycle_of(race, desk)
     for record in take(cycle).steps.values():
         record.is_recorded = True
-    failed = Relative(3, "errored", None, '{"type": "E", "message": "m"}', NOW_US + 1, is_noted=True)
+    failed = AwaitedState(3, "errored", None, '{"type": "E", "message": "m"}', NOW_US + 1, is_noted=True)
     cycle.phase = Phase.DRIVING
-    cycle.kin.answer(cycle, [failed, ended(2)])
+    cycle.on_relations([failed, ended(2)])
     failing = take(cycle)
     assert [one.workflow for one in failing.children.values()] == ["undo"]
     assert (failing.children.keys() <= failing.steps.keys(), failing.starts) == (True, set())
@@ -352,13 +351,13 @@ def test_news_that_comes_while_a_pause_is_reached_is_asked_for_again() -> None:
     cycle.on_signals("running", 1)
     cycle.advance()
     cycle.on_signals("waiting_for_pause", 2)
-    cycle.kin.answer(cycle, [ended(2)])
+    cycle.on_relations([ended(2)])
     cycle.advance()
-    assert (cycle.phase, desk.asked_kin) == (Phase.FREEZING, 1)
+    assert (cycle.phase, desk.asked_relations) == (Phase.QUIESCING, 1)
     cycle.on_signals("running", 3)
     cycle.advance()
-    assert desk.asked_kin == 2
-    cycle.kin.answer(cycle, [ended(2)])
+    assert desk.asked_relations == 2
+    cycle.on_relations([ended(2)])
     end_body(cycle, desk, "body")
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == "7"
@@ -382,7 +381,7 @@ def test_an_answer_that_comes_after_the_cycle_was_abandoned_says_nothing(when: s
     end_body(cycle, desk, "a")
     on_its_way = take(cycle)
     assert on_its_way.leave is not None
-    leaving.abandon(cycle)
+    cycle.exit.abandon()
     assert desk.has_left
     desk.has_left = False
     answer(cycle, on_its_way)
@@ -397,6 +396,6 @@ def test_a_refusal_that_comes_after_the_cycle_was_abandoned_says_nothing() -> No
     desk = Desk()
     cycle = cycle_of(race, desk)
     take(cycle)
-    leaving.abandon(cycle)
-    leaving.recover(cycle, ValueError("refused"))
+    cycle.exit.abandon()
+    cycle.recover(ValueError("refused"))
     assert (cycle.phase, bool(cycle.writes)) == (Phase.LEFT, False)

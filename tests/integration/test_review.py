@@ -195,10 +195,10 @@ async def test_a_body_that_is_cancelled_before_its_first_turn_lets_go() -> None:
     bodies = Bodies(asyncio.get_running_loop(), desk.now_us)
     desk.run_body = bodies.run  # type: ignore[method-assign]
     answer(cycle, take(cycle))
-    (attempt,) = cycle.bodies.values()
+    (attempt,) = cycle.steps.attempts()
     bodies.cancel(cycle, attempt)
     await asyncio.sleep(0.01)
-    assert cycle.bodies == {}
+    assert cycle.steps.bodies == {}
     bodies.stop()
 
 

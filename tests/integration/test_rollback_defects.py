@@ -6,8 +6,8 @@ import pytest
 
 from engine import RollbackContext, WorkflowStep, workflow
 from engine.registry import Workflow
-from engine.replay import rollback
 from engine.replay.cycle import Cycle
+from engine.replay.rollback import RollbackOperation
 from tests.integration.test_given_up import refusing_ends
 from tests.records import lines
 from tests.shifts import run_to_end, running_shift, wait_for
@@ -64,15 +64,15 @@ def test_an_end_that_is_refused_pauses_and_keeps_the_error_for_later(
 def test_a_defect_amid_the_rollbacks_fails_them_and_they_can_be_retried(
     story: Workflow[None, None], undone: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on = rollback._go_on
+    go_on = RollbackOperation.go_on
 
-    def fail_at_the_first(cycle: Cycle, operation: rollback.RollbackOperation) -> None:
+    def fail_at_the_first(operation: RollbackOperation) -> None:
         if operation.record.name == "a":
             raise RuntimeError("a defect")
-        go_on(cycle, operation)
+        go_on(operation)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rollback, "_go_on", fail_at_the_first)
+        patch.setattr(RollbackOperation, "go_on", fail_at_the_first)
         instance = run_to_end(story.start())
     assert (instance.status, instance.rollback, instance.error["message"]) == (
         "errored",
@@ -91,7 +91,7 @@ def test_an_instance_that_a_defect_ends_is_rolled_back(
     deliver = Cycle._deliver_arrived
 
     def fail_later(cycle: Cycle) -> bool:
-        if cycle.turns.arrived and cycle.turns.arrived[0].record.name == "b":
+        if cycle.deliveries.arrived and cycle.deliveries.arrived[0].record.name == "b":
             raise RuntimeError("a defect")
         return deliver(cycle)
 

@@ -10,13 +10,17 @@ import pytest
 
 from engine import sql as calls
 from engine import transitions
-from engine.replay import attempts, leaving, waits
+from engine.replay import phases
+from engine.replay.bodies import DoOperation
+from engine.replay.call import Call
 from engine.replay.cycle import Cycle
-from engine.replay.history import Page
+from engine.replay.deliveries import Deliveries
+from engine.replay.exit import Exit
+from engine.replay.history import AttemptRecord, Page
 from engine.replay.host import Phase
-from engine.replay.operation import Operation
+from engine.replay.state import CycleState
 from engine.replay.timers import Timers
-from engine.replay.turns import Turns
+from engine.replay.waits import WaitOperation
 from engine.worker import attempt, claim_sql, cycle_host, lost_answers, rows, sql
 from engine.worker.claims import Claimer
 from engine.worker.journal import Journal
@@ -174,12 +178,8 @@ def park_ignores_signals(patch: Patch) -> None:
 
 @mutant("event_comes_while_the_instance_parks")
 def refused_parking_counts_as_left(patch: Patch) -> None:
-    answered = leaving.answered
-    patch.setattr(
-        leaving,
-        "answered",
-        lambda *answer, has_left: answered(*answer, has_left=True),
-    )
+    answered = Exit.answered
+    patch.setattr(Exit, "answered", lambda *answer, has_left: answered(*answer, has_left=True))
 
 
 @mutant("event_comes_while_the_instance_is_parked")
@@ -210,25 +210,26 @@ def event_consumed_not_marked(patch: Patch) -> None:
 
 @mutant("event_comes_after_a_time_out_and_before_the_next_wait_is_recorded")
 def timeout_keeps_waiter(patch: Patch) -> None:
-    expire = waits.expire
+    expire = WaitOperation.expire
 
-    def keeping(cycle: Cycle, operation: Any) -> None:
-        expire(cycle, operation)
-        if operation.record.is_final:
-            cycle.waits.add(operation)
+    def keeping(self: WaitOperation) -> None:
+        expire(self)
+        if self.record.is_final:
+            self.cycle.waits.add(self)
 
-    patch.setattr(waits, "expire", keeping)
+    patch.setattr(WaitOperation, "expire", keeping)
 
 
 @mutant("event_comes_in_time_and_its_worker_is_not_told")
 def timeout_without_looking(patch: Patch) -> None:
-    expire = waits.expire
+    expire = WaitOperation.expire
 
-    def blind(cycle: Cycle, operation: Any) -> None:
-        cycle.inbox.as_of_us = max(cycle.inbox.as_of_us, operation.record.wake_us or 0)
-        expire(cycle, operation)
+    def blind(self: WaitOperation) -> None:
+        events = self.cycle.events
+        events.as_of_us = max(events.as_of_us, self.record.wake_us or 0)
+        expire(self)
 
-    patch.setattr(waits, "expire", blind)
+    patch.setattr(WaitOperation, "expire", blind)
 
 
 @mutant("event_comes_after_a_claim_whose_answer_is_slow")
@@ -288,13 +289,13 @@ def attempts_begin_while_pausing(patch: Patch) -> None:
 
 @mutant("worker_stops_before_a_retry_is_recorded_that_a_pause_leaves_out")
 def cancelled_start_is_recorded_without_its_step(patch: Patch) -> None:
-    started = attempts._started
+    started = DoOperation._started
 
-    def forgetful(cycle: Cycle, operation: Any, attempt: Any, left_out: bool) -> None:
-        if cycle.bodies.get(attempt.step_seq) is attempt:
-            started(cycle, operation, attempt, left_out)
+    def forgetful(self: DoOperation, attempt: AttemptRecord, *, left_out: bool) -> None:
+        if self.attempt is attempt:
+            started(self, attempt, left_out=left_out)
 
-    patch.setattr(attempts, "_started", forgetful)
+    patch.setattr(DoOperation, "_started", forgetful)
 
 
 @mutant("pause_comes_before_a_lost_attempt_is_recorded")
@@ -393,27 +394,27 @@ def flush_is_not_written_again(patch: Patch) -> None:
 @mutant("worker_is_killed_in_a_body")
 def late_attempt_record(patch: Patch) -> None:
     """A body starts before its attempt is committed."""
-    start = attempts.start
+    start = DoOperation.start
 
-    def at_once(cycle: Cycle, operation: Any) -> None:
-        start(cycle, operation)
-        attempt = cycle.bodies.get(operation.record.seq)
-        if attempt is not None:
-            cycle.host.run_body(cycle, operation, attempt)
+    def at_once(self: DoOperation) -> None:
+        start(self)
+        if self.attempt is not None:
+            self._run(self.attempt)
 
-    patch.setattr(attempts, "start", at_once)
-    patch.setattr(attempts, "_started", lambda *_: None)
+    patch.setattr(DoOperation, "start", at_once)
+    patch.setattr(DoOperation, "_started", lambda *_, **__: None)
 
 
 @mutant("losing_branch_of_a_race_ends_late")
 def late_result_counts(patch: Patch) -> None:
-    settle = attempts.settle
+    settle = DoOperation.settle
 
-    def trusting(cycle: Cycle, operation: Any, attempt: Any, **outcome: Any) -> None:
-        cycle.bodies[attempt.step_seq] = attempt
-        settle(cycle, operation, attempt, **outcome)
+    def trusting(self: DoOperation, attempt: AttemptRecord, **outcome: Any) -> None:
+        self.cycle.steps.enter(self, phases.RUNNING)
+        self.attempt = attempt
+        settle(self, attempt, **outcome)
 
-    patch.setattr(attempts, "settle", trusting)
+    patch.setattr(DoOperation, "settle", trusting)
 
 
 @mutant("instance_parks_between_steps")
@@ -438,31 +439,31 @@ def lost_attempts_are_forgotten(patch: Patch) -> None:
 
 @mutant("instance_parks_between_steps")
 def every_outcome_is_the_first(patch: Patch) -> None:
-    conclude = Cycle.conclude
+    conclude = CycleState.conclude
 
-    def first(self: Cycle, operation: Any, **outcome: Any) -> None:
+    def first(self: CycleState, operation: Any, **outcome: Any) -> None:
         conclude(self, operation, **outcome)
         operation.record.delivery = 1
 
-    patch.setattr(Cycle, "conclude", first)
+    patch.setattr(CycleState, "conclude", first)
 
 
 @mutant("branches_end_in_another_order_than_they_began")
 def replay_in_order_of_start(patch: Patch) -> None:
-    def by_start(self: Turns) -> Operation | None:
+    def by_start(self: Deliveries) -> Call | None:
         if not self._recorded:
             return None
         first = min(self._recorded, key=lambda entry: entry[2].record.seq)
         self._recorded.remove(first)
         return first[2]
 
-    patch.setattr(Turns, "take_recorded", by_start)
+    patch.setattr(Deliveries, "take_recorded", by_start)
 
 
 @mutant("database_refuses_what_a_wait_has_received")
 def what_is_refused_is_forgotten(patch: Patch) -> None:
     async def split(self: Journal, batch: Any, error: Any) -> None:
         for cycle, _ in batch:
-            leaving.recover(cycle, error)
+            cycle.recover(error)
 
     patch.setattr(Journal, "_split", split)

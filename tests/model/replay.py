@@ -28,5 +28,5 @@ def replay(oracle: Oracle, workflow: Workflow[Any, Any], key: int, now_us: int) 
         cycle = golden.replay(workflow, claimed, history, now_us=now_us)
     except golden.ReplayDiffers as problem:
         raise Broken(str(problem)) from problem
-    if cycle.ending is None or cycle.ending.output != output:
-        raise Broken(f"{key} ended with {output}, a replay of it with {cycle.ending}")
+    if cycle.exit.ending is None or cycle.exit.ending.output != output:
+        raise Broken(f"{key} ended with {output}, a replay of it with {cycle.exit.ending}")

@@ -12,11 +12,10 @@ from typing import Any, Protocol
 
 import psycopg
 
-from engine.replay import leaving
+from engine.replay.bodies import DoOperation
 from engine.replay.context import StepContext
 from engine.replay.cycle import Claimed, Cycle
 from engine.replay.history import AttemptRecord, History
-from engine.replay.operation import DoOperation
 from engine.states import InstanceStatus
 from engine.worker import sql
 from engine.worker.attempt import Bodies
@@ -296,9 +295,9 @@ class HandShift:
 
         def drain() -> None:
             for cycle in list(self._host.cycles.values()):
-                leaving.freeze(cycle, InstanceStatus.QUEUED)
+                cycle.exit.quiesce(InstanceStatus.QUEUED)
             for cycle in list(self._host.cycles.values()):
-                leaving.give_back(cycle)
+                cycle.exit.release()
 
         self.loop.run(drain)
 
@@ -319,7 +318,7 @@ class HandShift:
         """Find the connection broken: give up everything, without a write. Its bodies end unheard."""
         self._leave_seat()
         for cycle in list(self._host.cycles.values()):
-            self.loop.run(lambda cycle=cycle: leaving.abandon(cycle))  # type: ignore[misc]
+            self.loop.run(lambda cycle=cycle: cycle.exit.abandon())  # type: ignore[misc]
         for body in list(self.bodies):
             self.end_body(body, value="too late")
         self.die()

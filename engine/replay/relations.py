@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-from engine.replay.operation import Operation
-from engine.states import StepKind, WaitingFor
-
-if TYPE_CHECKING:
-    from engine.replay.cycle import Cycle
-    from engine.replay.history import StepRecord
+from engine.replay.history import History, StepRecord
+from engine.states import StepKind
 
 RUN, SPAWN = "run_workflow", "spawn"  # the calls that start a child, as the step's row says
 
@@ -51,7 +47,7 @@ class NewChild:
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class AwaitedState:
     """What the database says of the instance that a step waits for; of one that has not ended, no more than that.
 
     `status` is None if there is no such instance, or if it is not the child that is meant. `is_noted`: whoever ends it
@@ -66,44 +62,37 @@ class Relative:
     is_noted: bool
 
 
-class KinOperation(Operation):
+class Awaiting(Protocol):
     """A call that waits for the end of an instance."""
 
-    waiting_for = WaitingFor.CHILD
-
-    workflow_name: str
-    instance_id: str
-
-    @property
-    def origin(self) -> Origin | None:
-        """Return the step whose child it must be; None where any instance of that name is meant."""
-        raise NotImplementedError
+    record: StepRecord
 
     @property
     def whom(self) -> Awaited:
-        return Awaited(self.workflow_name, self.instance_id, self.origin)
+        """The instance that it waits for."""
 
-    def learn(self, found: Relative, as_of_us: int) -> None:
+    def learn(self, found: AwaitedState, as_of_us: int) -> None:
         """Take in what the database said, asked at this time or later."""
-        raise NotImplementedError
 
 
-class Kin:
+class Relations:
     """What a cycle waits for among other instances, and whether it knows the latest of them."""
 
-    def __init__(self) -> None:
-        self.open: dict[int, KinOperation] = {}  # by seq
-        self.is_stale = False
-        self.is_asking = False
-        self.noting: set[int] = set()  # steps that are to be looked at when their note is committed
-        self.as_of_us = 0
+    def __init__(self, history: History, generation: int) -> None:
+        self._history, self._generation = history, generation
+        self._open: dict[int, Awaiting] = {}  # by seq
+        self._noting: set[int] = set()  # steps that are to be looked at when their note is committed
+        self._is_stale = False
+        self._is_asking = False
+        self._as_of_us = 0
         self._children: dict[tuple[str, str], Origin] | None = None  # once it is asked for
 
-    def started(self, cycle: Cycle, workflow: str, id: str) -> Origin | None:
-        """Return the step of this cycle's instance that has started the instance of that name, if one has."""
+    # Children
+
+    def started(self, workflow: str, id: str) -> Origin | None:
+        """Return the step of this instance that has started the instance of that name, if one has."""
         if self._children is None:
-            steps = cycle.history.steps.values()
-            self._children = dict(_children(steps, cycle.claimed.generation))
+            self._children = dict(_children(self._history.steps.values(), self._generation))
         return self._children.get((workflow, id))
 
     def starts(self, workflow: str, id: str, origin: Origin) -> None:
@@ -111,33 +100,65 @@ class Kin:
         if self._children is not None:
             self._children[workflow, id] = origin
 
+    # Waiting
+
+    def add(self, seq: int, call: Awaiting) -> None:
+        self._open[seq] = call
+
+    def remove(self, seq: int) -> None:
+        """Take out one that is over; nothing if it is not open."""
+        self._open.pop(seq, None)
+
+    def note(self, seq: int) -> None:
+        """Take in that the database is being told what this step waits for."""
+        self._noting.add(seq)
+
+    def noted(self, seq: int, *, has_begun: bool) -> None:
+        """Take in that it has been told, or that a pause has left that out."""
+        self._noting.discard(seq)
+        self._is_stale = self._is_stale or has_begun
+
+    def expire(self) -> None:
+        """What is known may be old: ask again."""
+        self._is_stale = True
+
+    # Asking
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
     @property
     def is_busy(self) -> bool:
         """Tell whether there will be news without anybody's signal, so that it is too early to park."""
-        return self.is_asking or bool(self.noting)
+        return self._is_asking or bool(self._noting)
 
-    def look(self, cycle: Cycle) -> None:
-        """Ask for news, if there may be any and nobody asks already."""
-        if self.is_stale and not self.is_asking and self.question():
-            self.is_stale, self.is_asking = False, True
-            self.as_of_us = cycle.host.due_us()
-            cycle.host.read_kin(cycle)
+    @property
+    def question(self) -> list[Awaiting]:
+        """The calls to ask for: those that are committed, and with them the children that they started."""
+        return [one for one in self._open.values() if one.record.is_recorded]
 
-    def question(self) -> list[KinOperation]:
-        """Return the calls to ask for: those that are committed, and with them the children that they started."""
-        return [one for one in self.open.values() if one.record.is_recorded]
+    @property
+    def is_to_ask(self) -> bool:
+        """Tell whether there may be news, which are not being asked for already."""
+        return self._is_stale and not self._is_asking and bool(self.question)
 
-    def answer(self, cycle: Cycle, found: Iterable[Relative]) -> None:
+    def ask(self, now_us: int) -> None:
+        """Take in that the question is asked now."""
+        self._is_stale, self._is_asking = False, True
+        self._as_of_us = now_us
+
+    def answer(self, found: Iterable[AwaitedState]) -> None:
         """Take in the answer: the instance that ended first comes first."""
-        self.is_asking = False
-        if not cycle.is_driving:
-            self.is_stale = True  # asked again when a pause is withdrawn
-            return
+        self._is_asking = False
         for one in sorted(found, key=lambda one: (one.finished_us or 0, one.seq)):
-            operation = self.open.get(one.seq)
-            if operation is not None:
-                operation.learn(one, self.as_of_us)
-        cycle.host.poke(cycle)
+            call = self._open.get(one.seq)
+            if call is not None:
+                call.learn(one, self._as_of_us)
+
+    def drop_answer(self) -> None:
+        """Take in that the answer came while the handler is not driven: it is asked again when it is."""
+        self._is_asking = False
+        self._is_stale = True
 
 
 def _children(steps: Iterable[StepRecord], generation: int) -> Iterator[tuple[tuple[str, str], Origin]]:

@@ -19,7 +19,7 @@ class Question:
     types: frozenset[str] | None
 
 
-class Inbox:
+class EventBuffer:
     """Of `types` (None: of all) it holds every event up to the key `until`, less those that were consumed."""
 
     def __init__(self, first: Page) -> None:
@@ -28,6 +28,7 @@ class Inbox:
         self.until = first.events[-1].key if first.events else 0
         self.is_cut = first.is_cut
         self.is_stale = False  # more came since
+        self.is_reading = False  # the answer to the question is on its way
         self.is_offered = True  # to all that wait: none of them takes what is left
         self.as_of_us = first.as_of_us
         self.consumed: set[int] = set()  # keys: a read may still find them buffered
@@ -42,9 +43,11 @@ class Inbox:
         takes_all = self.types is None and not self.is_cut and not self.events
         after = self.until if self.covers(wanted) else 0
         self.question = Question(after, None if takes_all else wanted)
+        self.is_reading = True
 
     def take(self, page: Page, *, is_stale: bool) -> None:
         """Take in the answer to the question. What it did not ask for is dropped: nobody waits for it."""
+        self.is_reading = False
         after, types = self.question.after, self.question.types
         kept = [event for event in self.events if after and (types is None or event.type in types)]
         self.events = kept + [event for event in page.events if event.key not in self.consumed]
