@@ -44,7 +44,9 @@ def prepare(name: str) -> Release:
     folder = source(name)
     if not (folder / "index.html").is_file():
         raise NonRetryableError(f"There is no folder REPRISE_HOME/demo/releases/{name} with an index.html.")
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    if link := next((path for path in paths if path.is_symlink()), None):
+        raise NonRetryableError(f"{link} is a link: a release holds files only. Replace it by a file.")
     files = {path.relative_to(folder).as_posix(): sha256(path.read_bytes()) for path in paths}
     return Release(name=name, version=version(files), files=files)
 
