@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterable
 from contextlib import closing
@@ -68,9 +69,11 @@ def release(server: str, new: Release, is_damaged: bool, ctx: StepContext) -> st
 
 def check(server: str, new: Release, ctx: StepContext) -> dict[str, str | int]:
     """Fetch every file from a server, and compare what it serves with the release."""
+    began = time.monotonic()
     if (found := served(server, new.files, ctx)) != new.version:
         raise ServerTrouble(f"{server} serves version {found}, not {new.version}.")
-    return {"version": found, "files": len(new.files)}
+    milliseconds = round((time.monotonic() - began) * 1000)
+    return {"version": found, "files": len(new.files), "milliseconds": milliseconds}
 
 
 def survey(servers: list[str], former: Release, new: Release, ctx: StepContext) -> dict[str, str]:
