@@ -182,6 +182,16 @@ def test_folder_that_is_not_there_ends_the_run_at_once(rollout: Rollout, home: P
     assert "There is no folder" in instance.error["message"]
 
 
+def test_folder_with_a_link_out_of_it_is_refused(rollout: Rollout, home: Path) -> None:
+    linked = home / "demo" / "releases" / "linked"
+    linked.mkdir(parents=True)
+    (linked / "index.html").symlink_to("/etc/passwd")
+
+    instance = run_to_end(rollout.start({"release": "linked"}), seconds=30)
+
+    assert "is a link: a release holds files only" in instance.error["message"]
+
+
 @pytest.mark.parametrize(
     ("params", "path"),
     [

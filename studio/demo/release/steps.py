@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterable
 from contextlib import closing
@@ -44,7 +45,9 @@ def prepare(name: str) -> Release:
     folder = source(name)
     if not (folder / "index.html").is_file():
         raise NonRetryableError(f"There is no folder REPRISE_HOME/demo/releases/{name} with an index.html.")
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    if link := next((path for path in paths if path.is_symlink()), None):
+        raise NonRetryableError(f"{link} is a link: a release holds files only. Replace it by a file.")
     files = {path.relative_to(folder).as_posix(): sha256(path.read_bytes()) for path in paths}
     return Release(name=name, version=version(files), files=files)
 
@@ -66,9 +69,11 @@ def release(server: str, new: Release, is_damaged: bool, ctx: StepContext) -> st
 
 def check(server: str, new: Release, ctx: StepContext) -> dict[str, str | int]:
     """Fetch every file from a server, and compare what it serves with the release."""
+    began = time.monotonic()
     if (found := served(server, new.files, ctx)) != new.version:
         raise ServerTrouble(f"{server} serves version {found}, not {new.version}.")
-    return {"version": found, "files": len(new.files)}
+    milliseconds = round((time.monotonic() - began) * 1000)
+    return {"version": found, "files": len(new.files), "milliseconds": milliseconds}
 
 
 def survey(servers: list[str], former: Release, new: Release, ctx: StepContext) -> dict[str, str]:
