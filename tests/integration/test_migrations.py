@@ -195,7 +195,7 @@ def test_a_process_of_the_release_before_pauses_and_resumes_on_the_new_tables(up
         upgraded.ask(
             "UPDATE engine_instance SET status = 'queued', paused_at = NULL, error = %s WHERE id = %s",
             around,
-            id,
+            name,
         )
         # As a flush of that release writes it, which knows nothing of the other column.
         upgraded.ask(
