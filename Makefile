@@ -1,10 +1,13 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test conformance bench chaos repeat shots check fmt lock chromium
+.PHONY: help env env-run env-test run test test-all conformance bench chaos repeat shots check fmt lock chromium
 .SUFFIXES:
 
 PY := .venv/bin/python
+
+# Side by side; whoever is done takes tests from those who are not.
+TESTS := $(PY) -m pytest -q --numprocesses auto --dist worksteal
 
 help:
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ { split($$1, target, ":"); printf "  make %-11s %s\n", target[1], $$2 }' Makefile
@@ -12,8 +15,11 @@ help:
 run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 	@REPRISE_DEMO=$${REPRISE_DEMO:-1} exec $(PY) manage.py studio
 
-test: env-test chromium ## Run the whole test suite
-	@$(PY) -m tests
+test: env-test chromium ## Run the first tier of the tests: what to run after every change
+	@$(TESTS) --tier first $(ARGS)
+
+test-all: env-test chromium ## Run all tests, and name the 20 slowest: before a merge, and in CI
+	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
 
 conformance: env-test ## All conformance cases, in each profile
 	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate $(PY) -m pytest -q tests/conformance
@@ -30,7 +36,7 @@ repeat: env-test chromium ## Run racy tests 30 times each beside a load, and wri
 shots: env-test chromium ## Make the screenshots of the README anew
 	@$(PY) -m tests.shots
 
-check: env-test ## Format, lint, types, imports, templates, settings, migrations, then the tests
+check: env-test ## Format, lint, types, imports, templates, settings, migrations, then the first tier of the tests
 	@sh scripts/check
 	@$(MAKE) --no-print-directory test
 

@@ -1,5 +1,6 @@
 """What every test may use: a real PostgreSQL and the whole stack, each started once and only when asked for."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,10 @@ from django.db import connection
 from studio.embedded import EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
 
-pytest_plugins = ["engine.testing.plugin"]  # an entry point, where the package is installed
+pytest_plugins = [
+    "engine.testing.plugin",  # an entry point, where the package is installed
+    "tests.tiers",
+]
 
 ENOUGH_MEMORY = 2 * 1024**3
 
@@ -146,6 +150,12 @@ def home_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="reprise-", dir=memory if is_roomy else None) as directory:
         Path(directory).chmod(0o755)
         yield Path(directory)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one more process than there are cores: a third of the time each waits for something."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,6 +18,8 @@ from tests.browser.test_requests import ask, fill
 from tests.live import LiveStack
 from tests.processes import marked
 
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
+
 NewTab = Callable[[], Page]
 
 COUNT_SHIFTS = """

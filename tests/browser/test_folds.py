@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_journey import NewTab, live, status, type_json
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 LETTERS = 60
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.browser.conftest import Complaints
 from tests.live import LiveStack
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 NewTab = Callable[[], Page]
 TYPO = '{"customer": "Ana", "items": [{"sku": "a-1", "quantity": 0}'
@@ -40,6 +43,7 @@ def start_order(page: Page) -> None:
     live(page)
 
 
+@pytest.mark.first_tier
 def test_from_a_typo_to_the_output_in_two_tabs(
     signed_in: Page, new_tab: NewTab, complaints: Complaints
 ) -> None:
@@ -118,6 +122,7 @@ def terminate(page: Page, reason: str) -> None:
     status(page, "terminated")
 
 
+@pytest.mark.first_tier
 def test_pause_resume_and_terminate_are_seen_in_the_other_tab(signed_in: Page, new_tab: NewTab) -> None:
     page = signed_in
     start_order(page)

@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 
+import pytest
 from playwright.sync_api import Browser, Dialog, Page, StorageState, WebSocketRoute, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.test_journey import live, start_order, status, terminate, type_json
 from tests.live import LiveStack
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 NewTab = Callable[[], Page]
 RESTARTING = 1012

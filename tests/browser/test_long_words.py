@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 from tests.browser.conftest import Complaints
 from tests.live import LiveStack
 
-pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 WORD = "x" * 300
 NAME, ID = "w" * 64, "i" * 100

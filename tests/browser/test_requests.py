@@ -6,10 +6,13 @@ import json
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.test_journey import live, status, terminate, type_json
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 NewTab = Callable[[], Page]
 QUESTION = "Refund 1,240.00 € to ACME?"

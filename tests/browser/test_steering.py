@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.test_journey import NewTab, live, start_order, status, terminate
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 
 def look_again(page: Page) -> None:

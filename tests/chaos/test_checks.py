@@ -22,6 +22,8 @@ from tests.chaos.verdict import CHECKS, judge
 from tests.chaos.watch import Sample
 from tests.process.ledger import Line
 
+pytestmark = pytest.mark.first_tier
+
 OPS = [Op("work", "work-1", 0.1), Op("sleep", "sleep-2", 1.0), Op("event", "event-3", what="go")]
 OUTPUT = '["work-1 of i0", null, {"for": "i0"}]'
 WORKER, ZOMBIE = 10, 11

@@ -4,6 +4,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -58,7 +59,11 @@ def nothing_is_violated(_story: None) -> Iterator[None]:
     assert [(one.invariant.name, one.offenders) for one in found if one.count] == []
 
 
-@pytest.fixture(autouse=True, params=CHOSEN if len(CHOSEN) > 1 else None)
+def _tier(profile: str) -> Any:
+    return pytest.param(profile, marks=() if profile == "plain" else pytest.mark.second_tier)
+
+
+@pytest.fixture(autouse=True, params=map(_tier, CHOSEN) if len(CHOSEN) > 1 else None)
 def _profile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the case under each profile that REPRISE_TEST_PROFILE names, with commas between them."""
     PROFILES[getattr(request, "param", CHOSEN[0])](monkeypatch)

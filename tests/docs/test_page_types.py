@@ -35,7 +35,7 @@ TWICE = ("deploying.md",)
 FOUND = re.compile(r"^.*?(\w+)\.py:(\d+): error: (.*)$")
 
 
-@pytest.mark.slow
+@pytest.mark.second_tier
 def test_what_people_read_passes_the_type_checker(tmp_path: Path) -> None:
     pages = {f"page_{page.stem.lower()}".replace("-", "_"): page for page in PAGES if page.name not in TWICE}
     for name, page in pages.items():

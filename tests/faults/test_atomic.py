@@ -20,6 +20,8 @@ from tests.records import attempts, outcomes
 from tests.shifts import running_shift, wait_for, wait_until
 from tests.shop import open_shop, sales, sell
 
+pytestmark = pytest.mark.second_tier
+
 STEPS = ["sell", "sell more"]
 
 

@@ -21,6 +21,8 @@ from tests.faults.proxy import Fault, Proxy
 from tests.records import outcomes
 from tests.shifts import running_shift, wait_for, wait_until
 
+pytestmark = pytest.mark.second_tier
+
 LEASE = 1.5
 LONG_LEASE = 3.0  # a beat that is late must still come in time on a busy machine
 GRACE = 30.0  # for all the rest, on a busy machine; nothing else would bring it to an end

@@ -23,6 +23,8 @@ from tests.faults.snapshot import snapshot
 from tests.integration.rows import attempt_of, leased, step_of
 from tests.shifts import running_shift, wait_for
 
+pytestmark = pytest.mark.second_tier
+
 DEAD_SEAT = 7
 
 

@@ -21,7 +21,7 @@ from tests.faults.points import DROPS, Breaker, Point, violations
 from tests.faults.proxy import Fault, Proxy
 from tests.shifts import running_shift
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.second_tier
 
 ALL = os.environ.get("REPRISE_FAULTS") == "all"
 WRITES = re.compile("FLUSH|CLAIM|CLAIM_ISOLATED|REAP|TAKE_SEAT")

@@ -23,7 +23,7 @@ from tests.faults.snapshot import snapshot
 from tests.faults.wire import Request
 from tests.shifts import running_shift, wait_for, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.second_tier
 
 ZOMBIE = "zombie"
 WRITES = ("FLUSH", "CLAIM", "CLAIM_ISOLATED", "REAP")

@@ -21,7 +21,7 @@ PROJECT = Path(__file__).parents[2]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
 
 Manage = Callable[..., subprocess.CompletedProcess[str]]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.second_tier]
 
 
 @pytest.fixture

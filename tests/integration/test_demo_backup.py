@@ -160,7 +160,7 @@ def test_rows_written_while_the_dump_runs_are_in_neither_count(
     assert manifest["rows"]["public.engine_event"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.second_tier
 def test_old_backups_are_pruned_and_the_newest_stay(backup: Backup, home: Path) -> None:
     kept = []
     for _ in range(3):

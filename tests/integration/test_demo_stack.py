@@ -17,7 +17,7 @@ from studio.demo.release import contact
 from tests.live import LiveStack
 from tests.shifts import wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 START = """
 from engine import workflows

@@ -8,7 +8,7 @@ from tests.model.machine import Protocol
 from tests.model.mutants import MUTANTS
 from tests.model.tales import TALES, Teller, Untold
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.second_tier
 
 
 @pytest.mark.parametrize("name", MUTANTS)

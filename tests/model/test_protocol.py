@@ -21,7 +21,7 @@ EXAMPLES = int(os.environ.get("REPRISE_MODEL_EXAMPLES", "0"))
 FEW = 25
 
 
-@pytest.mark.slow
+@pytest.mark.second_tier
 def test_every_promise_is_kept_whatever_happens_in_whatever_order(protocol: type[Protocol]) -> None:
     profile = settings(
         max_examples=EXAMPLES or FEW,

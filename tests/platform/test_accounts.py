@@ -25,7 +25,7 @@ from tests.live import LiveStack
 from tests.processes import environment, marked, serving
 from tests.readable import Tree, readable_tree
 
-process = [pytest.mark.process, pytest.mark.slow]
+process = [pytest.mark.process, pytest.mark.second_tier]
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start programs as other accounts")
 
 UNREADABLE = "Web and workers run as root: "
@@ -217,7 +217,7 @@ class TestStartedByRoot:
 
 @only_root
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.second_tier
 def test_an_ordinary_account_starts_stops_and_starts_again(
     tree: Tree, account: Account, tmp_path: Path
 ) -> None:

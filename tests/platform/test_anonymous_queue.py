@@ -290,7 +290,7 @@ class LargerSite:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.second_tier
 @pytest.mark.parametrize("name", sorted(REQUESTS))
 def test_two_dozen_strangers_delay_nobodys_page(live_stack: LiveStack, name: str) -> None:
     """On an idle machine the delay is 50 ms at most (p95): `python -m tests.platform.delays` measures that. Here the

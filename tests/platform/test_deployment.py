@@ -35,7 +35,7 @@ def _manage(home: Path, *arguments: str, **variables: str) -> subprocess.Complet
     )
 
 
-@pytest.mark.slow
+@pytest.mark.second_tier
 def test_djangos_own_deployment_check_finds_nothing(tmp_path: Path) -> None:
     done = _manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -45,7 +45,7 @@ def test_djangos_own_deployment_check_finds_nothing(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.second_tier
 @pytest.mark.parametrize(
     ("variables", "prefix", "is_secure"), [(PRODUCTION, "__Host-", True), ({"PORT": "8000"}, "", False)]
 )

@@ -10,7 +10,7 @@ import pytest
 from tests.live import LiveStack
 from tests.platform.visitor import FORM, Log, SignedIn, handshake, head, post, status_of, talk
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 CSRF = "a" * 32
 TOKEN = f"Cookie: reprise-csrf={CSRF}".encode()

@@ -16,7 +16,7 @@ from tests.live import LiveStack, free_port
 from tests.platform.visitor import FORM, At, SignedIn, post, status_of, talk
 from tests.processes import marked
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 LIMIT = settings.REPRISE_MAX_BODY_BYTES
 MEBIBYTE = 1024 * 1024

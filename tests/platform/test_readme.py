@@ -10,7 +10,7 @@ import pytest
 from tests.live import PROJECT, LiveStack
 from tests.shots.shop import write_shop
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 START = """
 from shop.workflows import Order, ship_order

@@ -74,7 +74,7 @@ def test_a_python_without_venv_is_named_with_the_package_to_install(checkout: Pa
     assert not (checkout / ".venv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.second_tier
 def test_a_missing_wheel_is_named_and_the_next_try_starts_again(checkout: Path) -> None:
     variables = {"PATH": f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}", "PIP_NO_INDEX": "1"}
     for _ in range(2):

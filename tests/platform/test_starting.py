@@ -25,7 +25,7 @@ BROKEN = {
 
 MISSING = "ModuleNotFoundError: No module named 'nothing_there' ({}/missing_import/__init__.py, line 1)"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.second_tier
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.conftest import copy_database, home_directory
 from tests.live import PASSWORD, PROJECT, LiveStack
 from tests.processes import environment, marked, serving
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 MakeStack = Callable[..., LiveStack]
 

@@ -21,7 +21,7 @@ FIRST, *_, BEFORE, LATEST = sorted(path.stem for path in (PROJECT / "engine" / "
 LACKING = f"The database lacks the migration engine.{LATEST}."
 RUN = "Run `python manage.py migrate`."
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.second_tier
 
 
 @contextmanager

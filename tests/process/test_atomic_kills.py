@@ -20,7 +20,7 @@ from tests.process.arena import Arena, attempts, kill, wait_for, wait_until
 from tests.process.program.workflows import Op, fail, program, refund, sell, work
 from tests.shop import open_shop, sales
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 BODIES = "bodies"
 STATEMENTS = ["BEGIN", "ENTER", "INSERT", "CHECKPOINT", "COMMIT", "FLUSH"]

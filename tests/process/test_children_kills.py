@@ -12,7 +12,7 @@ from engine.models import Attempt, Instance, Step
 from tests.process.arena import Arena, kill, wait_until
 from tests.process.program.workflows import family, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 # How a family is, and how its parent ends.
 KINDS = {

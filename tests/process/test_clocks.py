@@ -18,7 +18,7 @@ from tests.process.arena import TABLES, Arena, send, wait_for, wait_until
 from tests.process.nursery import Nursery
 from tests.process.program.workflows import block, event, narrow, program, sleep, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 OFF_BY = (90.0, -90.0)
 LEASE = 1.5

@@ -15,7 +15,7 @@ from tests.process.apps import LOOK
 from tests.process.clusters import PATIENCE, SOON, Cluster, wait_until
 from tests.process.conftest import server_on_a_copy
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 NEVER = 3600.0  # seconds: a body that does not end within a test
 LEASE = 30.0

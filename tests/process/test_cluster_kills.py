@@ -9,7 +9,7 @@ import pytest
 
 from tests.process.clusters import PATIENCE, SOON, WORKERS, Cluster, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 
 def kill(pid: int) -> None:

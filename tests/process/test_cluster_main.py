@@ -17,7 +17,7 @@ from tests.live import PROJECT
 from tests.process.clusters import SOON, Cluster, wait_until
 from tests.process.conftest import _url
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 FACTS = rf"Reprise {re.escape(VERSION)}, database \w+ on \S+, 3 workers, 64 slots in each, \d+ workflows?"
 

@@ -13,12 +13,13 @@ from tests import possible
 from tests.process.apps import GRACE
 from tests.process.clusters import SOON, Cluster, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 NEVER = 3600.0  # seconds: a body that does not end within a test
 LEASE = 30.0
 
 
+@pytest.mark.first_tier
 def test_an_instance_runs_at_once_although_the_cluster_was_idle(shared_cluster: Cluster) -> None:
     shared_cluster.begin("errand", "first")
     shared_cluster.wait_for_status("first", "complete")
@@ -49,6 +50,7 @@ def test_a_burst_uses_every_place_and_leaves_a_worker_for_ordinary_tasks(cluster
     cluster.wait_for("meanwhile")
 
 
+@pytest.mark.first_tier
 def test_an_instance_goes_on_elsewhere_when_its_worker_is_killed(cluster: Cluster) -> None:
     cluster.begin("errand", "one", seconds=NEVER)
     wait_until(lambda: len(cluster.workers_at("one")) == 1)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.process.clusters import SOON, Cluster, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 
 def test_an_idle_cluster_stops_at_once(cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ import pytest
 from studio.embedded import DATABASE, EmbeddedServer
 from tests.process.clusters import Cluster, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 
 def test_tasks_of_megabytes_travel_there_and_back(shared_cluster: Cluster) -> None:

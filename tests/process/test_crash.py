@@ -12,7 +12,7 @@ from engine.models import Attempt, Instance, Step
 from tests.process.arena import Arena, attempts, kill, wait_for, wait_until
 from tests.process.program.workflows import Op, block, nest, program, sleep, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.first_tier]
 
 RECOVERY_SECONDS = 15.0  # half of a lease, for which nobody waits
 LONG = 60.0
@@ -67,6 +67,7 @@ def test_worker_killed_amid_a_gather_repeats_only_the_open_branches(arena: Arena
     assert attempts(instance, "open") == attempts(instance, "open too") == [(1, "lost"), (2, "complete")]
 
 
+@pytest.mark.second_tier
 def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena: Arena) -> None:
     """Many short steps, and a new worker for every one that is killed on the way."""
     steps: list[Op] = [(work if number % 2 else block)(f"step {number}", 0.02) for number in range(20)]
@@ -95,6 +96,7 @@ def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena:
     assert not Instance.objects.filter(isolated=True).exists()
 
 
+@pytest.mark.second_tier
 def test_killed_at_any_moment_a_body_keeps_the_steps_that_it_has_run(arena: Arena) -> None:
     """Guarantee 8: its next attempt goes on with the rest, also two levels down."""
     inner = nest("inner", *(work(f"inner {number}", 0.02) for number in range(3)))

@@ -12,7 +12,7 @@ from engine.models import Attempt, Event, Instance, Log
 from tests.process.arena import Arena, is_alive, wait_for, wait_until
 from tests.process.program.workflows import Op, block, event, program, sleep, tell, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 SECONDS = 3.0
 CUTS = 12  # at least, however long a busy machine takes over them

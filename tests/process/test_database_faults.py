@@ -21,7 +21,7 @@ from tests.process.nursery import Nursery
 from tests.process.program.workflows import Op, block, event, program, sleep, together, work
 from tests.process.test_database_restart import assert_steps_ran_as_recorded
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 KILLING_SECONDS = float(os.environ.get("REPRISE_KILLING_SECONDS", "4"))
 KILLS_A_SECOND = 5

@@ -14,7 +14,7 @@ from engine.models import Attempt, Event, Instance, Step
 from tests.process.arena import Arena, is_alive, wait_for, wait_until
 from tests.process.program.workflows import Op, block, event, program, sleep, together, work
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 RETURN_SECONDS = 15.0  # from the server's return to the first body; half of a lease, for which nobody waits
 INSTANCES = 80

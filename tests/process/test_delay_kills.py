@@ -7,7 +7,7 @@ import pytest
 from tests.process.arena import Arena, attempts, kill, wait_for
 from tests.process.program.workflows import ask, program
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 ASKED = "asked about ConnectionError"
 

@@ -13,7 +13,7 @@ from engine.models import Step
 from tests.process.arena import Arena, attempts, is_alive, wait_for, wait_until
 from tests.process.program.workflows import block, program, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.first_tier]
 
 GRACE = 1.5
 

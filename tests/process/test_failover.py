@@ -21,7 +21,7 @@ from tests.live import PROJECT
 from tests.process.clusters import Cluster, wait_until
 from tests.process.standby import Standby, url
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 STEPS = 8
 

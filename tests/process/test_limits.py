@@ -10,7 +10,7 @@ from tests.process.arena import Arena, kill, wait_for, wait_until
 from tests.process.ledger import Line
 from tests.process.program.workflows import narrow, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 LONG = 60.0
 LIMIT = 3

@@ -10,7 +10,7 @@ from engine.models import Notice
 from tests.process.arena import Arena, is_alive, kill, wait_for, wait_until
 from tests.process.program.workflows import doomed
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 LEASE_SECONDS = 2.0
 

@@ -8,7 +8,7 @@ from engine.models import Attempt, Audit, Instance
 from tests.process.arena import Arena, is_alive, wait_for, wait_until
 from tests.process.program.workflows import block, event, program, sleep, together, work
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 INSTANCES = 30
 OPERATORS = 3

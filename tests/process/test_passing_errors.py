@@ -17,7 +17,7 @@ from studio.embedded import DATABASE
 from tests.process.arena import Arena, is_alive, wait_for, wait_until
 from tests.process.program.workflows import Family, Op, block, family, program, sleep, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 LOCKED_SECONDS = 5.0
 CANCELLING_SECONDS = 3.0

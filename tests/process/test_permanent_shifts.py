@@ -15,7 +15,7 @@ from tests.process.apps import CONSTANTS
 from tests.process.clusters import PATIENCE, Cluster, wait_until
 from tests.process.test_cluster_kills import kill
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 NEVER = 3600.0  # seconds: a body that does not end within a test
 

@@ -8,7 +8,7 @@ from engine.models import Attempt, Step
 from tests.process.arena import Arena, attempts, wait_for
 from tests.process.program.workflows import block, kill, program, work
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 ALONE = 3  # losses of a step that was alone in its worker: its budget
 POISONED = 2

@@ -12,7 +12,7 @@ from tests.process.arena import Arena, attempts, is_alive, wait_for, wait_until
 from tests.process.nursery import Nursery
 from tests.process.program.workflows import block, program, work
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 STALL = 1.5  # seconds that a loop may stand still
 GOOD = 10  # before the poison, and as many after it: those that it takes along run alone, one after the other

@@ -14,7 +14,7 @@ from engine.models import Attempt, Event, Instance, Step
 from tests.process.arena import Arena, kill, wait_until
 from tests.process.program.workflows import block, event, program, sleep, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 INSTANCES = 12
 ROUNDS = 8  # through the targets

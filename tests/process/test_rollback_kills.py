@@ -8,7 +8,7 @@ from engine.models import Attempt, Instance
 from tests.process.arena import Arena, kill, wait_for, wait_until
 from tests.process.program.workflows import event, fail, order, program
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.first_tier]
 
 LONG = 60.0
 

@@ -37,7 +37,7 @@ from tests.process.program.workflows import (
 )
 from tests.shop import open_shop
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 STORMS = int(os.environ.get("REPRISE_TEST_STORMS", "2"))
 SECONDS = 4.0

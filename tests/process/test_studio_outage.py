@@ -16,7 +16,7 @@ from django.db import connections
 from tests.live import free_port
 from tests.process.arena import Arena, wait_until
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 PATIENCE = 15.0  # of a person on a busy machine; a page that hangs tells nothing
 

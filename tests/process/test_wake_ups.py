@@ -13,7 +13,7 @@ from engine.models import Event, Instance
 from tests.process.arena import Arena, wait_for, wait_until
 from tests.process.program.workflows import event, program, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 INSTANCES = 150
 SENDERS = 3
@@ -23,7 +23,6 @@ NEVER = 3600.0  # for the sweeps of a shift, which would make good a wake-up tha
 CALM_SECONDS = 1.5
 
 
-@pytest.mark.slow
 def test_events_sent_while_instances_park_wake_every_one_of_them(arena: Arena) -> None:
     for name in ("one", "two"):
         arena.worker(name, sweep=NEVER)

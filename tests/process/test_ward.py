@@ -8,7 +8,7 @@ import pytest
 
 from tests.process.clusters import Cluster, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 BUSY = 100  # instances: more than one shift takes
 NEVER = 3600.0  # seconds: a body that does not end within a test

@@ -13,7 +13,7 @@ from engine.models import Attempt, Instance
 from tests.process.arena import Arena, attempts, is_alive, kill, send, wait_for, wait_until
 from tests.process.program.workflows import block, program, together, work
 
-pytestmark = [pytest.mark.process]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 LEASE = 1.2
 BODY = LEASE  # ends while its worker is stopped, so that the zombie wakes up with results in its hands
