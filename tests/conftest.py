@@ -179,8 +179,8 @@ def only_possible_rows(db: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def own_registry() -> Iterator[None]:
-    """Let a test declare workflows and events of its own, which are gone after it."""
+def restored_registry() -> Iterator[None]:
+    """Forget after the test which workflows and events it has declared."""
     from engine import workflows
     from engine.messages import declared_events
 
@@ -189,6 +189,19 @@ def own_registry() -> Iterator[None]:
     for mapping, before in known:
         mapping.clear()
         mapping.update(before)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def own_registry(restored_registry: None) -> None:
+    """Let a test declare workflows and events of its own, which are gone after it.
+
+    Tests that ran before in this process may have imported the demo, whose names are common: they are free again.
+    """
+    from engine import workflows
+
+    for name, one in list(workflows.items()):
+        if one.handler.__module__.startswith("studio.demo"):
+            del workflows._workflows[name]
 
 
 @pytest.fixture

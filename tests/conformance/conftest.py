@@ -10,7 +10,6 @@ import pytest
 from django.db import connection
 from pytest_django.plugin import DjangoDbBlocker
 
-from engine import workflows
 from engine.invariants import INVARIANTS, look
 from tests.conformance.profiles import PROFILES
 from tests.guards import guarded_statuses
@@ -41,13 +40,7 @@ def _statuses(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iter
 
 @pytest.fixture(autouse=True)
 def _story(engine_db: None, own_registry: None) -> None:
-    """Commits are seen by the shift; what a case declares is gone after it.
-
-    Tests that ran before in this process may have imported the demo, whose names the cases use, too.
-    """
-    for name, one in list(workflows.items()):
-        if one.handler.__module__.startswith("studio.demo"):
-            del workflows._workflows[name]
+    """Commits are seen by the shift; what a case declares is gone after it."""
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ STORIES: dict[str, Callable[[], Instance]] = {
 @pytest.mark.parametrize("story", STORIES)
 def test_record(story: str, settings: LazySettings, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     import_module("studio.demo.workflows")
-    request.getfixturevalue("own_registry")
+    request.getfixturevalue("restored_registry")
     settings.REPRISE_HOME = tmp_path
     settings.REPRISE_SECRET_KEYS = KEYS
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "studio.demo"]

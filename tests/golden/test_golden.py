@@ -25,7 +25,7 @@ DAY_US = 24 * 3600 * 1_000_000
 def _samples(request: pytest.FixtureRequest, settings: LazySettings) -> None:
     settings.REPRISE_SECRET_KEYS = secret.KEYS
     import_module("studio.demo.workflows")  # stays known: it is imported once
-    request.getfixturevalue("own_registry")
+    request.getfixturevalue("restored_registry")
     tour.declare()
     wide.declare()
     undone.declare()
