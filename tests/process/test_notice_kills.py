@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from engine.models import Notice
-from tests.process.arena import Arena, is_alive, kill, wait_for, wait_until
+from tests.process.arena import Arena, is_alive, wait_until
 from tests.process.program.workflows import doomed
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
@@ -25,16 +23,3 @@ def test_a_failure_whose_teller_is_killed_is_told_by_another(arena: Arena) -> No
     heard = arena.ledger.lines(what="heard", instance=instance.id)
     assert len(heard) == 2
     assert len({one.key for one in heard}) == 1  # by which a receiver knows that it is the same
-
-
-def test_no_failure_goes_untold_under_kills(arena: Arena) -> None:
-    instances = doomed.start_many([{"params": "no"}] * 300).created
-    for number in range(6):
-        worker = arena.worker(f"worker {number}", lease=LEASE_SECONDS)
-        arena.ledger.wait_for(what="heard", pid=worker)
-        time.sleep(0.02 * number)
-        kill(worker)
-    arena.worker("last", lease=LEASE_SECONDS)
-    wait_for(instances, "errored")
-    wait_until(lambda: not Notice.objects.exists(), what="telling")
-    assert {one.instance for one in arena.ledger.lines(what="heard")} == {one.id for one in instances}
