@@ -19,6 +19,7 @@ def _profile() -> None:
     """What it costs is what it costs an ordinary worker."""
 
 
+@pytest.mark.second_tier
 def test_an_item_costs_the_same_among_a_thousand_as_among_a_hundred_and_a_replay_runs_none() -> None:
     ran: list[int] = []
     seconds: dict[str, float] = {}  # of this process, in which the worker runs

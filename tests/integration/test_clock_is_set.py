@@ -15,7 +15,7 @@ from engine.models import Step
 from engine.worker.clock import DatabaseClock
 from tests.shifts import running_shift, until, wait_for, wait_until
 
-pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
+pytestmark = [pytest.mark.usefixtures("engine_db", "own_registry"), pytest.mark.second_tier]
 
 HOUR_US = 3_600_000_000
 

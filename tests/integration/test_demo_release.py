@@ -76,6 +76,7 @@ def cools_down(instance: Instance, times: int = 1) -> bool:
 # The workflow
 
 
+@pytest.mark.second_tier
 def test_release_reaches_every_server_and_nothing_runs_on(rollout: Rollout, home: Path) -> None:
     instance = run_to_end(rollout.start({"cool_down": 0.05}), seconds=60)
 
@@ -108,6 +109,7 @@ def test_release_stops_at_the_first_bad_server_and_says_who_serves_what(rollout:
     assert list((home / "demo" / "fleets").iterdir()) == []
 
 
+@pytest.mark.second_tier
 def test_servers_change_over_one_by_one_and_the_next_run_stops_those_of_a_terminated_one(
     rollout: Rollout, home: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_servers_change_over_one_by_one_and_the_next_run_stops_those_of_a_termin
     assert not directory.exists()
 
 
+@pytest.mark.second_tier
 def test_server_that_died_while_the_release_cooled_down_is_started_again(
     rollout: Rollout, home: Path
 ) -> None:
@@ -152,6 +155,7 @@ def test_folder_of_ones_own_is_released(rollout: Rollout, home: Path) -> None:
     assert output(instance, "check:server-1")["files"] == 2
 
 
+@pytest.mark.second_tier
 def test_release_without_a_start_page_is_not_well(rollout: Rollout, home: Path) -> None:
     bare = home / "demo" / "releases" / "bare"
     bare.mkdir(parents=True)
@@ -216,6 +220,7 @@ def test_killed_server_is_replaced(server: Path) -> None:
     assert page(second.url) == "<h1>one</h1>"
 
 
+@pytest.mark.second_tier
 def test_server_that_hangs_is_killed(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contact, "ASK_TIMEOUT", 0.3)
     monkeypatch.setattr(fleet, "STOP_TIMEOUT", 0.5)

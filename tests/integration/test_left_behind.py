@@ -110,6 +110,7 @@ def test_threads_of_calls_are_bounded_and_say_when_all_are_stuck(
         wait_until(lambda: not one.all_stuck)
 
 
+@pytest.mark.second_tier
 def test_the_process_exits_with_calls_and_bodies_that_never_end() -> None:
     """Nothing joins their threads"""
     program = """

@@ -14,6 +14,8 @@ import pytest
 from studio.embedded import USER, EmbeddedServer, socket_dir
 from tests.live import PROJECT
 
+pytestmark = pytest.mark.second_tier
+
 # A step whose worker died an hour ago, and whose instance was paused then, as releases before 0005 left it.
 PAUSED = """
     INSERT INTO engine_instance (key, workflow, id, status, params, paused_at)

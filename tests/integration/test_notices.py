@@ -615,6 +615,7 @@ def test_what_others_have_receivers_for_is_left_to_them_for_a_while(told: Told) 
     assert arguments["sender"] is None
 
 
+@pytest.mark.second_tier
 def test_a_flood_is_told_line_by_line_and_delays_nobody(
     fails: Workflow[str, None], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,7 +15,7 @@ from engine.replay.history import EventRecord, History, Page
 from engine.replay.host import Claimed
 from tests.integration.test_replay_races import NOW_US, Desk, answer, take
 
-pytestmark = pytest.mark.usefixtures("own_registry")
+pytestmark = [pytest.mark.usefixtures("own_registry"), pytest.mark.second_tier]
 
 FEW, MANY = 150, 1200
 MOST = 2 * MANY / FEW  # times as long; were it quadratic it would be 64 times

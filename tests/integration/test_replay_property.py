@@ -23,7 +23,7 @@ from tests.golden.history import Golden
 from tests.golden.replay import replay
 from tests.integration.test_replay_order import scattered
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry"), pytest.mark.second_tier]
 
 EXAMPLES = int(os.environ.get("REPRISE_TEST_EXAMPLES", "40"))
 DAY_US = 24 * 3600 * 1_000_000

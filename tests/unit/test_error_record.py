@@ -253,6 +253,7 @@ def test_a_record_that_something_else_wrote_is_still_read():
     assert ErrorRecord.from_json({"type": 5, "message": None, "details": [1]}) == ErrorRecord("Error", "")
 
 
+@pytest.mark.second_tier
 def test_recording_is_quick_whatever_the_size():
     error = None
     for _ in range(1000):
