@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 from pytest_django.plugin import DjangoDbBlocker
 
-from engine.invariants import INVARIANTS, look
 from tests.conformance.profiles import PROFILES
 from tests.guards import guarded_statuses
+from tests.violations import violations
 
 CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
 SAMPLE = int(
@@ -47,9 +46,7 @@ def _story(engine_db: None, own_registry: None) -> None:
 def nothing_is_violated(_story: None) -> Iterator[None]:
     """Hold what a case leaves behind to the engine's invariants."""
     yield
-    with connection.cursor() as cursor:
-        found = [look(cursor, invariant) for invariant in INVARIANTS]
-    assert [(one.invariant.name, one.offenders) for one in found if one.count] == []
+    assert violations() == []
 
 
 def _tier(profile: str) -> Any:

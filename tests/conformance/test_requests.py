@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 from pydantic import BaseModel, Field
 
 from engine import (
@@ -31,13 +31,13 @@ from engine import (
     WorkflowStep,
     workflow,
 )
-from engine.invariants import INVARIANTS, look
 from engine.models import Audit
 from engine.models import Event as Row
 from engine.requests import answer, open_requests, put_to
 from tests.records import crash, statuses, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import age
+from tests.violations import violations
 
 
 class Refund(BaseModel):
@@ -52,9 +52,7 @@ class Refund(BaseModel):
 def _sound(_story: None) -> Iterator[None]:
     """Whatever became of a request, nothing that always holds is violated."""
     yield
-    with connection.cursor() as cursor:
-        found = [look(cursor, one) for one in INVARIANTS]
-    assert [one for one in found if one.offenders] == []
+    assert violations() == []
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from django.core.management import call_command
 
 from engine import RollbackContext, WorkflowStep, workflow
 from engine.registry import Workflow
@@ -14,6 +11,7 @@ from engine.replay.cycle import Cycle
 from tests.integration.test_given_up import refusing_ends
 from tests.records import lines
 from tests.shifts import run_to_end, running_shift, wait_for
+from tests.violations import violations
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
@@ -40,7 +38,7 @@ def story(undone: list[str]) -> Workflow[None, None]:
 @pytest.fixture(autouse=True)
 def _verified(engine_db: None) -> object:
     yield
-    call_command("verify", stdout=io.StringIO())
+    assert violations() == []
 
 
 def test_an_end_that_is_refused_pauses_and_keeps_the_error_for_later(

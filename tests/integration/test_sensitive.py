@@ -113,7 +113,11 @@ async def retried(step: WorkflowStep, body: Any, **options: Any) -> None:
 
 
 async def undone(step: WorkflowStep, body: Any, **options: Any) -> None:
-    await step.do("token", body, rollback=lambda ctx: Login.model_validate(ctx.error.details), **options)
+    wrong = {
+        "rollback": lambda ctx: Login.model_validate(ctx.error.details),
+        "rollback_options": {"delay": 0},
+    }
+    await step.do("token", body, **wrong, **options)
 
 
 WAYS = [plainly, caught, asynchronously, nested, mapped, atomically, retried, undone]

@@ -16,11 +16,7 @@ def _story(db: None, own_registry: None) -> None:
 @pytest.fixture
 def nothing_is_violated(_story: None) -> Iterator[None]:
     """Hold what a test leaves behind to the engine's invariants."""
-    from django.db import connection
-
-    from engine.invariants import INVARIANTS, look
+    from tests.violations import violations
 
     yield
-    with connection.cursor() as cursor:
-        found = [look(cursor, invariant) for invariant in INVARIANTS]
-    assert [(one.invariant.name, one.offenders) for one in found if one.count] == []
+    assert violations() == []
