@@ -36,6 +36,8 @@ from engine.replay.writes import Leave, Writes
 from engine.worker import rows, sql
 from tests.shifts import running_shift, wait_until
 
+pytestmark = pytest.mark.second_tier
+
 NOBODY = 1_000_001  # the seat of a worker that does not live
 OPEN = ("queued", "running", "waiting", "waiting_for_pause", "paused")
 

@@ -18,7 +18,7 @@ from engine.models import Instance
 from engine.worker.threads import Threads
 from tests.shifts import running_shift, wait_for, wait_until
 
-pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
+pytestmark = [pytest.mark.usefixtures("engine_db", "own_registry"), pytest.mark.second_tier]
 
 
 class Load:

@@ -268,6 +268,7 @@ def test_one_name_for_two_calls_about_instances_is_an_error_where_names_are_iden
     assert steps(instance) == [("child", "greet", 1, "complete")]
 
 
+@pytest.mark.second_tier
 def test_the_ten_thousand_and_first_step_is_refused() -> None:
     """Section 7"""
 
@@ -282,6 +283,7 @@ def test_the_ten_thousand_and_first_step_is_refused() -> None:
     assert len(steps(instance)) == 10_000
 
 
+@pytest.mark.second_tier
 def test_a_thousand_steps_in_a_row_and_side_by_side_are_replayed_whole() -> None:
     @workflow
     async def story(step: WorkflowStep) -> int:

@@ -48,6 +48,7 @@ LINGERING = """
 """
 
 
+@pytest.mark.second_tier
 def test_a_finally_that_never_returns_is_interrupted_at_a_park() -> None:
     """Or the whole worker would stand still until its heart ends it."""
 

@@ -330,6 +330,7 @@ STUCK = """
 """
 
 
+@pytest.mark.second_tier
 def test_a_handler_that_never_returns_is_interrupted_and_its_neighbours_go_on() -> None:
     """Guarantee 7: not only noticed. A signal does it, so the shift needs a main thread."""
 

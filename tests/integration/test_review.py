@@ -19,7 +19,7 @@ from engine.worker import shift
 from engine.worker.attempt import Bodies
 from engine.worker.clock import DatabaseClock, ticks_ns
 from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
-from tests.shifts import run_to_end
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = [pytest.mark.usefixtures("own_registry"), pytest.mark.django_db(transaction=True)]
 
@@ -215,15 +215,19 @@ def test_an_async_generator_that_a_handler_leaves_is_closed_by_its_handler() -> 
         async for _ in pages():
             await step.sleep("nap", "20ms")
             break
-        await step.sleep("park", "20ms")
+        await step.wait_for_event("go")
         return "read"
 
-    instance = run_to_end(reads.start())
+    instance = reads.start()
+    with running_shift():
+        wait_until(lambda: Step.objects.filter(name="close", status="complete").exists())
+        instance.send_event("go")
+        wait_for(instance)
     assert instance.output == "read"
     assert set(Step.objects.values_list("name", "status")) == {
         ("nap", "complete"),
         ("close", "complete"),
-        ("park", "complete"),
+        ("go", "complete"),
     }
 
 
