@@ -6,7 +6,7 @@
 
 PY := .venv/bin/python
 
-# Side by side; whoever is done takes tests from those who are not.
+# In processes side by side; one that is done takes tests from another.
 TESTS := $(PY) -m pytest -q --numprocesses auto --dist worksteal
 
 help:

@@ -9,6 +9,7 @@ every other folder say which they are in:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -26,25 +27,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=("first", "second"), help="run the tests of this tier only")
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return ModuleOfTier.from_parent(parent, path=module_path)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    tiers = {item: tier_of(item) for item in items}
     if wanted := config.option.tier:
-        chosen = [item for item in items if tiers[item] == f"{wanted}_tier"]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-        items[:] = chosen
+        config.hook.pytest_deselected(items=[item for item in items if tier_of(item) != f"{wanted}_tier"])
+        items[:] = [item for item in items if tier_of(item) == f"{wanted}_tier"]
 
 
-def tier_of(item: pytest.Item) -> str:
-    """Return the tier that the test is marked with, or else its class, its module or its folder.
+class ModuleOfTier(pytest.Module):
+    """A module whose tests are not collected while nothing names their tier."""
 
-    Raise UsageError where none of them names one.
-    """
-    marked = next((mark.name for mark in item.iter_markers() if mark.name in (FIRST, SECOND)), None)
-    path = item.path.relative_to(TESTS)
-    if marked is None and path.parts[0] not in FOLDERS_OF_FIRST:
-        raise pytest.UsageError(
-            f"{TESTS.name}/{path} names no tier. Mark it with pytest.mark.{FIRST} or pytest.mark.{SECOND}; "
-            "tests/tiers.py says which is which."
-        )
-    return marked or FIRST
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        assert self.obj, "imported: its marks are known"
+        if tier_of(self) is None:
+            raise self.CollectError(
+                f"{self.nodeid} names no tier. Mark it with pytest.mark.{FIRST} or pytest.mark.{SECOND}: "
+                f"pytestmark = [...]. tests/tiers.py says which is which."
+            )
+        return super().collect()
+
+
+def tier_of(node: pytest.Item | pytest.Collector) -> str | None:
+    """Return the tier that a test is marked with, or else its class, its module or its folder."""
+    marked = next((mark.name for mark in node.iter_markers() if mark.name in (FIRST, SECOND)), None)
+    is_of_first = node.path.relative_to(TESTS).parts[0] in FOLDERS_OF_FIRST
+    return marked or (FIRST if is_of_first else None)

@@ -242,7 +242,9 @@ class Claimer:
             return False
         if self._claims_isolated_only:
             # One without a body is about to leave: the next one will be alone in a moment.
-            return not self._is_saturated() and all(cycle.steps.bodies for cycle in self._host.cycles.values())
+            return not self._is_saturated() and all(
+                cycle.steps.bodies for cycle in self._host.cycles.values()
+            )
         return not self._host.cycles
 
     async def _claim_isolated(self) -> bool:

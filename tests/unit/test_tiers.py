@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tiers import FIRST, SECOND, TESTS, tier_of
+from tests.tiers import FIRST, SECOND, TESTS, ModuleOfTier, tier_of
 
 Request = pytest.FixtureRequest
 
@@ -37,6 +37,7 @@ def test_the_nearest_mark_names_the_tier_or_else_the_folder(
     assert tier_of(item) == tier
 
 
-def test_a_module_that_names_no_tier_is_refused(request: Request) -> None:
-    with pytest.raises(pytest.UsageError, match=r"tests/process/test_it\.py names no tier\. Mark it with"):
-        tier_of(collected(request, "process/test_it.py"))
+def test_of_a_module_that_names_no_tier_nothing_is_collected(request: Request) -> None:
+    module = ModuleOfTier.from_parent(request.session, path=TESTS / "process" / "ledger.py")
+    with pytest.raises(module.CollectError, match=r"tests/process/ledger\.py names no tier\. Mark it with"):
+        module.collect()
