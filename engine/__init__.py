@@ -8,64 +8,64 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.children import Handle as Handle
-    from engine.children import InstanceResult as InstanceResult
-    from engine.children import branch as branch
-    from engine.declared_schedules import Schedule as Schedule
+    from engine.declare.children import Handle as Handle
+    from engine.declare.children import InstanceResult as InstanceResult
+    from engine.declare.children import branch as branch
+    from engine.declare.context import RollbackContext as RollbackContext
+    from engine.declare.context import StepContext as StepContext
+    from engine.declare.defined_step import DefinedStep as DefinedStep
+    from engine.declare.defined_step import define_step as define_step
+    from engine.declare.messages import Answer as Answer
+    from engine.declare.messages import Event as Event
+    from engine.declare.messages import ReceivedEvent as ReceivedEvent
+    from engine.declare.registry import workflows as workflows
+    from engine.declare.schedules import Schedule as Schedule
     from engine.decorators import workflow as workflow
-    from engine.defined_step import DefinedStep as DefinedStep
-    from engine.defined_step import define_step as define_step
-    from engine.errors import AtomicStepError as AtomicStepError
-    from engine.errors import BetweenStepsError as BetweenStepsError
-    from engine.errors import ChildIdTakenError as ChildIdTakenError
-    from engine.errors import ChildWorkflowError as ChildWorkflowError
-    from engine.errors import CodeChangedError as CodeChangedError
-    from engine.errors import DeclarationError as DeclarationError
-    from engine.errors import DedupConflictError as DedupConflictError
-    from engine.errors import DelayFunctionError as DelayFunctionError
-    from engine.errors import EventTimeoutError as EventTimeoutError
-    from engine.errors import InstanceExistsError as InstanceExistsError
-    from engine.errors import InstanceFinishedError as InstanceFinishedError
-    from engine.errors import InstanceNeededError as InstanceNeededError
-    from engine.errors import InstanceNotFinishedError as InstanceNotFinishedError
-    from engine.errors import InstanceNotFoundError as InstanceNotFoundError
-    from engine.errors import InstanceTimeoutError as InstanceTimeoutError
-    from engine.errors import InvalidNameError as InvalidNameError
-    from engine.errors import InvalidParamsError as InvalidParamsError
-    from engine.errors import InvalidValueError as InvalidValueError
-    from engine.errors import LimitError as LimitError
-    from engine.errors import NonDeterminismError as NonDeterminismError
-    from engine.errors import NonRetryableError as NonRetryableError
-    from engine.errors import NotAwaitedError as NotAwaitedError
-    from engine.errors import OpenTransactionError as OpenTransactionError
-    from engine.errors import ParkingError as ParkingError
-    from engine.errors import RepriseError as RepriseError
-    from engine.errors import RequestAnsweredError as RequestAnsweredError
-    from engine.errors import RequestClosedError as RequestClosedError
-    from engine.errors import RequestForbiddenError as RequestForbiddenError
-    from engine.errors import RequestNotFoundError as RequestNotFoundError
-    from engine.errors import RequestTimeoutError as RequestTimeoutError
-    from engine.errors import RestartError as RestartError
-    from engine.errors import RollbackNotFailedError as RollbackNotFailedError
-    from engine.errors import RollbackNotFoundError as RollbackNotFoundError
-    from engine.errors import ScheduleNotDeclaredError as ScheduleNotDeclaredError
-    from engine.errors import ScheduleNotFoundError as ScheduleNotFoundError
-    from engine.errors import SecretKeyError as SecretKeyError
-    from engine.errors import StepArgumentsError as StepArgumentsError
-    from engine.errors import StepConfigError as StepConfigError
-    from engine.errors import StepError as StepError
-    from engine.errors import StepNotFoundError as StepNotFoundError
-    from engine.errors import StepTimeoutError as StepTimeoutError
-    from engine.errors import UnknownWorkflowError as UnknownWorkflowError
-    from engine.errors import WorkerLostError as WorkerLostError
-    from engine.errors import WorkflowTimeoutError as WorkflowTimeoutError
-    from engine.messages import Answer as Answer
-    from engine.messages import Event as Event
-    from engine.messages import ReceivedEvent as ReceivedEvent
-    from engine.registry import workflows as workflows
-    from engine.replay.context import RollbackContext as RollbackContext
-    from engine.replay.context import StepContext as StepContext
     from engine.replay.step import WorkflowStep as WorkflowStep
+    from engine.values.errors import AtomicStepError as AtomicStepError
+    from engine.values.errors import BetweenStepsError as BetweenStepsError
+    from engine.values.errors import ChildIdTakenError as ChildIdTakenError
+    from engine.values.errors import ChildWorkflowError as ChildWorkflowError
+    from engine.values.errors import CodeChangedError as CodeChangedError
+    from engine.values.errors import DeclarationError as DeclarationError
+    from engine.values.errors import DedupConflictError as DedupConflictError
+    from engine.values.errors import DelayFunctionError as DelayFunctionError
+    from engine.values.errors import EventTimeoutError as EventTimeoutError
+    from engine.values.errors import InstanceExistsError as InstanceExistsError
+    from engine.values.errors import InstanceFinishedError as InstanceFinishedError
+    from engine.values.errors import InstanceNeededError as InstanceNeededError
+    from engine.values.errors import InstanceNotFinishedError as InstanceNotFinishedError
+    from engine.values.errors import InstanceNotFoundError as InstanceNotFoundError
+    from engine.values.errors import InstanceTimeoutError as InstanceTimeoutError
+    from engine.values.errors import InvalidNameError as InvalidNameError
+    from engine.values.errors import InvalidParamsError as InvalidParamsError
+    from engine.values.errors import InvalidValueError as InvalidValueError
+    from engine.values.errors import LimitError as LimitError
+    from engine.values.errors import NonDeterminismError as NonDeterminismError
+    from engine.values.errors import NonRetryableError as NonRetryableError
+    from engine.values.errors import NotAwaitedError as NotAwaitedError
+    from engine.values.errors import OpenTransactionError as OpenTransactionError
+    from engine.values.errors import ParkingError as ParkingError
+    from engine.values.errors import RepriseError as RepriseError
+    from engine.values.errors import RequestAnsweredError as RequestAnsweredError
+    from engine.values.errors import RequestClosedError as RequestClosedError
+    from engine.values.errors import RequestForbiddenError as RequestForbiddenError
+    from engine.values.errors import RequestNotFoundError as RequestNotFoundError
+    from engine.values.errors import RequestTimeoutError as RequestTimeoutError
+    from engine.values.errors import RestartError as RestartError
+    from engine.values.errors import RollbackNotFailedError as RollbackNotFailedError
+    from engine.values.errors import RollbackNotFoundError as RollbackNotFoundError
+    from engine.values.errors import ScheduleNotDeclaredError as ScheduleNotDeclaredError
+    from engine.values.errors import ScheduleNotFoundError as ScheduleNotFoundError
+    from engine.values.errors import SecretKeyError as SecretKeyError
+    from engine.values.errors import StepArgumentsError as StepArgumentsError
+    from engine.values.errors import StepConfigError as StepConfigError
+    from engine.values.errors import StepError as StepError
+    from engine.values.errors import StepNotFoundError as StepNotFoundError
+    from engine.values.errors import StepTimeoutError as StepTimeoutError
+    from engine.values.errors import UnknownWorkflowError as UnknownWorkflowError
+    from engine.values.errors import WorkerLostError as WorkerLostError
+    from engine.values.errors import WorkflowTimeoutError as WorkflowTimeoutError
 
 _ERRORS = (
     "AtomicStepError",
@@ -114,14 +114,14 @@ _ERRORS = (
     "WorkflowTimeoutError",
 )
 _HOMES = {
-    **dict.fromkeys(_ERRORS, "engine.errors"),
-    **dict.fromkeys(("Handle", "InstanceResult", "branch"), "engine.children"),
-    "Schedule": "engine.declared_schedules",
-    **dict.fromkeys(("DefinedStep", "define_step"), "engine.defined_step"),
-    **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.messages"),
+    **dict.fromkeys(_ERRORS, "engine.values.errors"),
+    **dict.fromkeys(("Handle", "InstanceResult", "branch"), "engine.declare.children"),
+    "Schedule": "engine.declare.schedules",
+    **dict.fromkeys(("DefinedStep", "define_step"), "engine.declare.defined_step"),
+    **dict.fromkeys(("Answer", "Event", "ReceivedEvent"), "engine.declare.messages"),
     "workflow": "engine.decorators",
-    "workflows": "engine.registry",
-    **dict.fromkeys(("RollbackContext", "StepContext"), "engine.replay.context"),
+    "workflows": "engine.declare.registry",
+    **dict.fromkeys(("RollbackContext", "StepContext"), "engine.declare.context"),
     "WorkflowStep": "engine.replay.step",
 }
 

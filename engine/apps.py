@@ -9,10 +9,12 @@ class EngineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from engine import checks, secrets, steering  # noqa: F401 - checks registers itself
+        from engine import checks  # noqa: F401 - checks registers itself
+        from engine.declare import secrets
+        from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
         from engine.models import Instance
-        from engine.registry import Workflow
+        from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering

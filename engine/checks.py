@@ -18,8 +18,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.utils.module_loading import import_string
 
-from engine import schema, secrets
-from engine.registry import workflows
+from engine.declare import secrets
+from engine.declare.registry import workflows
+from engine.status import schema
 from engine.worker.queue import is_supported
 
 BROKER = "engine.worker.broker.Broker"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar, overload
 
-from engine.declared_schedules import Schedule
-from engine.registry import Workflow, declare_workflow
+from engine.declare.registry import Workflow, declare_workflow
+from engine.declare.schedules import Schedule
+from engine.declare.workflow_options import OnCodeChange, StepIdentityRule
 from engine.replay.step import WorkflowStep
-from engine.workflow_options import OnCodeChange, StepIdentityRule
 
 P = TypeVar("P")
 R = TypeVar("R")

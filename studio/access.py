@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from engine.requests import Asked, is_put_to
+from engine.steer.requests import Asked, is_put_to
 
 
 class Verb(StrEnum):

@@ -7,7 +7,8 @@ import sys
 
 import psycopg
 
-from engine import schema, workflows
+from engine import workflows
+from engine.status import schema
 from engine.version import VERSION
 
 logger = logging.getLogger("reprise.web")

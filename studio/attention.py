@@ -12,8 +12,8 @@ from django.db.models import F
 from django.urls import reverse
 
 from engine.models import Instance
-from engine.requests import open_requests
 from engine.status.gathering import without_values
+from engine.steer.requests import open_requests
 from studio.at_least import counted
 
 CAP = 1_001  # instances of a workflow and kind, and requests

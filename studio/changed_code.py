@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.errors import CodeChangedError
+from engine.declare.registry import workflows as registry
 from engine.models import Instance
-from engine.registry import workflows as registry
+from engine.values.errors import CodeChangedError
 
 
 @dataclass(frozen=True, slots=True)

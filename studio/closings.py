@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Audit, Instance, Step
-from engine.states import Action
 from engine.status.bidi import isolated
 from engine.status.sentence import Moment, Sentence, quoted
+from engine.values.states import Action
 
 _DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}
 # A step ends in the transaction of what ended it, by the same clock; a worker may come to it a little later.

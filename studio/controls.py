@@ -10,8 +10,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.errors import InvalidParamsError, InvalidValueError, LimitError, ParamError
-from engine.json_schema import check
+from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, ParamError
+from engine.values.json_schema import check
 from studio import forms, payloads, schema, typed_secrets
 from studio.forms import Checked, Problem
 

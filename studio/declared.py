@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.errors import RepriseError
-from engine.registry import declared_events
+from engine.declare.registry import declared_events
+from engine.values.errors import RepriseError
 from studio import payloads, schema
 
 MOST = 50

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from engine.models import Audit
-from engine.states import Action
+from engine.values.states import Action
 
 SHOWN = 50
 WINDOW = 100_000  # rows of the log that are looked through where nobody in particular has deleted it

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from engine import audit
+from engine.declare.registry import workflows as registry
 from engine.models import Instance
-from engine.registry import workflows as registry
+from engine.steer import audit
 from studio import throttle
 from studio.throttle import Limit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.states import InstanceStatus, WaitingFor
+from engine.values.states import InstanceStatus, WaitingFor
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from engine.identity import TOP
 from engine.models import Step
 from engine.status.record import Record
 from engine.status.steps import steps_of
+from engine.values.identity import TOP
 
 LOOKED_THROUGH = 200  # failed steps of one name
 

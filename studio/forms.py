@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine import launch, secrets
-from engine.errors import (
+from engine.declare import secrets
+from engine.declare.registry import Workflow, declared_events
+from engine.models import Instance
+from engine.steer import launch
+from engine.values.errors import (
     InvalidNameError,
     InvalidParamsError,
     InvalidValueError,
@@ -16,11 +19,9 @@ from engine.errors import (
     ParamError,
     SecretKeyError,
 )
-from engine.identity import check_event_type, check_instance_id, new_instance_id
-from engine.models import Instance
-from engine.registry import Workflow, declared_events
-from engine.serialization import InvalidJSON, decode, read_json
-from engine.tags import check_tags
+from engine.values.identity import check_event_type, check_instance_id, new_instance_id
+from engine.values.serialization import InvalidJSON, decode, read_json
+from engine.values.tags import check_tags
 from studio import jsonplace
 
 MOST_PROBLEMS = 20

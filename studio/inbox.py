@@ -12,10 +12,10 @@ from typing import Any
 from django.db.models import Count, F
 from django.utils import timezone
 
-from engine import requests
 from engine.models import EndedRequest, Event, Instance, OpenRequest, Step
-from engine.requests import Asked
 from engine.status.gathering import asking
+from engine.steer import requests
+from engine.steer.requests import Asked
 from studio import payloads
 from studio.access import Verb, allowed, may_answer
 from studio.closings import Closing, closings_of

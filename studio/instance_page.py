@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from engine.identity import TOP
 from engine.models import Event, Instance, Log, Step
-from engine.states import Action, allows
 from engine.status import record
 from engine.status.generations import Generations
 from engine.status.prefixes import with_prefixes
@@ -17,6 +15,8 @@ from engine.status.record import Limits, Record
 from engine.status.sentence import Sentence
 from engine.status.snapshot import snapshot
 from engine.status.steps import logs_of, steps_of
+from engine.values.identity import TOP
+from engine.values.states import Action, allows
 from studio import changed_code, declared, nested_steps, payloads
 from studio.display_status import display_status
 from studio.failures import Failure, Origin, failure, origin_of

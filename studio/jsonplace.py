@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.serialization import spans_of
+from engine.values.serialization import spans_of
 
 
 @dataclass(frozen=True, slots=True)

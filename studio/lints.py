@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.declare.registry import workflows
 from engine.lints import Finding, Severity, findings, findings_of_code
-from engine.registry import workflows
 
 # A status whose colour it has, and an icon.
 LOOKS = {

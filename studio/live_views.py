@@ -11,8 +11,8 @@ from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from engine import search
 from engine.models import Instance
+from engine.status import search
 from engine.status.places import places_of
 from engine.status.servers import all_servers
 from studio import audit_log, inbox, queries, rows, timetable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from engine.serialization import Unreadable, decode, envelope, read_beginning
 from engine.status.bidi import isolated_strings
+from engine.values.serialization import Unreadable, decode, envelope, read_beginning
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
 FULL_UP_TO = 256 * 1024

@@ -12,13 +12,13 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from psycopg.errors import QueryCanceled
 
+from engine.declare.registry import workflows as registry
 from engine.models import Instance
-from engine.registry import workflows as registry
-from engine.requests import open_requests
-from engine.search import id_begins, keys_alike, workflow_names
 from engine.status.facts import Servers
 from engine.status.gathering import without_values
+from engine.status.search import id_begins, keys_alike, workflow_names
 from engine.status.servers import servers_of
+from engine.steer.requests import open_requests
 from studio import inbox, lints
 from studio.at_least import AtLeast, counted
 from studio.display_status import PARKED, display_status, stored

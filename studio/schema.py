@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.serialization.envelope import MASK
-from engine.serialization.secret_schema import MARK
+from engine.values.serialization.envelope import MASK
+from engine.values.serialization.secret_schema import MARK
 
 DEEPEST = 6
 MOST_ROWS = 200

@@ -15,7 +15,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 
-from engine import audit
+from engine.steer import audit
 from studio import throttle
 from studio.throttle import Count, Limit
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from engine.identity import TOP
 from engine.models import Attempt, Event, Log, Step
-from engine.requests import Asked
 from engine.status.errors import error_line
 from engine.status.rollbacks import counts, most_attempts
+from engine.steer.requests import Asked
+from engine.values.identity import TOP
 from studio import payloads
 from studio.display_status import display_status_of_step
 from studio.failures import Failure, failure

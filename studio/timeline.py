@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from engine.durations import format_duration
+from engine.values.durations import format_duration
 
 FOLD_WIDTH = 4.0  # per cent of the line that a folded gap keeps
 FOLD_TIMES = 20  # a gap is folded when it is this many times the median of what runs

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from engine import schedules
+from engine.declare.registry import workflows as registry
 from engine.models import Instance, ScheduleRow
-from engine.registry import workflows as registry
+from engine.steer import schedules
 
 NEXT = 5
 SHOWN = 500

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.registry import Workflow, declared_events
-from engine.secret_places import secret_places
-from engine.serialization.envelope import MASK
-from engine.serialization.secret_schema import holds_secrets
+from engine.declare.registry import Workflow, declared_events
+from engine.values.secret_places import secret_places
+from engine.values.serialization.envelope import MASK
+from engine.values.serialization.secret_schema import holds_secrets
 from studio import jsonplace, schema
 from studio.forms import Checked, Problem, Typed, check_event, check_start, read_text
 from studio.jsonplace import Place

@@ -189,7 +189,7 @@ def only_possible_rows(db: None) -> Iterator[None]:
 def restored_registry() -> Iterator[None]:
     """Forget after the test which workflows and events it has declared."""
     from engine import workflows
-    from engine.messages import declared_events
+    from engine.declare.messages import declared_events
 
     known = [(one, dict(one)) for one in (workflows._workflows, declared_events)]
     yield

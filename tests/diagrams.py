@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from engine import states
 from engine.invariants import INVARIANTS, UNTOLD
+from engine.values import states
 
 PAGE = Path(__file__).parents[1] / "engine" / "README.md"
 # What stands between two such lines is made.

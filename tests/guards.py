@@ -1,4 +1,4 @@
-"""Triggers that refuse every change of a status which `engine.states` does not name.
+"""Triggers that refuse every change of a status which `engine.values.states` does not name.
 
 The database of the cases has them, so that each of those stories holds the engine's statements to the tables; a
 statement that breaks them fails as it would on a constraint.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from engine import states
+from engine.values import states
 
 GUARDED: Mapping[str, tuple[Mapping[tuple[str, str], str], Iterable[str]]] = {
     "engine_instance": (states.CHANGES, states.BEGINNINGS),
@@ -54,12 +54,12 @@ def _guards(table: str) -> Iterator[str]:
         CREATE TRIGGER {of_changes} BEFORE UPDATE OF status ON {table} FOR EACH ROW
         WHEN (OLD.status <> NEW.status
               AND OLD.status || '>' || NEW.status <> ALL ({pairs}))
-        EXECUTE FUNCTION engine_refuse('engine.states knows no such change.')
+        EXECUTE FUNCTION engine_refuse('engine.values.states knows no such change.')
     """
     yield f"""
         CREATE TRIGGER {of_beginnings} AFTER INSERT ON {table} FOR EACH ROW
         WHEN (NEW.status <> ALL ({_array(beginnings)}))
-        EXECUTE FUNCTION engine_refuse('engine.states knows no such beginning.')
+        EXECUTE FUNCTION engine_refuse('engine.values.states knows no such beginning.')
     """
 
 

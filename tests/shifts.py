@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from django.db import connections
 
-from engine import WorkflowStep, notify, workflow
+from engine import WorkflowStep, workflow
 from engine.models import Instance
+from engine.steer import notify
 from engine.worker import attempt, shift
 
 # What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from django.db.models import F, Q
 
-from engine import notify
-from engine.clock import ClockTimestamp
 from engine.models import Instance, Step
+from engine.steer import notify
+from engine.steer.clock import ClockTimestamp
 
 OPEN = ["running", "waiting"]
 

@@ -9,11 +9,11 @@ from typing import TypedDict
 
 from django.apps import apps
 
-from engine import search
 from engine.command.subcommand import Options
-from engine.errors import InstanceNotFoundError, UnknownWorkflowError
+from engine.declare.registry import workflows
 from engine.models import Instance
-from engine.registry import workflows
+from engine.status import search
+from engine.values.errors import InstanceNotFoundError, UnknownWorkflowError
 
 MOST = 1_000
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from engine import requests
 from engine.command import output, values
 from engine.command.address import find, origin, take_instance, take_origin
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
+from engine.steer import requests
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from engine import deletion
 from engine.command.address import find, origin, take_instance, take_origin
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
+from engine.steer import deletion
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 
-from engine import events
 from engine.command import output, text, values
 from engine.command.address import find, origin, take_instance, take_limit, take_origin
 from engine.command.subcommand import Options, Subcommand
@@ -13,6 +12,7 @@ from engine.command.terminal import Terminal
 from engine.models import Event
 from engine.status.gathering import database_now
 from engine.status.record import events_of
+from engine.steer import events
 
 STATES = ["buffered", "consumed", "dropped"]
 

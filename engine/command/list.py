@@ -8,21 +8,21 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from engine import search
 from engine.command import output, text
 from engine.command.address import check_workflow, take_limit
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
-from engine.errors import RepriseError
+from engine.declare.registry import Workflow, workflows
 from engine.models import Instance
-from engine.registry import Workflow, workflows
-from engine.states import FINAL, InstanceStatus
+from engine.status import search
 from engine.status.facts import StatusFacts
 from engine.status.gathering import database_now, facts_by_key, without_values
 from engine.status.sentence import as_text
 from engine.status.servers import servers_of
 from engine.status.short_line import short_line
-from engine.tags import check_tags
+from engine.values.errors import RepriseError
+from engine.values.states import FINAL, InstanceStatus
+from engine.values.tags import check_tags
 
 GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
 COUNTED = 10_000  # instances of a workflow and status

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
-from engine.requests import is_answer
 from engine.status.record import Record
 from engine.status.sentence import as_text
+from engine.steer.requests import is_answer
 
 Document = dict[str, Any]
 

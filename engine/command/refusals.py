@@ -5,11 +5,11 @@ from __future__ import annotations
 import psycopg
 from django.db import Error, OperationalError
 
-from engine import schema
 from engine.command.output import Document
 from engine.command.terminal import as_json
-from engine.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
-from engine.serialization import InvalidJSON
+from engine.status import schema
+from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
+from engine.values.serialization import InvalidJSON
 
 
 def text(error: Exception, *, is_json: bool) -> str:

@@ -6,14 +6,14 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine import restart
 from engine.command import output, text
 from engine.command.address import find, natural, origin, said, take_instance, take_name
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
 from engine.models import Instance
-from engine.restart import PlannedStep, RestartPlan
-from engine.states import StepKind
+from engine.steer import restart
+from engine.steer.restart import PlannedStep, RestartPlan
+from engine.values.states import StepKind
 
 
 def _arguments(parser: ArgumentParser) -> None:

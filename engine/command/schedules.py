@@ -6,13 +6,13 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from engine import schedules
 from engine.command import output, text
 from engine.command.address import check_workflow, origin, take_origin
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
-from engine.errors import ScheduleNotFoundError
 from engine.models import Instance, ScheduleRow
+from engine.steer import schedules
+from engine.values.errors import ScheduleNotFoundError
 
 UPCOMING = 5
 

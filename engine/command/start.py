@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
-from engine import launch
 from engine.command import output, values
 from engine.command.address import origin, take_origin
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
-from engine.registry import workflows
+from engine.declare.registry import workflows
+from engine.steer import launch
 
 EVER = "ever"
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from engine import lifecycle
 from engine.command import output
 from engine.command.address import find, origin, take_instance, take_origin
 from engine.command.subcommand import Options, Subcommand
 from engine.command.terminal import Terminal
 from engine.models import Instance
+from engine.steer import lifecycle
 
 Act = Callable[[Instance, Options], Instance]
 

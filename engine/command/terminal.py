@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from engine.serialization import Unreadable
-from engine.serialization.envelope import masked
+from engine.values.serialization import Unreadable
+from engine.values.serialization.envelope import masked
 
 NARROW = 80  # columns that every answer is readable in
 

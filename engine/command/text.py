@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from engine.durations import format_duration
-from engine.serialization.envelope import masked
+from engine.values.durations import format_duration
+from engine.values.serialization.envelope import masked
 
 GAP = "  "
 

@@ -7,8 +7,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
 from engine.command.subcommand import Options
-from engine.errors import RepriseError
-from engine.serialization import JSON, MAX_BYTES, read_json
+from engine.values.errors import RepriseError
+from engine.values.serialization import JSON, MAX_BYTES, read_json
 
 STDIN = "-"
 

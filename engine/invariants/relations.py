@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
-from engine.states import FINAL_SQL
+from engine.values.states import FINAL_SQL
 
 INVARIANTS = (
     Invariant(

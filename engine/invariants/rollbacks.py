@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
-from engine.states import FINAL_SQL
+from engine.values.states import FINAL_SQL
 
 # A step to undo when its instance fails: it was started, and recorded with a rollback.
 _UNDOABLE = "s.kind = 'do' AND s.attempts > 0 AND s.options -> 'rollback' IS NOT NULL"

@@ -14,12 +14,12 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.declare.registry import Workflow, workflows
 from engine.lints import project, unstarted
 from engine.lints.code import Code, Facts
 from engine.lints.finding import Finding, Found, Severity
 from engine.lints.rules import RULES
 from engine.lints.source import Source, first_line
-from engine.registry import Workflow, workflows
 
 __all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code"]
 

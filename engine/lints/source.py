@@ -9,7 +9,7 @@ import tokenize
 from pathlib import Path
 
 from engine.lints.names import Names
-from engine.syntax import parse
+from engine.values.syntax import parse
 
 ALLOWED = re.compile(r"#\s*reprise:\s*allow\s+([EWI]\d{3}(?:\s*,\s*[EWI]\d{3})*)\s+because\s+\S")
 AsyncFunction = ast.AsyncFunctionDef

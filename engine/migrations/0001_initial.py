@@ -4,7 +4,7 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import engine.models.fields
-import engine.states
+import engine.values.states
 from engine.migrations._sql import STATEMENTS
 
 
@@ -65,7 +65,10 @@ class Migration(migrations.Migration):
                 ("workflow", models.CharField(max_length=64)),
                 ("id", models.CharField(max_length=100)),
                 ("generation", models.IntegerField(db_default=1, default=1)),
-                ("status", models.CharField(default=engine.states.InstanceStatus["QUEUED"], max_length=20)),
+                (
+                    "status",
+                    models.CharField(default=engine.values.states.InstanceStatus["QUEUED"], max_length=20),
+                ),
                 ("waiting_for", models.CharField(blank=True, db_default="", default="", max_length=8)),
                 ("rollback", models.CharField(blank=True, db_default="", default="", max_length=8)),
                 ("params", engine.models.fields.JsonField()),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from engine.serialization import decode, encode
-from engine.serialization.envelope import STORED
+from engine.values.serialization import decode, encode
+from engine.values.serialization.envelope import STORED
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper

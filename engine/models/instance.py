@@ -9,17 +9,17 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower, Now
 
-from engine.between_steps import async_twin
 from engine.models.event import Event
 from engine.models.fields import JsonField, times
 from engine.models.step import Step
-from engine.states import FINAL, InstanceStatus, RollbackState, WaitingFor
+from engine.values.between_steps import async_twin
+from engine.values.states import FINAL, InstanceStatus, RollbackState, WaitingFor
 
 _FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 
 
 class Steering(Protocol):
-    """The functions behind the methods of an instance: `engine.steering`, set when Django starts."""
+    """The functions behind the methods of an instance: `engine.steer.methods`, set when Django starts."""
 
     def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
     def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
@@ -254,7 +254,7 @@ class Instance(models.Model):
         return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
-        """Delete it with all that it has recorded: see `engine.deletion.delete`."""
+        """Delete it with all that it has recorded: see `engine.steer.deletion.delete`."""
         self.steering.delete(self, by=by, reason=reason)
 
     def send_event(

@@ -7,9 +7,9 @@ from django.db import models
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
-from engine.identity import OLD_MILESTONE, milestone_name
 from engine.models.fields import JsonField, times
-from engine.states import AttemptStatus, StepKind, StepStatus
+from engine.values.identity import OLD_MILESTONE, milestone_name
+from engine.values.states import AttemptStatus, StepKind, StepStatus
 
 _FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
 

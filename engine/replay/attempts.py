@@ -14,17 +14,17 @@ from datetime import timedelta
 from random import Random
 from typing import Any, ClassVar, Protocol
 
-from engine.errors import InvalidValueError, StepTimeoutError
+from engine.declare.context import StepContext
 from engine.replay import outcomes, phases, raised
 from engine.replay.call import Owner
-from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.operation import Operation
 from engine.replay.sensitive import output_masked
 from engine.replay.state import CycleState
-from engine.retry import StepOptions, backoff_delay, default_delay, is_retryable
-from engine.serialization import Codec, Stored
-from engine.states import AttemptPhase, AttemptStatus, WaitingFor
+from engine.values.errors import InvalidValueError, StepTimeoutError
+from engine.values.retry import StepOptions, backoff_delay, default_delay, is_retryable
+from engine.values.serialization import Codec, Stored
+from engine.values.states import AttemptPhase, AttemptStatus, WaitingFor
 
 MAX_CRASHES = 3  # losses of a step that was alone in its worker
 MICROSECOND = timedelta(microseconds=1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.errors import WorkerLostError
 from engine.replay import calls, outcomes, phases
 from engine.replay.attempts import MAX_CRASHES, AttemptedOperation
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.replay.sensitive import MASK
 from engine.replay.state import DRIVING
-from engine.serialization import Stored
-from engine.states import AttemptPhase, AttemptStatus, StepStatus
+from engine.values.errors import WorkerLostError
+from engine.values.serialization import Stored
+from engine.values.states import AttemptPhase, AttemptStatus, StepStatus
 
 
 class DoOperation(AttemptedOperation):

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, ClassVar, Protocol
 
-from engine.identity import StepIdentity
 from engine.replay import outcomes, phases
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.phases import StepPhase
 from engine.replay.unawaited import Unawaited
-from engine.serialization import Stored
-from engine.states import WaitingFor
+from engine.values.identity import StepIdentity
+from engine.values.serialization import Stored
+from engine.values.states import WaitingFor
 
 Path = tuple[StepIdentity, ...]
 

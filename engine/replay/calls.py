@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from engine import signatures
-from engine.defined_step import DefinedStep
-from engine.errors import InvalidParamsError, StepArgumentsError, StepConfigError
+from engine.declare.defined_step import DefinedStep
 from engine.replay.history import StepRecord
 from engine.replay.sensitive import arguments_masked
 from engine.replay.unawaited import check_awaited
-from engine.retry import StepOptions, is_option
-from engine.serialization import Codec, is_local, return_annotation
+from engine.values import signatures
+from engine.values.errors import InvalidParamsError, StepArgumentsError, StepConfigError
+from engine.values.retry import StepOptions, is_option
+from engine.values.serialization import Codec, is_local, return_annotation
 
 
 def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:

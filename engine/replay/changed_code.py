@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from engine.errors import CodeChangedError
 from engine.replay.history import LogLine
 from engine.replay.state import CycleState
+from engine.values.errors import CodeChangedError
 
 DIGITS = 7  # of a fingerprint, read as a number: they fit an integer of PostgreSQL's
 

@@ -6,16 +6,16 @@ from collections.abc import Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from engine.batches import Fields
-from engine.children import Branch, Handle, InstanceResult, known
-from engine.durations import parse_duration
-from engine.identity import check_step_name
-from engine.registry import Workflow
+from engine.declare.batches import Fields
+from engine.declare.children import Branch, Handle, InstanceResult, known
+from engine.declare.registry import Workflow
 from engine.replay import children, instances, parallel
 from engine.replay.call import INERT
 from engine.replay.entrance import Entrance
 from engine.replay.unawaited import check_awaited
-from engine.states import StepKind
+from engine.values.durations import parse_duration
+from engine.values.identity import check_step_name
+from engine.values.states import StepKind
 
 if TYPE_CHECKING:
     from engine.models import Instance

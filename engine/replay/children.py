@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from engine.children import Handle
-from engine.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterminismError
-from engine.identity import child_id
-from engine.params import validate_params
+from engine.declare.children import Handle
+from engine.declare.params import validate_params
 from engine.replay import outcomes
 from engine.replay.call import Owner
 from engine.replay.history import StepRecord
@@ -25,11 +23,13 @@ from engine.replay.operation import Operation
 from engine.replay.relations import RUN, SPAWN, Awaited, AwaitedState, NewChild, Origin
 from engine.replay.state import CycleState
 from engine.replay.unawaited import check_awaited
-from engine.serialization import JSON
-from engine.states import FINAL, InstanceStatus, StepStatus, WaitingFor
+from engine.values.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterminismError
+from engine.values.identity import child_id
+from engine.values.serialization import JSON
+from engine.values.states import FINAL, InstanceStatus, StepStatus, WaitingFor
 
 if TYPE_CHECKING:
-    from engine.registry import Workflow
+    from engine.declare.registry import Workflow
 
 MAX_DEPTH = 20
 DELETED = "deleted"  # what is said of a child that is not there any more

@@ -6,19 +6,19 @@ import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Protocol, TypeVar, cast, overload
 
-from engine import signatures
-from engine.defined_step import DefinedStep
-from engine.errors import StepConfigError
-from engine.identity import check_step_name
+from engine.declare.context import StepContext
+from engine.declare.defined_step import DefinedStep
 from engine.replay import calls
 from engine.replay.call import INERT
-from engine.replay.context import StepContext
 from engine.replay.entrance import Entrance
 from engine.replay.maps import MapOperation, Work
 from engine.replay.unawaited import check_awaited
-from engine.retry import StepOptions
-from engine.serialization import Codec
-from engine.states import StepKind
+from engine.values import signatures
+from engine.values.errors import StepConfigError
+from engine.values.identity import check_step_name
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec
+from engine.values.states import StepKind
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - of an item

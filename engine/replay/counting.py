@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import LimitError
+from engine.values.errors import LimitError
 
 if TYPE_CHECKING:
     from engine.replay.history import History

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import CodeChangedError, NonDeterminismError, WorkflowTimeoutError
 from engine.replay import changed_code, outcomes
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.call import Call
@@ -28,10 +27,11 @@ from engine.replay.state import CycleState
 from engine.replay.step import WorkflowStep
 from engine.replay.timers import DEADLINE
 from engine.replay.writes import Leave
-from engine.states import InstanceStatus
+from engine.values.errors import CodeChangedError, NonDeterminismError, WorkflowTimeoutError
+from engine.values.states import InstanceStatus
 
 if TYPE_CHECKING:
-    from engine.registry import Workflow
+    from engine.declare.registry import Workflow
 
 DRIVING = Phase.DRIVING  # asked for several times a step, and a member of an Enum takes long to look up
 STEERED = (DRIVING, Phase.QUIESCING, Phase.ROLLING_BACK)

@@ -7,9 +7,9 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 
-from engine.identity import StepIdentity
 from engine.replay.call import Call
-from engine.states import StepStatus
+from engine.values.identity import StepIdentity
+from engine.values.states import StepStatus
 
 
 class Deliveries:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.error_record import cut
 from engine.replay import nesting
 from engine.replay.exit import Exit
 from engine.replay.state import CycleState
 from engine.replay.unawaited import check_awaited
-from engine.retry import StepOptions
+from engine.values.error_record import cut
+from engine.values.retry import StepOptions
 
 
 class Entrance:

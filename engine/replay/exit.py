@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from engine.errors import CodeChangedError, ControlFlow, NonDeterminismError
-from engine.identity import TOP
 from engine.replay import outcomes
 from engine.replay.call import Call
 from engine.replay.history import AttemptRecord, LogLine
@@ -13,7 +11,9 @@ from engine.replay.outcomes import Ending
 from engine.replay.state import CycleState
 from engine.replay.unawaited import never_awaited
 from engine.replay.writes import Leave, Writes
-from engine.states import AttemptStatus, InstanceStatus, RollbackState
+from engine.values.errors import CodeChangedError, ControlFlow, NonDeterminismError
+from engine.values.identity import TOP
+from engine.values.states import AttemptStatus, InstanceStatus, RollbackState
 
 
 class Exit:

@@ -1,4 +1,4 @@
-"""What an instance has recorded, as its replay cycle holds it in memory. The records are those of `engine.records`."""
+"""What an instance has recorded, as its cycle holds it in memory. Its records are `engine.values.records`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from engine.identity import TOP, StepIdentity
-from engine.records import AttemptRecord, EventRecord, LogLine, StepRecord
-from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
+from engine.values.identity import TOP, StepIdentity
+from engine.values.records import AttemptRecord, EventRecord, LogLine, StepRecord
+from engine.values.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 
 __all__ = ["AttemptRecord", "EventRecord", "History", "LogLine", "Page", "StepRecord"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.identity import Counter, StepIdentity
 from engine.replay.call import Call
 from engine.replay.history import History, StepRecord
 from engine.replay.milestones import Old, recorded_before
-from engine.states import StepKind
+from engine.values.identity import Counter, StepIdentity
+from engine.values.states import StepKind
 
 
 class Identities:

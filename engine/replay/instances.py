@@ -10,17 +10,17 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from engine.children import InstanceResult
-from engine.errors import ErrorRecord, InstanceNotFoundError, InstanceTimeoutError, StepConfigError
-from engine.identity import check_instance_id, check_workflow_name
-from engine.registry import workflows
+from engine.declare.children import InstanceResult
+from engine.declare.registry import workflows
 from engine.replay import outcomes
 from engine.replay.children import RelationOperation, error_of, other_call, reading, target
 from engine.replay.history import StepRecord
 from engine.replay.relations import AwaitedState, Origin
 from engine.replay.state import CycleState
-from engine.serialization.secret_context import opened
-from engine.states import FINAL, StepStatus
+from engine.values.errors import ErrorRecord, InstanceNotFoundError, InstanceTimeoutError, StepConfigError
+from engine.values.identity import check_instance_id, check_workflow_name
+from engine.values.serialization.secret_context import opened
+from engine.values.states import FINAL, StepStatus
 
 WAIT = "wait_for_instance"  # the call, as the step's row says
 WHAT = "Argument of step.wait_for_instance"

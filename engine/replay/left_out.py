@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 from engine.replay.state import CycleState
 from engine.replay.writes import Writes
-from engine.states import AttemptStatus
+from engine.values.states import AttemptStatus
 
 
 class LeftOut:

@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, NoReturn, TypeVarTuple
 
-from engine.errors import RepriseError
 from engine.replay.call import Call, InertCall
 from engine.replay.ordering import HandlerFuture, HandlerTask, Numbers, order_asyncio
+from engine.values.errors import RepriseError
 
 Ts = TypeVarTuple("Ts")
 
@@ -41,7 +41,7 @@ SLEEP = "Use await step.sleep(name, duration), or the timeout= of a step or of s
 class HandlerLoop(asyncio.AbstractEventLoop):
     """Runs callbacks in the order in which they became ready, and only while `drain` is called."""
 
-    is_of_handler = True  # for `engine.between_steps`
+    is_of_handler = True  # for `engine.values.between_steps`
 
     def __init__(self, *instance: str) -> None:
         self.numbers = Numbers(*instance)

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import NonDeterminismError
-from engine.identity import StepIdentity
 from engine.replay import calls, outcomes
 from engine.replay.bodies import DoOperation
 from engine.replay.call import Call
 from engine.replay.history import StepRecord
 from engine.replay.operation import Operation
 from engine.replay.state import CycleState
-from engine.retry import StepOptions
-from engine.serialization import Codec, Stored
-from engine.states import StepKind, StepStatus, WaitingFor
+from engine.values.errors import NonDeterminismError
+from engine.values.identity import StepIdentity
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec, Stored
+from engine.values.states import StepKind, StepStatus, WaitingFor
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 
-from engine.identity import OLD_MILESTONE, TOP, Counter, StepIdentity, milestone_name
 from engine.replay.history import History, StepRecord
-from engine.states import StepKind
+from engine.values.identity import OLD_MILESTONE, TOP, Counter, StepIdentity, milestone_name
+from engine.values.states import StepKind
 
 Old = dict[StepIdentity, StepRecord]
 

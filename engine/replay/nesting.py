@@ -18,18 +18,18 @@ from random import Random
 from typing import Any, cast
 from uuid import UUID
 
-from engine.errors import LimitError, ParkingError, StepArgumentsError, StepConfigError
-from engine.identity import Counter, StepIdentity, check_step_name, seed, seeded_random, seeded_uuid4
+from engine.declare.context import StepContext
 from engine.replay import calls, phases
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.bodies import DoOperation
 from engine.replay.call import Call, Path
-from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.state import CycleState
-from engine.retry import StepOptions
-from engine.serialization import Codec
-from engine.states import AttemptPhase, StepKind, StepStatus
+from engine.values.errors import LimitError, ParkingError, StepArgumentsError, StepConfigError
+from engine.values.identity import Counter, StepIdentity, check_step_name, seed, seeded_random, seeded_uuid4
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec
+from engine.values.states import AttemptPhase, StepKind, StepStatus
 
 MAX_DEPTH = 20
 MICROSECONDS = 1_000_000

@@ -9,7 +9,7 @@ from typing import Any
 from engine.replay.call import Call, Owner
 from engine.replay.history import StepRecord
 from engine.replay.state import CycleState
-from engine.states import StepStatus, WaitingFor
+from engine.values.states import StepStatus, WaitingFor
 
 
 class Operation(Call):

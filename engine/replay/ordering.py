@@ -18,7 +18,7 @@ from asyncio import events, tasks
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from engine.identity import stable_hash
+from engine.values.identity import stable_hash
 
 # Of a hash, from below: the number, which most handlers keep small, the instance, and the kind of object.
 NUMBER_BITS, INSTANCE_BITS = 12, 30

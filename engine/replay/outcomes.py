@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import SynchronousOnlyOperation
 
-from engine import between_steps
-from engine.error_record import cut
-from engine.errors import (
+from engine.replay.history import EventRecord, StepRecord
+from engine.replay.sensitive import MASK, output_masked
+from engine.replay.unawaited import check_awaited
+from engine.values import between_steps
+from engine.values.error_record import cut
+from engine.values.errors import (
     AbortWorkflow,
     CompleteWorkflow,
     ControlFlow,
@@ -25,15 +28,12 @@ from engine.errors import (
     RequestTimeoutError,
     StepError,
 )
-from engine.replay.history import EventRecord, StepRecord
-from engine.replay.sensitive import MASK, output_masked
-from engine.replay.unawaited import check_awaited
-from engine.serialization import JSON, encode
-from engine.serialization.envelope import masked_text
-from engine.states import InstanceStatus, StepKind
+from engine.values.serialization import JSON, encode
+from engine.values.serialization.envelope import masked_text
+from engine.values.states import InstanceStatus, StepKind
 
 if TYPE_CHECKING:
-    from engine.registry import Workflow
+    from engine.declare.registry import Workflow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOG_FIELDS_LIMIT = 16 * 1024

@@ -6,16 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from engine.children import Branch
-from engine.errors import (
-    ChildWorkflowError,
-    LimitError,
-    NonDeterminismError,
-    RepriseError,
-    StepConfigError,
-)
-from engine.identity import RESERVED_PREFIX, StepIdentity
-from engine.params import FromStore, validate_params
+from engine.declare.children import Branch
+from engine.declare.params import FromStore, validate_params
 from engine.replay import outcomes
 from engine.replay.call import Call
 from engine.replay.children import (
@@ -28,8 +20,16 @@ from engine.replay.children import (
 from engine.replay.history import StepRecord
 from engine.replay.operation import Operation
 from engine.replay.state import CycleState
-from engine.serialization import JSON
-from engine.states import StepKind, StepStatus, WaitingFor
+from engine.values.errors import (
+    ChildWorkflowError,
+    LimitError,
+    NonDeterminismError,
+    RepriseError,
+    StepConfigError,
+)
+from engine.values.identity import RESERVED_PREFIX, StepIdentity
+from engine.values.serialization import JSON
+from engine.values.states import StepKind, StepStatus, WaitingFor
 
 OnFailure = Literal["leave", "terminate"]
 MAX_BRANCHES = 100

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from engine.errors import StepError
+from engine.values.errors import StepError
 
 KEY = "class"  # beside what is recorded of an error
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from engine.replay.history import History, StepRecord
-from engine.states import StepKind
+from engine.values.states import StepKind
 
 RUN, SPAWN = "run_workflow", "spawn"  # the calls that start a child, as the step's row says
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from engine.errors import EventTimeoutError, RequestTimeoutError, StepConfigError
-from engine.identity import request_type
-from engine.messages import Answer
+from engine.declare.messages import Answer
 from engine.replay import outcomes
 from engine.replay.history import StepRecord
 from engine.replay.state import CycleState
 from engine.replay.waits import WaitOperation
-from engine.serialization import JSON, Codec, encode
+from engine.values.errors import EventTimeoutError, RequestTimeoutError, StepConfigError
+from engine.values.identity import request_type
+from engine.values.serialization import JSON, Codec, encode
 
 WHAT = "Argument of step.request"
 MAX_MESSAGE = 10_000

@@ -13,22 +13,29 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.error_record import cut
-from engine.errors import ErrorRecord, RollbackNotFoundError, WorkerLostError
+from engine.declare.context import RollbackContext
 from engine.replay import outcomes, phases
 from engine.replay.attempts import MAX_CRASHES, AttemptedOperation, RollbackBudget
 from engine.replay.bodies import DoOperation
 from engine.replay.call import Path
-from engine.replay.context import RollbackContext
 from engine.replay.exit import Exit
 from engine.replay.history import SPENT, AttemptRecord, LogLine, StepRecord
 from engine.replay.host import Phase
 from engine.replay.outcomes import Ending
 from engine.replay.state import CycleState
 from engine.replay.writes import Leave, Writes
-from engine.retry import RETRIED_AFTER, StepOptions
-from engine.serialization import Stored
-from engine.states import AttemptPhase, AttemptStatus, InstanceStatus, RollbackState, StepStatus, WaitingFor
+from engine.values.error_record import cut
+from engine.values.errors import ErrorRecord, RollbackNotFoundError, WorkerLostError
+from engine.values.retry import RETRIED_AFTER, StepOptions
+from engine.values.serialization import Stored
+from engine.values.states import (
+    AttemptPhase,
+    AttemptStatus,
+    InstanceStatus,
+    RollbackState,
+    StepStatus,
+    WaitingFor,
+)
 
 NOTHING = Stored("null", None)
 TERMINATED = ErrorRecord("Terminated", "The instance was terminated, and its rollbacks were asked for.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from engine.errors import InvalidParamsError, InvalidValueError, ParamError
+from engine.values.errors import InvalidParamsError, InvalidValueError, ParamError
 
 MASK = "(a sensitive value)"
 _CODE = re.compile(r"[a-z_]{1,64}")

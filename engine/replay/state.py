@@ -7,8 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import CodeChangedError, NonDeterminismError
-from engine.identity import StepIdentity
 from engine.replay import outcomes, phases
 from engine.replay.call import Call
 from engine.replay.counting import StepCount
@@ -24,11 +22,13 @@ from engine.replay.relations import Relations
 from engine.replay.steps import Steps
 from engine.replay.timers import Timers
 from engine.replay.writes import Writes
-from engine.serialization import JSON
-from engine.states import AttemptStatus, StepKind, StepStatus
+from engine.values.errors import CodeChangedError, NonDeterminismError
+from engine.values.identity import StepIdentity
+from engine.values.serialization import JSON
+from engine.values.states import AttemptStatus, StepKind, StepStatus
 
 if TYPE_CHECKING:
-    from engine.registry import Workflow
+    from engine.declare.registry import Workflow
 
 # Asked for at every step, and a member of an Enum takes long to look up.
 DRIVING, ENDING = Phase.DRIVING, Phase.ENDING

@@ -10,27 +10,20 @@ from random import Random
 from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
-from engine import identity
-from engine.context_types import TakesContext, TakesContextFourth, TakesContextSecond, TakesContextThird
-from engine.defined_step import DefinedStep
-from engine.durations import MAX_DURATION, parse_duration
-from engine.error_record import cut
-from engine.errors import (
-    AbortWorkflow,
-    CompleteWorkflow,
-    ControlFlow,
-    FailWorkflow,
-    InvalidNameError,
-    StepConfigError,
+from engine.declare.context import StepLog
+from engine.declare.context_types import (
+    TakesContext,
+    TakesContextFourth,
+    TakesContextSecond,
+    TakesContextThird,
 )
-from engine.identity import check_event_type, check_step_name, milestone_name
-from engine.messages import Answer, Event, ReceivedEvent
+from engine.declare.defined_step import DefinedStep
+from engine.declare.messages import Answer, Event, ReceivedEvent
 from engine.replay import calls, nesting, outcomes
 from engine.replay.bodies import DoOperation
 from engine.replay.call import INERT
 from engine.replay.child_calls import ChildCalls
 from engine.replay.collections import Collections
-from engine.replay.context import StepLog
 from engine.replay.entrance import Entrance, label
 from engine.replay.exit import Exit
 from engine.replay.operation import ProgressOperation, SleepOperation
@@ -38,10 +31,22 @@ from engine.replay.requests import Question, RequestOperation
 from engine.replay.state import CycleState
 from engine.replay.unawaited import check_awaited
 from engine.replay.waits import WaitOperation
-from engine.retry import StepOptions
-from engine.serialization import Codec, encode
-from engine.serialization.secret_context import opened
-from engine.states import StepKind
+from engine.values import identity
+from engine.values.durations import MAX_DURATION, parse_duration
+from engine.values.error_record import cut
+from engine.values.errors import (
+    AbortWorkflow,
+    CompleteWorkflow,
+    ControlFlow,
+    FailWorkflow,
+    InvalidNameError,
+    StepConfigError,
+)
+from engine.values.identity import check_event_type, check_step_name, milestone_name
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec, encode
+from engine.values.serialization.secret_context import opened
+from engine.values.states import StepKind
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from engine.errors import NotAwaitedError
+from engine.values.errors import NotAwaitedError
 
 if TYPE_CHECKING:
     from engine.replay.history import StepRecord

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from engine.errors import EventTimeoutError
 from engine.replay import outcomes, phases
 from engine.replay.history import EventRecord, StepRecord
 from engine.replay.operation import Operation
 from engine.replay.state import CycleState
-from engine.states import StepStatus, WaitingFor
+from engine.values.errors import EventTimeoutError
+from engine.values.states import StepStatus, WaitingFor
 
 
 class WaitOperation(Operation):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
 from engine.replay.relations import Awaited, NewChild
-from engine.states import FINAL, InstanceStatus
+from engine.values.states import FINAL, InstanceStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from django.db import connection
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
-from engine.identity import TOP
 from engine.models import Attempt, Audit, Instance, Step
-from engine.requests import open_requests
-from engine.states import Action, AttemptPhase, AttemptStatus
 from engine.status.errors import beginning_of_error, error_line
 from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
 from engine.status.places import places_of
 from engine.status.rollbacks import rollback_of
 from engine.status.servers import servers_of
+from engine.steer.requests import open_requests
+from engine.values.identity import TOP
+from engine.values.states import Action, AttemptPhase, AttemptStatus
 
 MOST_OPEN = 2_000  # steps
 MOST_ATTEMPTS = 500

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from django.db.models import Count
 
+from engine.declare.registry import workflows
 from engine.models import Instance
-from engine.registry import workflows
-from engine.states import InstanceStatus
 from engine.status.facts import Places
+from engine.values.states import InstanceStatus
 
 HELD = [InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE]
 

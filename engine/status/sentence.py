@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from engine.durations import format_duration
 from engine.status.bidi import isolated
+from engine.values.durations import format_duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 
-from engine.clock import ClockTimestamp
 from engine.models import Worker
 from engine.status.facts import Servers
+from engine.steer.clock import ClockTimestamp
 
 ALIVE_FOR = timedelta(seconds=20)
 # A cluster that has no shift after this long is draining, or its shifts cannot start.

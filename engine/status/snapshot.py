@@ -6,10 +6,10 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import RepriseError
 from engine.models import Generation, Instance
 from engine.status.generations import SHOWN, Generations, generations_of
 from engine.status.prefixes import with_prefixes
+from engine.values.errors import RepriseError
 
 # What the row of a generation says of it. Whatever else an instance has is of the present one.
 KEPT = (

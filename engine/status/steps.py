@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Q, QuerySet, Sum
 
 from engine.models import Attempt, Instance, Log, Step
-from engine.states import AttemptPhase
+from engine.values.states import AttemptPhase
 
 
 def steps_of(instance: Instance) -> QuerySet[Step]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
-from engine.errors import ControlFlow
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord
 from engine.replay.state import CycleState
@@ -18,6 +17,7 @@ from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.crashes import Crash, Crashes
 from engine.testing.loop import Inline, InlineThreads, StandingLoop
 from engine.testing.mocks import Mocks
+from engine.values.errors import ControlFlow
 from engine.worker.attempt import Bodies
 from engine.worker.running import Running
 

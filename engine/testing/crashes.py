@@ -9,8 +9,8 @@ from engine.replay.attempts import AttemptedOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.writes import Writes
-from engine.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 from engine.testing.targets import Target, by_number
+from engine.values.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 
 OVER = (AttemptStatus.COMPLETE, AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT)
 DECIDED = (StepStatus.COMPLETE, StepStatus.ERRORED)

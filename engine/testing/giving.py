@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine import requests
 from engine.models import Instance, Step
+from engine.steer import requests
 
 
 @dataclass(slots=True, eq=False)

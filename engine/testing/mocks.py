@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import StepTimeoutError
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord
-from engine.states import AttemptPhase
 from engine.testing.errors import WorkflowTestError
 from engine.testing.targets import Target, by_number
+from engine.values.errors import StepTimeoutError
+from engine.values.states import AttemptPhase
 
 NOTHING: Any = object()  # None is a result
 

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.identity import TOP
 from engine.replay.cycle import Cycle
 from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
-from engine.states import InstanceStatus
 from engine.testing.bodies import OF_THE_ENGINE
+from engine.testing.crashes import Crash, Crashes
 from engine.testing.errors import NonDeterministicHandlerError
 from engine.testing.mocks import Mock
+from engine.values.identity import TOP
+from engine.values.states import InstanceStatus
 from engine.worker.journal import Journal
 from engine.worker.parent_notices import ParentNotices
 from engine.worker.rows import Answer
-
-if TYPE_CHECKING:
-    from engine.testing.worker import InlineWorker
 
 
 class MortalJournal(Journal):
     """Dies with its worker, where the test wants it."""
 
-    def __init__(self, worker: InlineWorker, line: Any) -> None:
-        super().__init__(
-            line, worker.seat_number, worker.setting.clock, worker.on_written, worker.parent_notices.send
-        )
-        self._worker = worker
+    def __init__(self, *args: Any, crashes: Crashes, die: Callable[[Crash], None]) -> None:
+        super().__init__(*args)
+        self._crashes = crashes
+        self._die = die
 
     async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
-        crash = self._worker.setting.crashes.at_flush(batch)
+        crash = self._crashes.at_flush(batch)
         if crash is not None:
-            self._worker.die(crash)
+            self._die(crash)
         return await super()._execute(batch)
 
 
@@ -65,8 +62,8 @@ async def _no_line() -> Any:
 class UnlimitedSlices:
     """Stands for `engine.worker.slices.Slices`, without its timer: that may be the test runner's."""
 
-    def __init__(self, worker: InlineWorker) -> None:
-        self._worker = worker
+    def __init__(self, stop: Callable[[BaseException], None]) -> None:
+        self._stop = stop
 
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()
@@ -74,7 +71,7 @@ class UnlimitedSlices:
         if main is not None and main.done() and not main.cancelled():
             error = main.exception()
             if error is not None and not isinstance(error, OF_THE_ENGINE):
-                self._worker.stop(error)
+                self._stop(error)
 
     def shut(self, cycle: Cycle) -> None:
         cycle.loop.shut()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from engine.declare.registry import Workflow
     from engine.models import Instance
-    from engine.registry import Workflow
     from engine.testing import WorkflowTest
 
     MakeTest = Callable[..., WorkflowTest]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from engine.testing import giving
 from engine.testing.crashes import Crash, Crashes
 from engine.testing.giving import Gifts, Given

@@ -10,13 +10,13 @@ from asgiref.sync import AsyncToSync
 
 from engine.models import Instance
 from engine.replay.outcomes import micros
-from engine.states import InstanceStatus
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
 from engine.testing.crashes import Crash
 from engine.testing.errors import WorkflowTestError
 from engine.testing.loop import StandingLoop
 from engine.testing.worker import InlineWorker, Setting
+from engine.values.states import InstanceStatus
 
 MAX_MOVES = 10_000  # of the clock in one run
 

@@ -10,11 +10,9 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from engine.durations import parse_duration
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.registry import Workflow
 from engine.replay.outcomes import micros
-from engine.states import FINAL, AttemptPhase, InstanceStatus, StepKind
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
 from engine.testing.errors import (
@@ -29,6 +27,8 @@ from engine.testing.preparing import Preparing
 from engine.testing.running import MAX_MOVES, Running, refuse_a_running_loop
 from engine.testing.waiting import Wait
 from engine.testing.worker import Setting
+from engine.values.durations import parse_duration
+from engine.values.states import FINAL, AttemptPhase, InstanceStatus, StepKind
 
 PAUSING = (InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.defined_step import DefinedStep
+from engine.declare.defined_step import DefinedStep
 from engine.replay.history import StepRecord
-from engine.states import StepKind
 from engine.testing.errors import WorkflowTestError
+from engine.values.states import StepKind
 
 KINDS = (*StepKind, "rollback")
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from django.db.models import F, Min, Q, QuerySet
 
 from engine.models import Instance, Step
-from engine.states import FINAL, InstanceStatus, RollbackState, StepKind, StepStatus
 from engine.testing.errors import WorkflowTestError
 from engine.testing.mocks import Mock
+from engine.values.states import FINAL, InstanceStatus, RollbackState, StepKind, StepStatus
 
 PASSES = [StepKind.DO, StepKind.SLEEP]  # what waits for nothing but its time
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from engine.registry import workflows
+from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed
@@ -66,13 +66,21 @@ class InlineWorker:
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
         self.parent_notices = PromptParentNotices(line)
         self._notices = PromptNotices(lambda: self._reader, loop)
-        self._journal = MortalJournal(self, writing)
+        self._journal = MortalJournal(
+            writing,
+            self.seat_number,
+            setting.clock,
+            self.on_written,
+            self.parent_notices.send,
+            crashes=setting.crashes,
+            die=self.die,
+        )
         self._bodies = self._make_bodies()
         self._host = CycleHost(
             NAME,
             {},
             clock=setting.clock,
-            slices=UnlimitedSlices(self),  # type: ignore[arg-type]
+            slices=UnlimitedSlices(self.stop),  # type: ignore[arg-type]
             bodies=self._bodies,
             reader=self._reader,
             journal=self._journal,

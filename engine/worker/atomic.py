@@ -29,13 +29,13 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 from psycopg.pq import TransactionStatus
 
-from engine.errors import AtomicStepError, StepConfigError, StepTimeoutError
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
 from engine.replay.state import CycleState
-from engine.serialization import Stored
-from engine.states import AttemptPhase
+from engine.values.errors import AtomicStepError, StepConfigError, StepTimeoutError
+from engine.values.serialization import Stored
+from engine.values.states import AttemptPhase
 from engine.worker import atomic_sql
 
 log = logging.getLogger("engine.atomic")

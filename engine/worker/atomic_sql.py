@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.columns import microseconds
+from engine.values.columns import microseconds
 
 # The first statement of the transaction. Its time names the transaction: a body that ends it by SQL goes on in another
 # one, unnoticed by Django. A worker that dies must not leave locks behind for as long as a statement of it runs.

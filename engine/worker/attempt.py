@@ -14,13 +14,13 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync
 
-from engine.errors import OpenTransactionError, StepTimeoutError
+from engine.declare.context import StepContext, StepLog
 from engine.replay import nesting, outcomes
 from engine.replay.attempts import AttemptedOperation
-from engine.replay.context import StepContext, StepLog
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.state import CycleState
-from engine.serialization import Stored
+from engine.values.errors import OpenTransactionError, StepTimeoutError
+from engine.values.serialization import Stored
 from engine.worker import atomic, sessions
 from engine.worker.delays import Delays
 from engine.worker.orm_calls import BodyCalls, OrmCalls

@@ -13,7 +13,7 @@ from django_q.conf import Conf
 from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
-from engine.registry import workflows
+from engine.declare.registry import workflows
 from engine.worker import cluster_sql as sql
 from engine.worker.broker_connection import TASKS, BrokerConnection
 from engine.worker.dispatcher import Dispatcher, Package, Room

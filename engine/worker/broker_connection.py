@@ -11,10 +11,11 @@ from typing import Any
 
 import psycopg
 
-from engine.notify import ALONE, REAP, WAKE
+from engine.models.connection import parameters
+from engine.steer.notify import ALONE, REAP, WAKE
 from engine.worker import claim_sql
 from engine.worker import cluster_sql as sql
-from engine.worker.connect import LimitedConnection, connect_limited, parameters
+from engine.worker.connect import LimitedConnection, connect_limited
 from engine.worker.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")

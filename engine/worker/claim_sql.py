@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from engine.columns import microseconds, moment
 from engine.replay.host import Claimed
+from engine.values.columns import microseconds, moment
 from engine.worker.sql import SEAT_SPACE
 
 LOCK_SPACE = SEAT_SPACE + 2

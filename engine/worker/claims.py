@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from engine.notify import ALONE, REAP
-from engine.registry import workflows
+from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
-from engine.states import InstanceStatus
+from engine.steer.notify import ALONE, REAP
+from engine.values.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost
 from engine.worker.limits import Limits
 from engine.worker.reader import Reader

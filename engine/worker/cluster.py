@@ -15,7 +15,7 @@ import django_q.cluster
 from django.db import DEFAULT_DB_ALIAS, connections
 from django_q.signals import post_execute_in_worker, post_spawn
 
-from engine import notify
+from engine.steer import notify
 from engine.worker import allowed_tasks, forks, guardian, main, shift_task
 from engine.worker.deadline import Deadline
 from engine.worker.process_locks import Flag

@@ -9,8 +9,9 @@ from collections.abc import Generator
 from typing import Any
 
 import psycopg
-from django.db import connections
 from psycopg.types.array import ListBinaryDumper
+
+from engine.models.connection import parameters
 
 # What a role or a database sets for its clients must not end a statement, or the session that a seat hangs on: a table
 # that is locked for a moment is waited for. Only a transaction that is not gone on with, say because this process is
@@ -26,20 +27,6 @@ SESSION = (
     "SET client_connection_check_interval = 500; SET enable_seqscan = off; SET enable_hashjoin = off; "
     f"SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; {LIMITS}"
 )
-NOT_FOR_PSYCOPG = (
-    "context",
-    "cursor_factory",
-    "prepare_threshold",
-    "server_side_binding",
-    "pool",
-    "assume_role",
-)
-
-
-def parameters(alias: str = "default") -> dict[str, Any]:
-    """Return the connection parameters of a Django database, as psycopg takes them."""
-    settings = connections[alias].get_connection_params()
-    return {name: value for name, value in settings.items() if name not in NOT_FOR_PSYCOPG}
 
 
 # Where packets vanish, nothing but the time tells that no answer will come. A connection that a thread waits for gives

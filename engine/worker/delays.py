@@ -15,11 +15,11 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync
 
-from engine.durations import parse_duration
-from engine.errors import DelayFunctionError, NonRetryableError
+from engine.declare.context import StepContext
 from engine.replay.attempts import AttemptedOperation
-from engine.replay.context import StepContext
 from engine.replay.history import AttemptRecord
+from engine.values.durations import parse_duration
+from engine.values.errors import DelayFunctionError, NonRetryableError
 from engine.worker.orm_calls import BodyCalls
 from engine.worker.running import is_async
 from engine.worker.threads import Threads

@@ -12,8 +12,9 @@ from collections.abc import Callable
 import psycopg
 from django.conf import settings
 
+from engine.models.connection import parameters
 from engine.worker import sql
-from engine.worker.connect import LIMITS, LimitedConnection, connect_limited, parameters
+from engine.worker.connect import LIMITS, LimitedConnection, connect_limited
 
 log = logging.getLogger("engine.heart")
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import psycopg
 
-from engine.errors import ChildIdTakenError
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
 from engine.replay.writes import Writes
-from engine.states import InstanceStatus
+from engine.values.errors import ChildIdTakenError
+from engine.values.states import InstanceStatus
 from engine.worker import lost_answers, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heartbeat import lease_seconds

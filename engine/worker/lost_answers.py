@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from engine.replay.cycle import Cycle
 from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
-from engine.states import StepStatus
+from engine.values.states import StepStatus
 from engine.worker import rows
 
 

@@ -16,12 +16,13 @@ import psycopg
 from django.conf import settings
 from django_q.conf import Conf
 
-from engine import schema
-from engine.notify import REAP, WAKE
-from engine.registry import workflows
+from engine.declare.registry import workflows
+from engine.models.connection import parameters
+from engine.status import schema
+from engine.steer.notify import REAP, WAKE
 from engine.version import VERSION
 from engine.worker.broker_connection import ANSWER_SECONDS
-from engine.worker.connect import connect_limited, parameters
+from engine.worker.connect import connect_limited
 
 logger = logging.getLogger("reprise.cluster")
 

@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager, suppress
 import psycopg
 from django.db import Error, connection, connections
 
-from engine import notices
+from engine.declare.registry import workflows
 from engine.models import Notice
-from engine.registry import workflows
 from engine.signals import SIGNALS
+from engine.status import notice_text as notices
 from engine.worker.aside import Aside
 from engine.worker.heartbeat import lease_seconds
 from engine.worker.reader import Reader

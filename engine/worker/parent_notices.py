@@ -1,4 +1,4 @@
-"""Send the notices that ended instances owe to others (see `engine.relations`), beside a shift's other work."""
+"""Send the notices that ended instances owe to others (see `engine.steer.relations`), beside a shift's other work."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import psycopg
 
-from engine import relations
+from engine.steer import relations
 from engine.worker.line import Line
 from engine.worker.transient import until_answered
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 1.0  # seconds
 
-log = logging.getLogger("engine.relations")
+log = logging.getLogger("engine.steer.relations")
 
 
 class ParentNotices:

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db import Error
 
-from engine import retention
-from engine.registry import workflows
+from engine.declare.registry import workflows
+from engine.steer import retention
 from engine.worker import schedules
 from engine.worker.reader import Reader
 from engine.worker.thread_calls import call_on

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import psycopg
 
-from engine import relations
 from engine.replay.event_buffer import Question
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed
 from engine.replay.relations import AwaitedState, Awaiting
+from engine.steer import relations
 from engine.worker import cluster_sql, memory, rows, sql
 from engine.worker.clock import DatabaseClock, ticks_ns
 from engine.worker.heartbeat import lease_seconds

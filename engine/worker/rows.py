@@ -6,12 +6,12 @@ import json
 from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
-from engine.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
 from engine.replay.cycle import Cycle
 from engine.replay.history import History, Page
 from engine.replay.relations import NewChild
 from engine.replay.writes import Leave, Writes
-from engine.states import AttemptStatus, StepStatus
+from engine.values.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
+from engine.values.states import AttemptStatus, StepStatus
 
 Row = tuple[Any, ...]
 LARGE = 4096  # characters of an output that is not worth quoting, and parsing, within the JSON of its row

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.replay.nesting import Body
-from engine.signatures import with_context
-from engine.states import AttemptPhase
+from engine.values.signatures import with_context
+from engine.values.states import AttemptPhase
 from engine.worker import atomic
 from engine.worker.orm_calls import BodyCalls
 from engine.worker.threads import Job

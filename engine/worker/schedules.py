@@ -16,18 +16,18 @@ from typing import Any
 from django.conf import settings
 from django.db import Error, transaction
 
-from engine import audit, launch
-from engine.clock import database_time
-from engine.declared_schedules import DeclaredSchedule
-from engine.error_record import cut
-from engine.errors import RepriseError, SecretKeyError, UnknownWorkflowError
-from engine.identity import scheduled_id
+from engine.declare.params import FromStore
+from engine.declare.registry import Workflow, workflows
+from engine.declare.schedules import DeclaredSchedule
+from engine.declare.secrets import decrypted
 from engine.models import Instance, ScheduleRow, Worker
-from engine.params import FromStore
-from engine.registry import Workflow, workflows
-from engine.schedules import REFUSED, cron_of, starter
-from engine.secrets import decrypted
-from engine.serialization import decode, encode
+from engine.steer import audit, launch
+from engine.steer.clock import database_time
+from engine.steer.schedules import REFUSED, cron_of, starter
+from engine.values.error_record import cut
+from engine.values.errors import RepriseError, SecretKeyError, UnknownWorkflowError
+from engine.values.identity import scheduled_id
+from engine.values.serialization import decode, encode
 
 logger = logging.getLogger("engine.schedules")
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import psycopg
 
-from engine.notify import REAP
-from engine.registry import workflows
+from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
-from engine.states import InstanceStatus
+from engine.steer.notify import REAP
+from engine.values.states import InstanceStatus
 from engine.worker import loop_end
 from engine.worker.attempt import SYNC_BODIES, Bodies
 from engine.worker.changes import Changes

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from engine.errors import ControlFlow, WorkflowTimeoutError
 from engine.replay import outcomes
 from engine.replay.cycle import Cycle
+from engine.values.errors import ControlFlow, WorkflowTimeoutError
 
 # Seconds until the next interruption of a handler that swallowed one. So short that one soon falls between the
 # `except` that swallows and the next `try`, where nothing catches it.

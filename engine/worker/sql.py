@@ -6,10 +6,10 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 
 from __future__ import annotations
 
-from engine.columns import microseconds, moment
-from engine.notify import ALONE
-from engine.records import ATTEMPT, EVENT, LOG, STEP
-from engine.transitions import RELEASED, RESUMED
+from engine.steer.notify import ALONE
+from engine.steer.transitions import RELEASED, RESUMED
+from engine.values.columns import microseconds, moment
+from engine.values.records import ATTEMPT, EVENT, LOG, STEP
 
 
 def _ours(row: str) -> str:

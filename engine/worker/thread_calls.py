@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from engine.errors import OpenTransactionError
 from engine.replay import nesting
+from engine.values.errors import OpenTransactionError
 from engine.worker import sessions
 from engine.worker.threads import Job, Threads
 

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from engine import StepContext
 from engine.models import Instance
-from engine.states import FINAL
+from engine.values.states import FINAL
 
 # Become another program that the kernel (of Linux) kills when the worker dies.
 LEASH = """

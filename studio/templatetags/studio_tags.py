@@ -12,14 +12,14 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from engine import retention, schedules
-from engine.durations import format_duration
 from engine.models import Audit
-from engine.requests import ANSWER, is_answer
-from engine.retention_rules import Retention
 from engine.status import bidi, status_line
 from engine.status.facts import Servers
 from engine.status.sentence import Code, Moment, Part, Sentence
+from engine.steer import retention, schedules
+from engine.steer.requests import ANSWER, is_answer
+from engine.values.durations import format_duration
+from engine.values.retention_rules import Retention
 from studio import payloads
 from studio.at_least import AtLeast
 from studio.display_status import PARTS, Look

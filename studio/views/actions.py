@@ -11,8 +11,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import retarget
 
-from engine import deletion, events, lifecycle
-from engine.errors import (
+from engine.declare.registry import workflows as registry
+from engine.models import Audit, Instance
+from engine.steer import deletion, events, lifecycle
+from engine.values.errors import (
     DedupConflictError,
     InstanceFinishedError,
     InstanceNeededError,
@@ -22,9 +24,7 @@ from engine.errors import (
     RepriseError,
     RollbackNotFailedError,
 )
-from engine.models import Audit, Instance
-from engine.registry import workflows as registry
-from engine.states import Action, InstanceStatus, allows
+from engine.values.states import Action, InstanceStatus, allows
 from studio import forms, live_views, typed_secrets
 from studio.access import Verb
 from studio.htmx import HtmxRequest

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import mark_safe
 
-from engine import search
+from engine.status import search
 from studio import queries, rows
 from studio.access import Verb
 from studio.filters import Filter, cursor, ignored

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Event, Generation, Instance, Step
-from engine.serialization.envelope import masked_text
+from engine.values.serialization.envelope import masked_text
 from studio.access import Verb
 from studio.views.guard import guard
 

@@ -11,15 +11,15 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from engine import requests
-from engine.errors import (
+from engine.models import Instance
+from engine.steer import requests
+from engine.values.errors import (
     InstanceFinishedError,
     InvalidParamsError,
     RepriseError,
     RequestAnsweredError,
     RequestClosedError,
 )
-from engine.models import Instance
 from studio import controls, denied_audit, inbox, live_views, pieces
 from studio.access import Verb, allowed
 from studio.controls import Problem

@@ -9,9 +9,9 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
-from engine import lifecycle, restart
-from engine.errors import InstanceNotFoundError, RestartError, StepNotFoundError
 from engine.models import Instance
+from engine.steer import lifecycle, restart
+from engine.values.errors import InstanceNotFoundError, RestartError, StepNotFoundError
 from studio.access import Verb, allowed
 from studio.filters import cursor
 from studio.views.actions import reason_of, who_did

@@ -8,9 +8,9 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from engine import schedules
-from engine.errors import RepriseError, ScheduleNotFoundError
 from engine.models import ScheduleRow
+from engine.steer import schedules
+from engine.values.errors import RepriseError, ScheduleNotFoundError
 from studio.access import Verb
 from studio.denied_audit import Subject
 from studio.forms import new_token, token_of

@@ -8,13 +8,13 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 
-from engine import launch
-from engine.errors import InstanceExistsError, RepriseError
+from engine.declare.registry import Workflow
+from engine.declare.registry import workflows as registry
 from engine.models import Instance
-from engine.registry import Workflow
-from engine.registry import workflows as registry
 from engine.status.gathering import without_values
 from engine.status.servers import servers_of
+from engine.steer import launch
+from engine.values.errors import InstanceExistsError, RepriseError
 from studio import payloads, queries, schema
 from studio.access import Verb, allowed
 from studio.forms import Checked, Problem, Typed, already_started, check_start, new_token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from engine.registry import workflows as registry
+from engine.declare.registry import workflows as registry
 from studio import lints, queries, rows, schema
 from studio.access import Verb, allowed
 from studio.filters import Filter

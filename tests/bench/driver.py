@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.bench import marks
 
 if TYPE_CHECKING:
-    from engine.registry import Workflow
+    from engine.declare.registry import Workflow
 
 # Longer than anything takes that is worth measuring.
 PATIENCE = 300.0

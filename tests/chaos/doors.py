@@ -15,8 +15,8 @@ from typing import Protocol
 
 from django.db import Error, connection, transaction
 
-from engine.errors import InstanceFinishedError, InstanceNotFoundError, StepNotFoundError
 from engine.models import Instance
+from engine.values.errors import InstanceFinishedError, InstanceNotFoundError, StepNotFoundError
 from tests.chaos.browser import Browser
 from tests.chaos.stories import EVENT, Deed, Story
 from tests.chaos.workflows import kitchen_sink

@@ -8,8 +8,8 @@ from itertools import count
 
 from django.db import Error, connection
 
-from engine import retention, schedules
 from engine.models import Instance, ScheduleRow
+from engine.steer import retention, schedules
 from tests.chaos.doors import BY
 from tests.chaos.workflows import passing
 from tests.process import ledger

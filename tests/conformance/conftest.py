@@ -32,7 +32,7 @@ def _is_chosen(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="package", autouse=True)
 def _statuses(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Refuse every change of a status that the tables of `engine.states` do not name."""
+    """Refuse every change of a status that the tables of `engine.values.states` do not name."""
     with django_db_blocker.unblock(), guarded_statuses():
         yield
 

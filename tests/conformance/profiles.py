@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.replay.cycle import Cycle
-from engine.states import InstanceStatus
+from engine.values.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost
 from engine.worker.shift import Shift
 

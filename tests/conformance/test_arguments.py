@@ -18,8 +18,8 @@ from engine import (
     define_step,
     workflow,
 )
-from engine.errors import DeclarationError
 from engine.models import Attempt, Instance
+from engine.values.errors import DeclarationError
 from tests.records import statuses, steps
 from tests.shifts import run_to_end, running_shift, wait_for
 

@@ -14,8 +14,8 @@ from django.db import IntegrityError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
+from engine.declare.registry import Workflow
 from engine.models import Event, Instance
-from engine.registry import Workflow
 from engine.worker import claims, sql
 from engine.worker.line import Line
 from tests.faults.points import violations

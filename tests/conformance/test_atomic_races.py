@@ -14,8 +14,8 @@ import pytest
 from django.db import connection, connections, transaction
 
 from engine import NonRetryableError, RollbackContext, StepContext, StepError, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.registry import Workflow
 from engine.replay.exit import Exit
 from engine.worker import claims, shift
 from tests.faults.points import violations

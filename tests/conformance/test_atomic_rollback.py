@@ -18,8 +18,8 @@ from engine import (
     define_step,
     workflow,
 )
-from engine.errors import DeclarationError
 from engine.models import Attempt, Instance, Step
+from engine.values.errors import DeclarationError
 from engine.worker import shift
 from tests.faults.points import violations
 from tests.guards import unguarded

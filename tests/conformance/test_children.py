@@ -24,8 +24,8 @@ from engine import (
     branch,
     workflow,
 )
+from engine.declare.registry import Workflow
 from engine.models import Audit, Instance, Waiter
-from engine.registry import Workflow
 from tests.records import crash, step, steps
 from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
 from tests.travel import age

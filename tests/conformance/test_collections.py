@@ -20,8 +20,8 @@ from engine import (
     define_step,
     workflow,
 )
-from engine.errors import NonRetryableError
 from engine.models import Attempt, Instance, Step
+from engine.values.errors import NonRetryableError
 from tests.records import crash, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import skip_wait

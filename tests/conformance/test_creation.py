@@ -17,8 +17,8 @@ from engine import (
     WorkflowStep,
     workflow,
 )
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from tests.records import steps
 from tests.shifts import run_to_end, running_shift, wait_for
 

@@ -23,7 +23,7 @@ from engine import (
     workflow,
 )
 from engine.models import Step
-from engine.retry import StepOptions
+from engine.values.retry import StepOptions
 from tests.records import attempts, outcomes, step, steps
 from tests.shifts import run_to_end
 

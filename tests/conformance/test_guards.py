@@ -1,4 +1,4 @@
-"""The database of the cases refuses what the tables of `engine.states` do not name, so the cases prove the tables."""
+"""The database of the cases refuses what `engine.values.states` does not name, so the cases prove its tables."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from engine import WorkflowStep, notify, workflow
+from engine import WorkflowStep, workflow
 from engine.models import Instance
-from engine.notify import REAP
+from engine.steer import notify
+from engine.steer.notify import REAP
 from engine.worker.claims import Claimer
 from tests.integration.rows import leased
 from tests.shifts import running_shift, until, wait_for, wait_until

@@ -33,7 +33,7 @@ from engine import (
 )
 from engine.models import Audit
 from engine.models import Event as Row
-from engine.requests import answer, open_requests, put_to
+from engine.steer.requests import answer, open_requests, put_to
 from tests.records import crash, statuses, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import age

@@ -15,7 +15,7 @@ from engine import (
     workflow,
 )
 from engine.models import Attempt, Audit, Event, Instance, Step
-from engine.restart import preview
+from engine.steer.restart import preview
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")

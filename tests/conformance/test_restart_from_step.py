@@ -7,18 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine import (
-    RestartError,
-    RollbackContext,
-    StepContext,
-    StepError,
-    WorkflowStep,
-    branch,
-    requests,
-    workflow,
-)
+from engine import RestartError, RollbackContext, StepContext, StepError, WorkflowStep, branch, workflow
 from engine.models import Attempt, Event, Instance, Step
-from engine.restart import preview
+from engine.steer import requests
+from engine.steer.restart import preview
 from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")

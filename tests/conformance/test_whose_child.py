@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from engine import InstanceNeededError, WorkflowStep, branch, workflow, workflows
-from engine.deletion import remove
-from engine.identity import StepIdentity, child_id
+from engine.declare.registry import Workflow
 from engine.models import Instance, Waiter
-from engine.registry import Workflow
+from engine.steer.deletion import remove
+from engine.values.identity import StepIdentity, child_id
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 CALLS = ["run_workflow", "parallel", "spawn"]

@@ -14,7 +14,7 @@ from django.apps import apps
 
 import engine
 from engine import workflows
-from engine.messages import declared_events
+from engine.declare.messages import declared_events
 from tests.docs.pages import PAGES, PROJECT, Block, as_program, blocks_of
 from tests.docs.stage import Stage
 

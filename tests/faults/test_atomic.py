@@ -10,8 +10,8 @@ import pytest
 from django.db import connection, transaction
 
 from engine import RollbackContext, StepContext, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Breaker, Watcher, violations
 from tests.faults.proxy import Fault, Proxy

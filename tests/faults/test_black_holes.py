@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from engine import StepContext, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from engine.worker import broker_connection, claims, worker_lock
 from engine.worker.process_locks import Flag
 from tests.faults.conftest import CALLER

@@ -13,8 +13,8 @@ import pytest
 from django.db import Error, transaction
 
 from engine import InstanceExistsError, InstanceFinishedError, WorkflowStep, workflow, workflows
+from engine.declare.registry import Workflow
 from engine.models import Event, Instance
-from engine.registry import Workflow
 from engine.worker import worker_lock
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Watcher, in_a_session_of_its_own, violations

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from engine import sql as public
+from engine.steer import sql as public
 from engine.worker import claim_sql, cluster_sql
 from engine.worker import sql as worker
 

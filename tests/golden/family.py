@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypedDict
 
 from engine import ChildWorkflowError, WorkflowStep, branch, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from tests.shifts import run_to_end
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.registry import Workflow
+from engine.declare.registry import Workflow
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-from engine import Event, WorkflowStep, requests, workflow
+from engine import Event, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance, Step
-from engine.registry import Workflow
+from engine.steer import requests
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 KEYS = ["golden-key-that-stays-in-the-source-of-the-tests"]

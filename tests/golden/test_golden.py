@@ -10,9 +10,9 @@ import pytest
 from django.conf import LazySettings
 
 from engine import WorkflowStep, workflow, workflows
-from engine.registry import Workflow
+from engine.declare.registry import Workflow
+from engine.declare.secrets import decrypted
 from engine.replay.cycle import Cycle
-from engine.secrets import decrypted
 from tests.golden import family, nested, secret, tour, undone, wide
 from tests.golden.history import HERE, Golden, without_traceback
 from tests.golden.replay import ReplayDiffers, replay

@@ -15,8 +15,8 @@ from engine import (
     define_step,
     workflow,
 )
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from tests.shifts import run_to_end
 
 

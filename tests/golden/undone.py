@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine import NonRetryableError, RollbackContext, StepError, WorkflowStep, define_step, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from tests.shifts import run_to_end
 
 

@@ -7,9 +7,9 @@ from datetime import date
 from typing import TypedDict
 
 from engine import NonRetryableError, RequestTimeoutError, StepError, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
-from engine.requests import answer
+from engine.steer.requests import answer
 from tests.shifts import running_shift, wait_for
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import Error, connection, connections
 
-from engine.worker.connect import parameters
+from engine.models.connection import parameters
 
 
 class _Cut:

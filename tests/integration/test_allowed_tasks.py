@@ -78,14 +78,14 @@ def test_a_schedule_of_what_is_not_allowed_is_refused_and_leaves_one_failure(
 
 def test_other_schedules_of_the_same_moment_run(settings: Settings) -> None:
     settings.REPRISE_TASKS = OURS
-    for func in ("os.abort", "tests.process.tasks.note", "no.such.function", "engine.retention.sweep"):
+    for func in ("os.abort", "tests.process.tasks.note", "no.such.function", "engine.steer.retention.sweep"):
         plan(func)
     scheduler()
-    assert sorted(queued()) == ["engine.retention.sweep", "tests.process.tasks.note"]
+    assert sorted(queued()) == ["engine.steer.retention.sweep", "tests.process.tasks.note"]
 
 
 @pytest.mark.parametrize(
-    "func", ["tests.process.tasks.note", "tests.process.tasks.misspelt", "engine.retention.sweep"]
+    "func", ["tests.process.tasks.note", "tests.process.tasks.misspelt", "engine.steer.retention.sweep"]
 )
 def test_what_the_list_and_the_engine_hold_is_queued(settings: Settings, func: str) -> None:
     settings.REPRISE_TASKS = OURS

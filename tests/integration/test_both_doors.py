@@ -12,8 +12,8 @@ from django.core.management import call_command
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from engine import restart
 from engine.models import Instance
+from engine.steer import restart
 from studio import instance_page
 from tests.studio import factories
 

@@ -18,8 +18,8 @@ from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
-from engine import notify
 from engine.models import Instance, Worker
+from engine.steer import notify
 from engine.worker import claim_sql
 from engine.worker.broker import Broker
 from engine.worker.connect import LimitedConnection

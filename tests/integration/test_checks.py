@@ -11,7 +11,8 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from pytest_django.fixtures import Settings
 
-from engine import WorkflowStep, checks, schema, workflow, workflows
+from engine import WorkflowStep, checks, workflow, workflows
+from engine.status import schema
 
 FOREIGN = "django_q.brokers.orm.ORM"
 

@@ -21,8 +21,8 @@ from engine import (
     workflow,
     workflows,
 )
-from engine.clock import ClockTimestamp
 from engine.models import Audit, Instance, Log, Step
+from engine.steer.clock import ClockTimestamp
 from tests.records import lines, statuses, step
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import skip_wait

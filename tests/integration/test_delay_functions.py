@@ -13,10 +13,10 @@ import pytest
 from django.db import connection
 
 from engine import NonRetryableError, StepContext, StepError, WorkflowStep, workflow
-from engine.errors import NonDeterminismError
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.registry import Workflow
 from engine.replay import raised
+from engine.values.errors import NonDeterminismError
 from engine.worker import attempt, delays, shift
 from engine.worker.attempt import Bodies
 from engine.worker.delays import Delays, NoAnswerError

@@ -19,10 +19,10 @@ from django.contrib.auth.models import Group
 from django.db import connection
 
 from engine import InvalidParamsError, NonRetryableError, workflows
-from engine.events import send_event
-from engine.lifecycle import terminate
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
-from engine.registry import Workflow
+from engine.steer.events import send_event
+from engine.steer.lifecycle import terminate
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Backup = Workflow[Any, Any]

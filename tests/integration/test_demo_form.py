@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from engine import workflows
-from engine.launch import validate_params
+from engine.steer.launch import validate_params
 from studio.schema import example, fields
 
 

@@ -12,11 +12,11 @@ from django.conf import LazySettings
 from django.core.management import call_command
 
 from engine import InvalidParamsError, NonRetryableError, RollbackContext, StepContext, workflows
-from engine.identity import StepIdentity
+from engine.declare.context import StepLog
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.registry import Workflow
-from engine.replay.context import StepLog
-from engine.retry import StepOptions
+from engine.values.identity import StepIdentity
+from engine.values.retry import StepOptions
 from studio.demo.order import workflow as shop
 from studio.demo.order.models import LedgerEntry, Reservation, Stock
 from tests.faults.points import violations

@@ -19,9 +19,9 @@ import pytest
 from django.conf import LazySettings
 
 from engine import InvalidParamsError, workflows
-from engine.lifecycle import terminate
+from engine.declare.registry import Workflow
 from engine.models import Instance, Step
-from engine.registry import Workflow
+from engine.steer.lifecycle import terminate
 from studio.demo.release import steps
 from tests.demo_servers import is_running, pid
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until

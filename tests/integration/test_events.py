@@ -18,10 +18,10 @@ from engine import (
     InvalidParamsError,
     InvalidValueError,
     LimitError,
-    events,
     models,
 )
 from engine.models import Audit, Instance
+from engine.steer import events
 from tests.integration.rows import NOW, leased, row_of, step_of
 from tests.integration.sessions import Hints, in_background, together, until_blocked
 from tests.sample.workflows import Approval, order_approved, tick

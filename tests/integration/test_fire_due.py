@@ -11,10 +11,11 @@ import pytest
 from django.db import transaction
 from pydantic import BaseModel, field_validator
 
-from engine import Schedule, WorkflowStep, schedules, workflow, workflows
-from engine.cron import Cron
-from engine.identity import scheduled_id
+from engine import Schedule, WorkflowStep, workflow, workflows
 from engine.models import Audit, Instance, ScheduleRow, Worker
+from engine.steer import schedules
+from engine.values.cron import Cron
+from engine.values.identity import scheduled_id
 from engine.worker.schedules import fire_due, sync
 from tests.integration.cuts import cut_everywhere
 from tests.integration.sessions import in_background, together

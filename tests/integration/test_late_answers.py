@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine import WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from engine.worker.journal import Journal
 from tests.shifts import running_shift, wait_for
 

@@ -20,11 +20,11 @@ from engine import (
     InvalidParamsError,
     InvalidValueError,
     LimitError,
-    launch,
-    params,
 )
+from engine.declare import params
 from engine.models import Audit, Instance
-from engine.serialization import Codec
+from engine.steer import launch
+from engine.values.serialization import Codec
 from tests.integration.sessions import Hints, together
 from tests.sample.workflows import Item, Order, listen_for, nap, process_order, tick
 

@@ -13,9 +13,10 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
 
-from engine import InstanceFinishedError, InstanceNotFoundError, InvalidValueError, LimitError, lifecycle
+from engine import InstanceFinishedError, InstanceNotFoundError, InvalidValueError, LimitError
 from engine.models import Attempt, Audit, Event, Instance, Step
-from engine.states import InstanceStatus
+from engine.steer import lifecycle
+from engine.values.states import InstanceStatus
 from tests.integration.rows import NOW, attempt_of, row_of, step_of
 from tests.integration.sessions import Hints, in_background, together, until_blocked
 from tests.sample.workflows import tick

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from engine import WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
 from engine.replay.history import History, StepRecord
 from engine.replay.host import Claimed
 from engine.worker import memory

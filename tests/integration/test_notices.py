@@ -15,8 +15,8 @@ from django.db import connection
 from django.utils import timezone
 
 from engine import NonRetryableError, RollbackContext, WorkflowStep, branch, signals, workflow, workflows
+from engine.declare.registry import Workflow
 from engine.models import Instance, Notice
-from engine.registry import Workflow
 from engine.worker import aside, notices
 from tests.integration.rows import attempt_of, leased, row_of, step_of
 from tests.integration.test_given_up import refusing_ends

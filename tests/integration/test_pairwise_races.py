@@ -19,20 +19,13 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from engine import (
-    EventTimeoutError,
-    RepriseError,
-    RollbackContext,
-    WorkflowStep,
-    requests,
-    retention,
-    workflow,
-)
+from engine import EventTimeoutError, RepriseError, RollbackContext, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.invariants import INVARIANTS, look
 from engine.models import Attempt, Audit, Instance, Step
-from engine.registry import Workflow
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.writes import Leave, Writes
+from engine.steer import requests, retention
 from engine.worker import claim_sql, rows, sql
 from tests.shifts import running_shift, wait_until
 

@@ -11,9 +11,10 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from engine import WorkflowStep, retention, workflow, workflows
-from engine.clock import database_time
+from engine import WorkflowStep, workflow, workflows
 from engine.models import Instance, ScheduleRow, Worker
+from engine.steer import retention
+from engine.steer.clock import database_time
 from engine.worker import claims, periodic, schedules, shift
 from tests.shifts import wait_until
 

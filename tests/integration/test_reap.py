@@ -11,10 +11,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from engine import WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.invariants import INVARIANTS, look
 from engine.models import Attempt, Instance, Step
-from engine.notify import REAP
-from engine.registry import Workflow
+from engine.steer.notify import REAP
 from engine.worker import claims, shift, sql
 from engine.worker.claims import Isolates
 from tests.integration.rows import attempt_of, leased, step_of

@@ -19,7 +19,7 @@ from engine import (
     workflow,
     workflows,
 )
-from engine.messages import declared_events
+from engine.declare.messages import declared_events
 from tests.sample.workflows import Approval, order_approved, process_order, tick
 
 
@@ -35,7 +35,7 @@ class Unvalidatable:
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test declares is gone after it."""
     monkeypatch.setattr(workflows, "_workflows", dict(workflows._workflows))
-    monkeypatch.setattr("engine.messages.declared_events", declared_events)
+    monkeypatch.setattr("engine.declare.messages.declared_events", declared_events)
     for name in set(declared_events) - {"order-approved"}:
         monkeypatch.delitem(declared_events, name)
 

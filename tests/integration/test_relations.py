@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from engine import WorkflowStep, branch, relations, workflow
-from engine.deletion import remove
+from engine import WorkflowStep, branch, workflow
 from engine.models import Instance, Step, Waiter
+from engine.steer import relations
+from engine.steer.deletion import remove
 from engine.worker import claims, sql
 from engine.worker.connect import SESSION
 from tests.integration.plants import child_of, waiting

@@ -12,8 +12,8 @@ import pytest
 from django.db import connection, transaction
 
 from engine import WorkflowStep, workflow, workflows
-from engine.lifecycle import lock
 from engine.models import Instance
+from engine.steer.lifecycle import lock
 from tests.integration.sessions import together
 from tests.records import statuses, step, steps
 from tests.shifts import run_to_end, running_shift, wait_for

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from engine import WorkflowStep, branch, workflow
-from engine.registry import Workflow
+from engine.declare.registry import Workflow
 from engine.replay.bodies import DoOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
 from engine.replay.relations import AwaitedState
 from engine.replay.writes import Leave, Writes
-from engine.serialization import Stored
+from engine.values.serialization import Stored
 from engine.worker import journal, lost_answers
 
 pytestmark = pytest.mark.usefixtures("own_registry")

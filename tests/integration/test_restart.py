@@ -22,7 +22,7 @@ from engine import (
     workflow,
 )
 from engine.models import Attempt, Audit, Event, Instance, Log, Step, Waiter
-from engine.restart import preview
+from engine.steer.restart import preview
 from tests.integration.plants import DONE, ENDED, child_of, kept, restarted, running, waiting
 from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
 from tests.integration.sessions import Hints, together

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from engine import NonRetryableError, StepContext, WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.registry import Workflow
 from tests.shifts import running_shift, until, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")

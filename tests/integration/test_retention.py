@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from engine import InvalidValueError, WorkflowStep, retention, workflow, workflows
-from engine.clock import ClockTimestamp, database_time
+from engine import InvalidValueError, WorkflowStep, workflow, workflows
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Audit, Event, Generation, Instance, Log, Step, Waiter
-from engine.registry import Workflow
-from engine.retention_rules import DEFAULT_RETENTION
+from engine.steer import retention
+from engine.steer.clock import ClockTimestamp, database_time
+from engine.values.retention_rules import DEFAULT_RETENTION
 from tests.integration.cuts import cut_everywhere
 from tests.integration.rows import attempt_of, event_of, row_of, step_of
 from tests.integration.sessions import in_background

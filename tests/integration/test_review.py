@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from engine import WorkflowStep, workflow
-from engine.errors import EventTimeoutError
 from engine.models import Instance, Step
 from engine.replay.cycle import Cycle
 from engine.replay.history import Page
+from engine.values.errors import EventTimeoutError
 from engine.worker import shift
 from engine.worker.attempt import Bodies
 from engine.worker.clock import DatabaseClock, ticks_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine import RollbackContext, WorkflowStep, workflow
-from engine.registry import Workflow
+from engine.declare.registry import Workflow
 from engine.replay.cycle import Cycle
 from engine.replay.rollback import RollbackOperation
 from tests.integration.test_given_up import refusing_ends

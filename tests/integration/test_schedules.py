@@ -16,13 +16,13 @@ from engine import (
     ScheduleNotDeclaredError,
     ScheduleNotFoundError,
     WorkflowStep,
-    schedules,
     workflow,
     workflows,
 )
-from engine.clock import database_time
+from engine.declare.registry import Workflow
 from engine.models import Audit, Instance, ScheduleRow
-from engine.registry import Workflow
+from engine.steer import schedules
+from engine.steer.clock import database_time
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 

@@ -13,24 +13,14 @@ from django.core.management import call_command
 from django.db import connection
 from pydantic import BaseModel, Secret, SecretStr, StringConstraints
 
-from engine import (
-    Event,
-    RollbackContext,
-    Schedule,
-    SecretKeyError,
-    WorkflowStep,
-    branch,
-    events,
-    requests,
-    workflow,
-    workflows,
-)
-from engine.errors import DedupConflictError, InvalidParamsError, InvalidValueError
+from engine import Event, RollbackContext, Schedule, SecretKeyError, WorkflowStep, branch, workflow, workflows
+from engine.declare.secrets import decrypted
 from engine.models import Event as EventRow
 from engine.models import Instance, ScheduleRow, Step
-from engine.schedules import run_now
-from engine.secrets import decrypted
-from engine.serialization.envelope import KEY
+from engine.steer import events, requests
+from engine.steer.schedules import run_now
+from engine.values.errors import DedupConflictError, InvalidParamsError, InvalidValueError
+from engine.values.serialization.envelope import KEY
 from engine.worker.schedules import sync
 from tests.records import step as step_of
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until

@@ -14,8 +14,8 @@ from django.test import Client
 from pydantic import AfterValidator, BaseModel, Field
 
 from engine import StepError, WorkflowStep, define_step, workflow
+from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
-from engine.registry import Workflow
 from engine.worker.journal import Journal
 from tests.shifts import run_to_end, running_shift, wait_for
 

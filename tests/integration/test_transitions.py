@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import relations
 from engine.models import Attempt, Instance, Step
+from engine.steer import relations
 from engine.worker import sql
 from tests.integration.plants import child_of
 from tests.integration.rows import NOW, attempt_of, leased, row_of, step_of

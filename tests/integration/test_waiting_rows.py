@@ -6,8 +6,8 @@ import pytest
 from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
 
-from engine.deletion import remove
 from engine.models import EndedRequest, OpenRequest, Step
+from engine.steer.deletion import remove
 from tests.integration.rows import row_of, step_of
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.registry import Registry
+from engine.declare.registry import Registry
 from engine.worker import reader
 from tests.model.machine import Database, Protocol
 from tests.model.story import declare

@@ -12,15 +12,16 @@ from django.db import connection, transaction
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from engine import InstanceFinishedError, lifecycle
-from engine.events import send_event
+from engine import InstanceFinishedError
+from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.registry import Workflow
+from engine.models.connection import parameters
 from engine.replay.outcomes import micros
+from engine.steer import lifecycle
+from engine.steer.events import send_event
 from engine.worker import claim_sql, sql
 from engine.worker.claims import Isolates
 from engine.worker.connect import SESSION as WORKER_SESSION
-from engine.worker.connect import parameters
 from tests.model import clock
 from tests.model.clock import SimulatedClock
 from tests.model.oracle import FINAL, Oracle, Promises

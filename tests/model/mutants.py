@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from engine import sql as calls
-from engine import transitions
 from engine.replay import phases
 from engine.replay.bodies import DoOperation
 from engine.replay.call import Call
@@ -21,6 +19,8 @@ from engine.replay.host import Phase
 from engine.replay.state import CycleState
 from engine.replay.timers import Timers
 from engine.replay.waits import WaitOperation
+from engine.steer import sql as calls
+from engine.steer import transitions
 from engine.worker import attempt, claim_sql, cycle_host, lost_answers, rows, sql
 from engine.worker.claims import Claimer
 from engine.worker.journal import Journal

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.columns import microseconds
-from engine.registry import Workflow
+from engine.declare.registry import Workflow
 from engine.replay.host import Claimed
+from engine.values.columns import microseconds
 from engine.worker import rows, sql
 from tests.golden import replay as golden
 from tests.model.oracle import Broken, Oracle

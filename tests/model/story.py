@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from engine import EventTimeoutError, StepError, WorkflowStep, workflow
-from engine.registry import Workflow
+from engine.declare.registry import Workflow
 
 Op = list[Any]
 NEVER = "365 days"  # bodies end when the test says, whatever the time

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import psycopg
 
+from engine.declare.context import StepContext
 from engine.replay.bodies import DoOperation
-from engine.replay.context import StepContext
 from engine.replay.cycle import Claimed, Cycle
 from engine.replay.history import AttemptRecord, History
-from engine.states import InstanceStatus
+from engine.values.states import InstanceStatus
 from engine.worker import sql
 from engine.worker.attempt import Bodies
 from engine.worker.claims import Claimer, Isolates, make_cycle

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connection, connections, transaction
 
-from engine.errors import InstanceFinishedError
 from engine.models import Instance
+from engine.values.errors import InstanceFinishedError
 from engine.worker import claims, heartbeat, shift
 from tests.process import ledger
 from tests.process.program.workflows import program

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from engine import notify
 from engine.models import Attempt, Instance
+from engine.steer import notify
 from tests.process.arena import Arena, attempts, is_alive, kill, send, wait_for, wait_until
 from tests.process.program.workflows import block, program, together, work
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from engine.identity import new_instance_id
 from engine.models import Audit, Event, Instance
+from engine.values.identity import new_instance_id
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from engine import WorkflowStep, workflow
+from engine.declare.registry import Workflow
 from engine.models import Audit, Instance
-from engine.registry import Workflow
 from tests.studio import factories
 from tests.studio.test_instance_page import buttons, page_of
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from engine.errors import ParamError
-from engine.json_schema import check
+from engine.values.errors import ParamError
+from engine.values.json_schema import check
 from studio import controls
 from studio.controls import Control, control_of
 

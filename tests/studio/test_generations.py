@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from engine import restart
 from engine.models import Instance
+from engine.steer import restart
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db

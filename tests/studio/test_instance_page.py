@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from engine import restart
 from engine.models import Instance, Step
+from engine.steer import restart
 from studio import instance_page
 from studio.instance_page import STEPS_SHOWN
 from tests.studio import factories

@@ -12,8 +12,9 @@ from django.utils import timezone
 from psycopg.errors import QueryCanceled
 from pytest_django import DjangoAssertNumQueries
 
-from engine import WorkflowStep, search, workflow
+from engine import WorkflowStep, workflow
 from engine.models import Instance
+from engine.status import search
 from engine.status.gathering import without_values
 from studio import queries
 from tests.studio import factories

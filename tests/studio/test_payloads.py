@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils.html import escape
 
-from engine.serialization import read_beginning
+from engine.values.serialization import read_beginning
 from studio import payloads
 from studio.templatetags.studio_tags import tree
 from tests.studio import factories

@@ -11,9 +11,9 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
-from engine import restart
 from engine.models import Audit, Event, Step
-from engine.requests import answer
+from engine.steer import restart
+from engine.steer.requests import answer
 from studio import inbox as inbox_module
 from tests.studio import factories
 from tests.studio.factories import REFUND

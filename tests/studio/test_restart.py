@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from engine import restart
 from engine.models import Audit, Instance
+from engine.steer import restart
 from studio import deleted_instances
 from tests.studio import factories
 from tests.studio.test_actions import act

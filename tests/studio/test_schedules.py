@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from engine.cron import Cron
-from engine.declared_schedules import DeclaredSchedule
-from engine.identity import new_instance_id
+from engine.declare.schedules import DeclaredSchedule
 from engine.models import Audit, Instance, ScheduleRow
+from engine.values.cron import Cron
+from engine.values.identity import new_instance_id
 from studio import timetable
 from tests.studio import factories
 from tests.studio.test_escaping import EVIL, assert_is_text

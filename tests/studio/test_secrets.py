@@ -10,12 +10,13 @@ import pytest
 from django.test import Client
 from pydantic import BaseModel, RootModel, Secret, SecretBytes, SecretStr
 
-from engine import Event, WorkflowStep, requests, workflow
-from engine.identity import new_instance_id
+from engine import Event, WorkflowStep, workflow
+from engine.declare.secrets import decrypted
 from engine.models import Event as EventRow
 from engine.models import Instance, Step
-from engine.secrets import decrypted
-from engine.serialization import Codec
+from engine.steer import requests
+from engine.values.identity import new_instance_id
+from engine.values.serialization import Codec
 from studio import controls, payloads, schema, typed_secrets
 from tests.studio import factories
 

@@ -19,8 +19,8 @@ from django.db import OperationalError, connections
 from django.test import Client
 from django.utils import timezone
 
-from engine import lifecycle
 from engine.models import Instance
+from engine.steer import lifecycle
 from studio import consumers, live, people
 from studio.asgi import application
 from tests.studio import factories
@@ -221,7 +221,7 @@ async def test_a_new_step_arrives_in_its_place(opened: Open) -> None:
     @sync_to_async
     def begin_a_step() -> None:
         factories.step(instance, "reserve")
-        from engine import notify
+        from engine.steer import notify
 
         notify.tell(changed=[instance.key])
 
@@ -239,7 +239,7 @@ async def test_a_list_counts_what_is_new_and_moves_nothing(opened: Open) -> None
 
     @sync_to_async
     def start_another() -> None:
-        from engine import notify
+        from engine.steer import notify
 
         other = factories.instance()
         notify.tell(changed=[other.key])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from engine.identity import new_instance_id
 from engine.models import Audit, Instance
+from engine.values.identity import new_instance_id
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db

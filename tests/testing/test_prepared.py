@@ -17,7 +17,6 @@ from engine import (
     define_step,
     workflow,
 )
-from engine.errors import InstanceFinishedError, RequestTimeoutError
 from engine.testing import (
     NotCompleteError,
     NotFinishedError,
@@ -25,6 +24,7 @@ from engine.testing import (
     WorkflowTestError,
     workflow_test,
 )
+from engine.values.errors import InstanceFinishedError, RequestTimeoutError
 
 
 class Declined(Exception):

@@ -15,7 +15,6 @@ from django.db import IntegrityError, connection, transaction
 from django.test import TestCase
 
 from engine import StepContext, StepError, WorkflowStep, branch, define_step, workflow
-from engine.errors import ChildWorkflowError
 from engine.models import Instance
 from engine.testing import (
     NonDeterministicHandlerError,
@@ -23,6 +22,7 @@ from engine.testing import (
     WorkflowTestError,
     workflow_test,
 )
+from engine.values.errors import ChildWorkflowError
 
 
 def test_sleeps_and_back_offs_take_no_time_and_the_clock_tells_of_them() -> None:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from engine.replay import calls
-from engine.serialization import Codec, return_annotation
+from engine.values.serialization import Codec, return_annotation
 
 if TYPE_CHECKING:
     from somewhere import Missing

@@ -16,8 +16,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator
 from typing_extensions import TypedDict
 
-from engine.errors import InvalidParamsError, InvalidValueError, LimitError
-from engine.serialization import Codec, InvalidJSON
+from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError
+from engine.values.serialization import Codec, InvalidJSON
 
 NEW_YEAR = datetime(2024, 1, 1)  # noqa: DTZ001 - a naive one has to survive too
 UTC_NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)

@@ -10,11 +10,12 @@ import pytest
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from engine import columns, sql
-from engine.columns import CHANGES, INTEGER, LARGE_JSON, TEXT, TEXTS, TIME, Table
 from engine.models import Attempt, Event, Log, Step
 from engine.models.fields import JsonField
-from engine.records import ATTEMPT, EVENT, LOG, STEP, StepRecord
+from engine.steer import sql
+from engine.values import columns
+from engine.values.columns import CHANGES, INTEGER, LARGE_JSON, TEXT, TEXTS, TIME, Table
+from engine.values.records import ATTEMPT, EVENT, LOG, STEP, StepRecord
 from engine.worker import sql as worker
 
 OWNED = {"instance_id", "generation"}  # whose rows they are: the same for all rows of a cycle

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.cron import MAX_MISSED, Cron
+from engine.values.cron import MAX_MISSED, Cron
 
 BERLIN, SANTIAGO = "Europe/Berlin", "America/Santiago"
 

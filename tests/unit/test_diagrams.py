@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine import states
+from engine.values import states
 from tests.diagrams import FINAL_ATTEMPTS, PAGE, SECTIONS, made, names
 
 TEXT = PAGE.read_text()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import InvalidValueError, LimitError
-from engine.serialization import decode, encode, read_json
+from engine.values.errors import InvalidValueError, LimitError
+from engine.values.serialization import decode, encode, read_json
 
 CYCLE: list = []
 CYCLE.append({"a": CYCLE})

@@ -7,7 +7,7 @@ import time
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from engine.error_record import MAX_BYTES, ErrorRecord, cut, storable
+from engine.values.error_record import MAX_BYTES, ErrorRecord, cut, storable
 
 
 def caught(make):

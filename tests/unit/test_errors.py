@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from engine import errors
-from engine.errors import (
+from engine.values import errors
+from engine.values.errors import (
     AbortWorkflow,
     CompleteWorkflow,
     ControlFlow,

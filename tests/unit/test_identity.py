@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from engine import identity
-from engine.errors import InvalidNameError
-from engine.identity import (
+from engine.values import identity
+from engine.values.errors import InvalidNameError
+from engine.values.identity import (
     Counter,
     StepIdentity,
     check_event_type,

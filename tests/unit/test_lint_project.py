@@ -13,11 +13,11 @@ from django.core import checks
 from django.core.management import CommandError, call_command
 
 from engine import workflows
+from engine.declare.registry import Workflow
 from engine.lints import findings, project, unstarted
 from engine.lints.checks import check_workflows
 from engine.lints.source import Source
 from engine.lints.uses import uses_of
-from engine.registry import Workflow
 
 SHOP = """\
 import time
@@ -139,7 +139,7 @@ def test_a_workflow_that_something_starts_is_not_mentioned(write: Write, views: 
     [
         "from engine import workflows\ndef view(request, name): workflows[name].start('x')",
         "from engine import workflows as known\ndef view(request, name): known.get(name).start('x')",
-        "from engine.registry import workflows\nfor one in workflows.values(): one.start('x')",
+        "from engine.declare.registry import workflows\nfor one in workflows.values(): one.start('x')",
         "from engine import workflows\nchoices = sorted(workflows)",
         "async def other(step, params: str): await step.run_workflow('a', params)",
         "from engine import branch\nasync def other(step, params: str): branch(params)",

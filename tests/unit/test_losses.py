@@ -15,8 +15,8 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from engine.errors import InvalidValueError
-from engine.serialization import Codec
+from engine.values.errors import InvalidValueError
+from engine.values.serialization import Codec
 
 T = TypeVar("T")
 WHAT = 'output of step "x"'

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.serialization import InvalidJSON, Unreadable, decode, decode_strict, encode, read_json
-from engine.serialization.parser import locate
+from engine.values.serialization import InvalidJSON, Unreadable, decode, decode_strict, encode, read_json
+from engine.values.serialization.parser import locate
 
 
 def refusal(data, **options):

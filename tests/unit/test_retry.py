@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import (
+from engine.values.errors import (
     InvalidValueError,
     LimitError,
     NonRetryableError,
@@ -15,7 +15,7 @@ from engine.errors import (
     StepError,
     StepTimeoutError,
 )
-from engine.retry import MAX_ATTEMPTS, Backoff, StepOptions, backoff_delay, default_delay, is_retryable
+from engine.values.retry import MAX_ATTEMPTS, Backoff, StepOptions, backoff_delay, default_delay, is_retryable
 
 S = timedelta(seconds=1)
 

@@ -33,11 +33,11 @@ from pydantic import (
     model_validator,
 )
 
-from engine.errors import InvalidParamsError, InvalidValueError, LimitError, SecretKeyError
-from engine.params import validate
-from engine.secrets import SecretKeys, are_equal, decrypted
-from engine.serialization import Codec
-from engine.serialization.envelope import KEY, MASK, masked, masked_text
+from engine.declare.params import validate
+from engine.declare.secrets import SecretKeys, are_equal, decrypted
+from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, SecretKeyError
+from engine.values.serialization import Codec
+from engine.values.serialization.envelope import KEY, MASK, masked, masked_text
 
 CANARY = "hunter2-hunter2"
 X = SecretStr(CANARY)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.states import ACTIONS, CHANGES, FINAL, Action, InstanceStatus, allows
+from engine.values.states import ACTIONS, CHANGES, FINAL, Action, InstanceStatus, allows
 
 S = InstanceStatus
 TRANSITIONS = {one: {after for before, after in CHANGES if before == one} for one in S}

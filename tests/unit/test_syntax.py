@@ -6,7 +6,7 @@ import gc
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from engine.syntax import parse
+from engine.values.syntax import parse
 
 MODULE = "\n".join(f"def f{i}(a):\n    return [a + {i} * (a - {i}), (a, [a, (a, a)])]" for i in range(50))
 

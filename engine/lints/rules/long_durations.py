@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from datetime import timedelta
 
-from engine.durations import format_duration
 from engine.lints.code import Code
 from engine.lints.finding import Found
 from engine.lints.operations import DURATIONS, argument
+from engine.values.durations import format_duration
 
 LONG = 10_000
 IN_DECORATORS = (*DURATIONS, "handler_timeout")

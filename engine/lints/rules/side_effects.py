@@ -63,7 +63,7 @@ SAVE_OPTIONS = {"force_insert", "force_update", "using", "update_fields"}
 STARTS = ("start_many", "get_or_start", "astart", "astart_many", "aget_or_start", "send_event", "asend_event")
 START = "start"  # also a method of threads, timers and servers
 DECORATORS = ("engine.workflow", "engine.decorators.workflow")
-REGISTRY = ("engine.workflows[]", "engine.registry.workflows[]")
+REGISTRY = ("engine.workflows[]", "engine.declare.registry.workflows[]")
 
 
 def find(code: Code) -> Iterator[Found]:

@@ -10,8 +10,8 @@ from engine.lints.code import Code
 from engine.lints.finding import Found
 from engine.lints.operations import argument, keyword, text
 
-BRANCH = ("engine.branch", "engine.children.branch")
-REGISTRY = ("engine.workflows", "engine.registry.workflows")
+BRANCH = ("engine.branch", "engine.declare.children.branch")
+REGISTRY = ("engine.workflows", "engine.declare.registry.workflows")
 
 
 def find(code: Code) -> Iterator[Found]:

@@ -10,8 +10,8 @@ from django.apps import apps
 from django.core.management.base import CommandError
 
 from engine.command.program import Program
+from engine.declare.registry import Workflow, workflows
 from engine.lints import Finding, Severity, all_findings
-from engine.registry import Workflow, workflows
 
 FAILED, UNKNOWN = 1, 2
 LEVELS = [severity.upper() for severity in Severity]

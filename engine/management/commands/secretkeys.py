@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from engine.secrets import VERSION, keys_of_settings
-from engine.serialization.envelope import KEY
+from engine.declare.secrets import VERSION, keys_of_settings
+from engine.values.serialization.envelope import KEY
 
 MISSING = 1
 ENVELOPE = rf'"\{KEY}"\s*:\s*"{VERSION}\.([0-9a-f]+)\.'

@@ -11,11 +11,11 @@ import psycopg
 from django.core.management.base import CommandError
 from django.db import OperationalError, connections, transaction
 
-from engine import schema
 from engine.command import refusals
 from engine.command.program import Program
+from engine.declare.registry import workflows
 from engine.invariants import INVARIANTS, OFFENDERS, UNTOLD, Finding, Invariant, look
-from engine.registry import workflows
+from engine.status import schema
 
 VIOLATED, UNANSWERED = 1, 2
 MOST_SECONDS = 86_400

@@ -12,7 +12,7 @@ from engine.command.program import Program
 from engine.command.subcommand import Subcommand
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.command.terminal import Terminal
-from engine.errors import RepriseError
+from engine.values.errors import RepriseError
 
 REFUSED = 1  # what argparse does not take ends with 2
 

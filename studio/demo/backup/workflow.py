@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, field_validator
 
 from engine import Event, EventTimeoutError, Schedule, StepError, WorkflowStep, workflow
-from engine.durations import parse_duration
+from engine.values.durations import parse_duration
 from studio.demo.backup import steps
 
 NAME = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$"

@@ -7,7 +7,7 @@ from django.conf import settings
 from pydantic import BaseModel, Field, field_validator
 
 from engine import RequestTimeoutError, StepContext, WorkflowStep, workflow
-from engine.durations import parse_duration
+from engine.values.durations import parse_duration
 
 
 class RefundParams(BaseModel):

@@ -1,0 +1,1 @@
+"""What the code declares: workflows, their handlers and params, steps, events, schedules."""

@@ -1,0 +1,192 @@
+"""Steps that are declared once and run by any workflow: `@define_step`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+
+from engine.declare.context_types import (
+    TakesContext,
+    TakesContextFourth,
+    TakesContextSecond,
+    TakesContextThird,
+)
+from engine.declare.handler import annotation_of
+from engine.declare.params import codec_of
+from engine.declare.step_arguments import StepArguments
+from engine.values.errors import DeclarationError, InvalidNameError, StepConfigError
+from engine.values.identity import check_step_name
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec, awaited
+
+if TYPE_CHECKING:
+    from engine.declare.context import StepContext
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class DefinedStep(Generic[P, R_co]):
+    """A declared step: what it runs, its name and its options. Run it by `await step.run(charge, order)`.
+
+    Called, it is the plain function.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., R_co],
+        name: str,
+        options: Mapping[str, object],
+        arguments: StepArguments,
+        codec: Codec,
+    ) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.name = name
+        self.arguments = arguments
+        self.codec = codec
+        self._given = dict(options)
+        self._over: dict[StepOptions, StepOptions] = {}
+
+    def __repr__(self) -> str:
+        return f"<DefinedStep {self.name}>"
+
+    @overload
+    def __call__(self, ctx: StepContext, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    # mypy does not see that `*args` takes the context, too.
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co:  # type: ignore[misc]
+        return self.fn(*args, **kwargs)
+
+    def using(self, *, name: str | None = None, **options: Any) -> DefinedStep[P, R_co]:
+        """Return this step under another name, or with other options, for one call.
+
+        Raises StepConfigError and InvalidNameError.
+        """
+        name = self.name if name is None else check_step_name(name)
+        given = {**self._given, **options}
+        if given.get("rollback") is None and "rollback_options" not in options:
+            given.pop("rollback_options", None)
+        StepOptions.make(_what(name), **given)
+        return DefinedStep(self.fn, name, given, self.arguments, self.codec)
+
+    @overload
+    def rollback(self, fn: F, /) -> F: ...
+    @overload
+    def rollback(self, fn: None = None, /, **options: Any) -> Callable[[F], F]: ...
+    def rollback(self, fn: Any = None, /, **options: Any) -> Any:
+        """Declare what undoes the step: `@charge.rollback`, or with options of its own
+        `@charge.rollback(max_attempts=3)`, above a function of a RollbackContext."""
+        if fn is None:
+            return lambda function: self._undone_by(function, options)
+        return self._undone_by(fn, options)
+
+    def _undone_by(self, fn: F, options: Mapping[str, object]) -> F:
+        if self._given.get("rollback") is not None:
+            raise DeclarationError(
+                _what(self.name), "rollback", "It has one already; a step has one rollback."
+            )
+        added = {"rollback": fn, **({"rollback_options": options} if options else {})}
+        _check_options(self.name, added)
+        self._given |= added
+        self._over.clear()
+        return fn
+
+    def options_over(self, defaults: StepOptions) -> StepOptions:
+        """Return its options, with a workflow's defaults where it says nothing."""
+        try:
+            found = self._over.get(defaults)
+        except TypeError:  # an unhashable callable among them
+            return defaults.override(_what(self.name), **self._given)
+        if found is None:
+            found = self._over[defaults] = defaults.override(_what(self.name), **self._given)
+        return found
+
+
+class DeclareStep(Protocol):
+    """What `@define_step(...)` with options is: a decorator of functions."""
+
+    @overload
+    def __call__(self, fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
+    @overload
+    def __call__(self, fn: TakesContextSecond[R], /) -> DefinedStep[..., R]: ...
+    @overload
+    def __call__(self, fn: TakesContextThird[R], /) -> DefinedStep[..., R]: ...
+    @overload
+    def __call__(self, fn: TakesContextFourth[R], /) -> DefinedStep[..., R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> DefinedStep[P, R]: ...
+
+
+@overload
+def define_step(fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
+@overload
+def define_step(fn: TakesContextSecond[R], /) -> DefinedStep[..., R]: ...
+@overload
+def define_step(fn: TakesContextThird[R], /) -> DefinedStep[..., R]: ...
+@overload
+def define_step(fn: TakesContextFourth[R], /) -> DefinedStep[..., R]: ...
+@overload
+def define_step(fn: Callable[P, R], /) -> DefinedStep[P, R]: ...
+@overload
+def define_step(name: str | None = None, **options: Any) -> DeclareStep: ...
+def define_step(fn: Any = None, /, **options: Any) -> Any:
+    """Declare a step: `@define_step` or `@define_step("charge", max_attempts=3)` above a function, sync or async.
+
+    The name is the function's, with `-` for `_`, unless given. `step.run` validates arguments by their annotations
+    before and the return value after; a first parameter `ctx` receives the StepContext, and callers leave it out.
+    Raises DeclarationError for any mistake, here and now.
+    """
+    if fn is not None and not isinstance(fn, str):
+        return _define(fn, None, options)
+    name = options.pop("name", None) if fn is None else fn
+    return lambda function: _define(function, name, options)
+
+
+def _define(fn: object, name: str | None, options: Mapping[str, object]) -> DefinedStep[Any, Any]:
+    function = _checked_function(fn)
+    name = _checked_name(function, name)
+    _check_options(name, options)
+    what = _what(name)
+    if options.get("atomic") and inspect.iscoroutinefunction(function):
+        raise DeclarationError(what, "atomic", "It needs a sync function, made by `def`.")
+    # What is declared stands at the innermost of functions that wrap each other.
+    declared = cast(FunctionType, inspect.unwrap(function))
+    arguments = StepArguments.of(declared, what=what)
+    output = awaited(annotation_of(declared, "return", what=what))
+    return DefinedStep(function, name, options, arguments, codec_of(output, what=what, field="return type"))
+
+
+def _checked_function(fn: object) -> FunctionType:
+    if isinstance(fn, FunctionType) and not (
+        inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn)
+    ):
+        return fn
+    what = f"Step {getattr(fn, '__qualname__', type(fn).__qualname__)}"
+    raise DeclarationError(
+        what, "function", "It must be a function made by `def` or `async def`, without `yield`."
+    )
+
+
+def _checked_name(function: FunctionType, name: str | None) -> str:
+    try:
+        return check_step_name(function.__name__.replace("_", "-") if name is None else name)
+    except InvalidNameError as problem:
+        raise DeclarationError(f"Step {function.__qualname__}", "name", str(problem)) from None
+
+
+def _check_options(name: str, options: Mapping[str, object]) -> None:
+    try:
+        StepOptions.make(_what(name), **options)
+    except StepConfigError as problem:
+        raise DeclarationError(_what(name), problem.option, problem.rule) from None
+
+
+def _what(name: str) -> str:
+    return f'Step "{name}"'

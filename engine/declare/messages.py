@@ -1,0 +1,88 @@
+"""Events and answers as the code declares and receives them. Their rows are `engine.models.Event`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar, cast, overload
+
+from engine.declare.params import codec_of, encode_valid, validate
+from engine.values.errors import DeclarationError, InvalidNameError
+from engine.values.identity import check_event_type, stable_hash
+from engine.values.serialization import JSON, encode
+from engine.values.serialization.envelope import STORED
+
+T = TypeVar("T")
+
+declared_events: dict[str, Event[Any]] = {}
+
+
+class Event(Generic[T]):
+    """Declare an event's type and the type of its payload: `Event("order-approved", Approval)`.
+
+    The payload is then validated where the event is sent, whoever sends it, and the wait returns it as that
+    type. Declaring it again with the same payload type is the same event; with another one it is a
+    DeclarationError.
+    """
+
+    @overload
+    def __init__(self, name: str, payload: type[T]) -> None: ...
+    @overload
+    def __init__(self: Event[Any], name: str, payload: Any = Any) -> None: ...
+    def __init__(self, name: str, payload: Any = Any) -> None:
+        what = f'Event "{name}"'
+        try:
+            self.name = check_event_type(name)
+        except InvalidNameError as problem:
+            raise DeclarationError(what, "name", str(problem)) from None
+        self.codec = codec_of(payload, what=what, field="payload")
+        earlier = declared_events.setdefault(self.name, self)
+        if earlier.codec.annotation != payload:
+            rule = f"It is declared elsewhere with the payload type {earlier.codec.annotation!r}."
+            raise DeclarationError(what, "payload", f"{rule} Rename one of them, or share the type.")
+
+    def __repr__(self) -> str:
+        return f"Event({self.name!r}, {self.codec.annotation!r})"
+
+    def validate(self, payload: object) -> T:
+        """Return the payload as its declared type. Raises InvalidParamsError."""
+        return cast(T, validate(self.codec, payload, what="payload"))
+
+    def encode(self, payload: object) -> str:
+        """Return the payload, validated, as the JSON text that is stored."""
+        return encode_valid(self.codec, payload, what="payload")
+
+    def decode(self, payload: JSON) -> T:
+        """Return a payload that was stored, and is JSON, as its declared type."""
+        text = encode(payload, what="payload", envelopes=STORED)
+        return cast(T, self.codec.decode(text, "payload"))
+
+    def schema(self) -> dict[str, Any] | None:
+        """Return the JSON Schema of the payload, or None where any JSON is taken."""
+        return self.codec.schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What a request returns: the value that a person gave, and who gave it, when, with which comment."""
+
+    value: T
+    answered_by: str
+    answered_at: datetime
+    comment: str
+
+    def __hash__(self) -> int:
+        return stable_hash(self.answered_by, self.answered_at.isoformat())
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedEvent(Generic[T]):
+    """What a wait returns."""
+
+    type: str
+    payload: T
+    sent_by: str
+    received_at: datetime
+
+    def __hash__(self) -> int:
+        return stable_hash(self.type, self.sent_by, self.received_at.isoformat())

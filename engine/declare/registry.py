@@ -1,0 +1,242 @@
+"""Workflows as the code declares them, and where to find them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Unpack, overload
+
+from engine.declare.batches import (
+    DeletedMany,
+    Fields,
+    Origin,
+    StartedMany,
+    StartItem,
+    StartOptions,
+    TagOptions,
+)
+from engine.declare.handler import Handler
+from engine.declare.messages import Event, ReceivedEvent, declared_events
+from engine.declare.params import codec_of
+from engine.declare.schedules import DeclaredSchedule, declare
+from engine.declare.workflow_options import OnCodeChange, StepIdentityRule, WorkflowOptions
+from engine.values.between_steps import async_twin, in_thread
+from engine.values.errors import DeclarationError, InvalidNameError, UnknownWorkflowError
+from engine.values.identity import check_workflow_name
+from engine.values.retention_rules import Retention
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec
+
+if TYPE_CHECKING:
+    from engine.models import Instance
+
+__all__ = [
+    "Event",
+    "ReceivedEvent",
+    "Registry",
+    "Workflow",
+    "declare_workflow",
+    "declared_events",
+    "workflows",
+]
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Steering(Protocol):
+    """The functions behind the methods of a workflow: `engine.steer.methods`, set when Django starts."""
+
+    def start(
+        self, workflow: Workflow[Any, Any], params: Any, **options: Unpack[StartOptions]
+    ) -> Instance: ...
+    def start_many(
+        self, workflow: Workflow[Any, Any], items: Iterable[StartItem[Any]], **origin: Unpack[Origin]
+    ) -> StartedMany: ...
+    def get(self, workflow: Workflow[Any, Any], id: str) -> Instance: ...
+    def get_or_start(
+        self, workflow: Workflow[Any, Any], id: str, params: Any, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
+    def delete_many(
+        self, workflow: Workflow[Any, Any], ids: Iterable[str], **origin: Unpack[Origin]
+    ) -> DeletedMany: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Workflow(Generic[P, R]):
+    """A workflow: what `@workflow` makes of a handler. Start instances of it, and find them again."""
+
+    name: str
+    description: str
+    handler: Callable[..., Coroutine[Any, Any, R]]
+    takes_params: bool
+    params: Codec
+    output: Codec
+    timeout: timedelta | None
+    handler_timeout: timedelta
+    max_steps: int
+    max_running: int | None
+    schedules: tuple[DeclaredSchedule, ...]
+    retention: Retention
+    step_identity: StepIdentityRule
+    on_code_change: OnCodeChange
+    step_defaults: StepOptions
+    fingerprint: str
+    source: tuple[str, int]
+
+    steering: ClassVar[Steering]
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name}>"
+
+    @property
+    def timeout_or_zero(self) -> timedelta:
+        return self.timeout or timedelta()
+
+    def params_schema(self) -> dict[str, Any] | None:
+        """Return the JSON Schema of the params; None for a workflow that takes none."""
+        return self.params.schema() if self.takes_params else None
+
+    @overload
+    def start(self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]) -> Instance: ...
+    @overload
+    def start(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
+    def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
+        """Start an instance: see `engine.steer.launch.start`."""
+        return self.steering.start(self, params, **options)
+
+    def start_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany:
+        """Start many instances in one statement: see `engine.steer.launch.start_many`."""
+        return self.steering.start_many(self, items, **origin)
+
+    def get(self, id: str) -> Instance:
+        """Return the instance of that id. Raises InstanceNotFoundError."""
+        return self.steering.get(self, id)
+
+    @overload
+    def get_or_start(
+        self: Workflow[None, R], id: str, params: None = None, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
+    @overload
+    def get_or_start(
+        self, id: str, params: P | Fields, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
+    def get_or_start(
+        self, id: str, params: Any = None, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]:
+        """Return the instance of that id, started if there was none, and whether this call started it."""
+        return self.steering.get_or_start(self, id, params, **options)
+
+    def delete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
+        """Delete up to 100 finished instances: see `engine.steer.deletion.delete_many`."""
+        return self.steering.delete_many(self, ids, **origin)
+
+    @overload
+    async def astart(
+        self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]
+    ) -> Instance: ...
+    @overload
+    async def astart(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
+    async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
+        return await in_thread(self.start)(params, **options)
+
+    astart_many = async_twin(start_many)
+
+    adelete_many = async_twin(delete_many)
+
+    aget = async_twin(get)
+
+    @overload
+    async def aget_or_start(
+        self: Workflow[None, R], id: str, params: None = None, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
+    @overload
+    async def aget_or_start(
+        self, id: str, params: P | Fields, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]: ...
+    async def aget_or_start(
+        self, id: str, params: Any = None, **options: Unpack[TagOptions]
+    ) -> tuple[Instance, bool]:
+        return await in_thread(self.get_or_start)(id, params, **options)
+
+
+class Registry(Mapping[str, Workflow[Any, Any]]):
+    """The workflows that this process knows, by name. Raises UnknownWorkflowError, which lists near names."""
+
+    def __init__(self) -> None:
+        self._workflows: dict[str, Workflow[Any, Any]] = {}
+
+    def __getitem__(self, name: str) -> Workflow[Any, Any]:
+        try:
+            return self._workflows[name]
+        except KeyError:
+            raise UnknownWorkflowError(name, self._workflows) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._workflows)
+
+    def __len__(self) -> int:
+        return len(self._workflows)
+
+    def codes_that_pause(self) -> dict[str, str]:
+        """Return the fingerprints of those workflows whose instances pause under other code, by name."""
+        known = self._workflows.values()
+        return {one.name: one.fingerprint for one in known if one.on_code_change == "pause"}
+
+    def limits(self) -> dict[str, int]:
+        """Return how many instances workers may hold of those workflows that have a limit, by name."""
+        known = self._workflows.values()
+        return {one.name: one.max_running for one in known if one.max_running is not None}
+
+    def add(self, workflow: Workflow[Any, Any]) -> None:
+        """Make a workflow known. Raises DeclarationError if another one has its name."""
+        known = self._workflows.setdefault(workflow.name, workflow)
+        # The same place is the same declaration: its module failed halfway and is imported a second time.
+        if known.source != workflow.source:
+            file, line = known.source
+            rule = f'The workflow in {file}, line {line}, has it already. Name one of them: @workflow("…").'
+            raise DeclarationError(f'Workflow "{workflow.name}"', "name", rule)
+        self._workflows[workflow.name] = workflow
+
+
+workflows = Registry()
+
+
+def declare_workflow(function: object, name: str | None, options: Mapping[str, object]) -> Workflow[Any, Any]:
+    """Declare what `@workflow` stands above. Raises DeclarationError."""
+    handler = Handler.of(function)
+    name = _name(handler, name)
+    what = f'Workflow "{name}"'
+    chosen = WorkflowOptions.of(what, options)
+    params = codec_of(handler.params, what=what, field="params")
+    schedules = declare(what, chosen.schedules, takes_params=handler.takes_params, params=params)
+    declared: Workflow[Any, Any] = Workflow(
+        name=name,
+        description=handler.description,
+        handler=handler.function,
+        takes_params=handler.takes_params,
+        params=params,
+        output=codec_of(handler.output, what=what, field="return type"),
+        timeout=chosen.timeout,
+        handler_timeout=chosen.handler_timeout,
+        max_steps=chosen.max_steps,
+        max_running=chosen.max_running,
+        schedules=schedules,
+        retention=chosen.retention,
+        step_identity=chosen.step_identity,
+        on_code_change=chosen.on_code_change,
+        step_defaults=chosen.defaults,
+        fingerprint=handler.fingerprint,
+        source=(handler.file, handler.line),
+    )
+    workflows.add(declared)
+    return declared
+
+
+def _name(handler: Handler, name: str | None) -> str:
+    try:
+        return check_workflow_name(handler.function.__name__.replace("_", "-") if name is None else name)
+    except InvalidNameError as problem:
+        what = f"Handler {handler.function.__qualname__}"
+        raise DeclarationError(what, "name", str(problem)) from None

@@ -1,0 +1,113 @@
+"""The options of `@workflow`: read once, at import, where a mistake names the option and its rule."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any, Literal, cast
+
+from engine.declare.schedules import Schedule, read_schedules
+from engine.values.durations import parse_duration
+from engine.values.errors import DeclarationError, StepConfigError
+from engine.values.retention_rules import DEFAULT_RETENTION, Retention
+from engine.values.retry import StepOptions
+
+MAX_STEPS = 100_000
+MAX_RUNNING = 100_000
+
+StepIdentityRule = Literal["occurrence", "name"]
+OnCodeChange = Literal["continue", "pause"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowOptions:
+    timeout: timedelta | None = None
+    handler_timeout: timedelta = timedelta(minutes=5)
+    max_steps: int = 10_000
+    max_running: int | None = None
+    schedules: tuple[Schedule, ...] = ()
+    retention: Retention = DEFAULT_RETENTION
+    step_identity: StepIdentityRule = "occurrence"
+    on_code_change: OnCodeChange = "continue"
+    defaults: StepOptions = field(default_factory=StepOptions)
+
+    @classmethod
+    def of(cls, what: str, given: Mapping[str, object]) -> WorkflowOptions:
+        """Check the options as given. `what` begins the message of a DeclarationError."""
+        values: dict[str, Any] = {}
+        for option, value in given.items():
+            if option not in _READERS:
+                raise DeclarationError(what, option, _unknown(option))
+            try:
+                values[option] = _READERS[option](value)
+            except ValueError as problem:
+                raise DeclarationError(what, option, str(problem)) from None
+        return cls(**values)
+
+
+def _unknown(option: str) -> str:
+    near = difflib.get_close_matches(option, _READERS, n=1)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    known = ", ".join(["name", *(field.name for field in fields(WorkflowOptions))])
+    return f"There is no such option.{hint} A workflow takes {known}."
+
+
+def _timeout(value: object) -> timedelta | None:
+    return None if value is None else _positive(value)
+
+
+def _positive(value: object) -> timedelta:
+    duration = parse_duration(cast(Any, value), what="timeout")
+    if not duration:
+        raise ValueError("It must be longer than 0: nothing could end in time.")
+    return duration
+
+
+def _max_steps(value: object) -> int:
+    if type(value) is not int or not 1 <= value <= MAX_STEPS:
+        raise ValueError(f"It must be an integer from 1 to {MAX_STEPS:,}.")
+    return value
+
+
+def _max_running(value: object) -> int | None:
+    if value is not None and (type(value) is not int or not 1 <= value <= MAX_RUNNING):
+        raise ValueError(f"It must be an integer from 1 to {MAX_RUNNING:,}, or None for no limit.")
+    return value
+
+
+def _step_identity(value: object) -> StepIdentityRule:
+    if value not in ("occurrence", "name"):
+        raise ValueError('It must be "occurrence" or "name".')
+    return value
+
+
+def _on_code_change(value: object) -> OnCodeChange:
+    if value not in ("continue", "pause"):
+        raise ValueError('It must be "continue" or "pause".')
+    return value
+
+
+def _defaults(value: object) -> StepOptions:
+    if value is None:
+        return StepOptions()
+    if not isinstance(value, Mapping) or not all(isinstance(option, str) for option in value):
+        raise ValueError('It must be a dict of step options, such as {"max_attempts": 3}.')
+    try:
+        return StepOptions.make("step option", **value)
+    except StepConfigError as problem:
+        raise ValueError(str(problem)) from None
+
+
+_READERS = {
+    "timeout": _timeout,
+    "handler_timeout": _positive,
+    "max_steps": _max_steps,
+    "max_running": _max_running,
+    "schedules": read_schedules,
+    "retention": DEFAULT_RETENTION.with_,
+    "step_identity": _step_identity,
+    "on_code_change": _on_code_change,
+    "defaults": _defaults,
+}

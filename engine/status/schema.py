@@ -1,0 +1,76 @@
+"""Whether the database has the tables that the code expects, and what to do if it has not."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import psycopg
+from django.apps import apps as registered
+from django.db import DEFAULT_DB_ALIAS
+from django.db.migrations.loader import MigrationLoader
+
+from engine.models.connection import parameters
+
+# What a cluster and the command line work with. Other apps' tables are their own affair.
+APPS = ("engine", "django_q")
+
+NAMED = 3  # of many that are missing
+TIMEOUT = 5  # seconds for a database that does not answer
+
+ADVICE = "Run `python manage.py migrate`."
+
+APPLIED = "SELECT app, name FROM django_migrations"
+
+
+def missing(alias: str = DEFAULT_DB_ALIAS, apps: Collection[str] = APPS) -> list[str]:
+    """Return the migrations of these apps that the database lacks, on a connection of its own.
+
+    Raises psycopg.Error if the database does not answer within seconds.
+    """
+    options = {**parameters(alias), "connect_timeout": TIMEOUT}
+    with psycopg.connect(**options, autocommit=True) as connection:
+        connection.execute(f"SET statement_timeout = '{TIMEOUT}s'")
+        try:
+            applied = set(connection.execute(APPLIED).fetchall())
+        except psycopg.errors.UndefinedTable:
+            applied = set()
+    return sorted(f"{app}.{name}" for app, name in _expected(applied, apps))
+
+
+def _expected(applied: set[Any], apps: Collection[str]) -> Iterable[tuple[str, str]]:
+    if applied.issuperset(_in_files(apps)):
+        return  # as nearly always, without loading the migrations of all apps
+    loader = MigrationLoader(None, load=False)
+    loader.load_disk()
+    for key, migration in loader.disk_migrations.items():
+        is_replaced = bool(migration.replaces) and applied.issuperset(migration.replaces)
+        if key[0] in apps and key not in applied and not is_replaced:
+            yield key
+
+
+def _in_files(apps: Collection[str]) -> Iterable[tuple[str, str]]:
+    for config in registered.get_app_configs():
+        module, _ = MigrationLoader.migrations_module(config.label)
+        if config.label in apps and module is not None:
+            files = pkgutil.iter_modules(importlib.import_module(module).__path__)
+            yield from ((config.label, file.name) for file in files if file.name[0] not in "_~")
+
+
+def sentence(lacking: Sequence[str]) -> str:
+    """Say what is missing and what to run."""
+    ours_first = sorted(lacking, key=lambda name: (not name.startswith("engine."), name))
+    named = ", ".join(ours_first[:NAMED]) + (
+        f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    )
+    which = "migration" if len(lacking) == 1 else "migrations"
+    return f"The database lacks the {which} {named}. {ADVICE}"
+
+
+def described(alias: str = DEFAULT_DB_ALIAS) -> str:
+    """Name the database, without its user and password."""
+    at = parameters(alias)
+    port = f":{at['port']}" if at.get("port") else ""
+    return f"{at.get('dbname')} on {at.get('host') or 'the default host'}{port}"

@@ -1,0 +1,1 @@
+"""What people and programs do to instances from outside: start, send, pause, restart, delete, answer."""

@@ -1,0 +1,144 @@
+"""Who did what to which instance, and why; written with the change itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.models import Audit
+from engine.values.errors import InvalidNameError, InvalidValueError, LimitError
+
+if TYPE_CHECKING:
+    from engine.models import Instance
+
+MAX_REASON = 2_000
+MAX_ACTOR = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Who asks for a change and why. Made, and so checked, before anything is locked or written."""
+
+    actor: str = ""
+    user_key: str = ""
+    reason: str = ""
+
+    @classmethod
+    def of(cls, by: object = None, reason: str = "") -> Cause:
+        """Take a user of Django's, the name of a program, or None.
+
+        Raises InvalidNameError, InvalidValueError or LimitError for a name or a reason that cannot be stored.
+        """
+        actor, user_key = _actor(by)
+        return cls(actor, user_key, _reason(reason))
+
+    @property
+    def is_somebody(self) -> bool:
+        return bool(self.actor)
+
+
+def record(
+    verb: str,
+    instance: Instance,
+    *,
+    by: object = None,
+    reason: str = "",
+    before: str = "",
+    after: str = "",
+    outcome: str = "done",
+    data: Any = None,
+) -> Audit:
+    """Write one row of the trail; `outcome` is `done` or `denied`."""
+    (row,) = write(
+        verb, [instance], Cause.of(by, reason), before=before, after=after, outcome=outcome, data=data
+    )
+    return row
+
+
+def write(
+    verb: str,
+    instances: Iterable[Instance],
+    cause: Cause,
+    *,
+    before: str = "",
+    after: str = "",
+    outcome: str = "done",
+    data: Any = None,
+) -> list[Audit]:
+    """Write a row of the trail for each instance."""
+    return Audit.objects.bulk_create(
+        Audit(
+            verb=verb,
+            actor=cause.actor,
+            user_key=cause.user_key,
+            workflow=instance.workflow,
+            instance_id=instance.id,
+            instance_key=instance.key,
+            before=before,
+            after=after,
+            outcome=outcome,
+            reason=cause.reason,
+            data=data,
+        )
+        for instance in instances
+    )
+
+
+def note(
+    verb: str,
+    workflow: str,
+    cause: Cause,
+    *,
+    before: str = "",
+    after: str = "",
+    outcome: str = "done",
+    data: Any = None,
+) -> Audit:
+    """Write a row of the trail about a workflow, and no instance of it: `instance_id` is empty."""
+    return Audit.objects.create(
+        verb=verb,
+        actor=cause.actor,
+        user_key=cause.user_key,
+        workflow=workflow,
+        instance_id="",
+        before=before,
+        after=after,
+        outcome=outcome,
+        reason=cause.reason,
+        data=data,
+    )
+
+
+def _actor(by: object) -> tuple[str, str]:
+    if by is None:
+        return "", ""
+    if isinstance(by, str):
+        return _name(by), ""
+    if getattr(by, "is_authenticated", True) is False:
+        return "anonymous", ""
+    name = by.get_username() if hasattr(by, "get_username") else str(by)
+    return _name(name), str(getattr(by, "pk", ""))
+
+
+def _name(name: str) -> str:
+    if not name.strip() or len(name) > MAX_ACTOR or _unstorable(name):
+        rule = (
+            f"It needs 1 to {MAX_ACTOR} characters, not all of them blank, without NUL and lone surrogates."
+        )
+        raise InvalidNameError("the name of who acts", name, rule)
+    return name
+
+
+def _reason(reason: str) -> str:
+    if not isinstance(reason, str):
+        raise InvalidValueError("$", "not_text", "It must be a string.", what="reason")
+    if len(reason) > MAX_REASON:
+        raise LimitError("length of the reason", len(reason), MAX_REASON, unit="characters")
+    if _unstorable(reason):
+        raise InvalidValueError("$", "unstorable", "It holds NUL or a lone surrogate.", what="reason")
+    return reason
+
+
+def _unstorable(text: str) -> bool:
+    return any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text)

@@ -1,0 +1,232 @@
+"""Start instances, and find them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db import connection, transaction
+
+from engine.declare.batches import StartedMany, StartError, StartItem
+from engine.declare.params import validate_params as validate_params
+from engine.declare.registry import Workflow
+from engine.models import Instance
+from engine.steer import audit, notify, sql
+from engine.values import between_steps
+from engine.values.errors import (
+    InstanceExistsError,
+    InstanceNotFoundError,
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    RepriseError,
+)
+from engine.values.identity import check_instance_id, new_instance_id
+from engine.values.retention_rules import own_retention
+from engine.values.serialization import decode
+from engine.values.states import InstanceStatus
+from engine.values.tags import check_tags
+
+MAX_BATCH = 10_000
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An instance that has been checked and may be written."""
+
+    id: str
+    params: str
+    tags: list[str]
+    retention: dict[str, float | None] | None
+
+
+def start(
+    workflow: Workflow[P, Any],
+    params: object = None,
+    *,
+    id: str | None = None,
+    tags: Iterable[str] | None = None,
+    retention: Mapping[str, Any] | None = None,
+    by: object = None,
+    reason: str = "",
+) -> Instance:
+    """Start an instance; within a transaction it starts with its commit.
+
+    `retention` says how long this one is kept after its end, where its workflow's rule does not suit: durations by
+    final status, None for ever.
+
+    Raises InstanceExistsError for an id in use, and for bad input InvalidNameError, InvalidParamsError,
+    InvalidValueError or LimitError; then nothing is written.
+    """
+    between_steps.refuse("start")
+    new = _checked(workflow, params, id, tags, retention)
+    created = _insert(workflow, [new], audit.Cause.of(by, reason))
+    if not created:
+        raise InstanceExistsError(workflow.name, new.id)
+    return created[0]
+
+
+def get_or_start(
+    workflow: Workflow[P, Any],
+    id: str,
+    params: object = None,
+    *,
+    tags: Iterable[str] | None = None,
+    by: object = None,
+    reason: str = "",
+) -> tuple[Instance, bool]:
+    """Return the instance of that id, started if there was none, and whether this call started it.
+
+    One that exists is returned as it is, whatever its params. Raises what `start` raises for bad input.
+    """
+    between_steps.refuse("get_or_start")
+    new, cause = _checked(workflow, params, id, tags), audit.Cause.of(by, reason)
+    created = _insert(workflow, [new], cause)
+    return (created[0], True) if created else (get(workflow, new.id), False)
+
+
+def get(workflow: Workflow[Any, Any], id: str) -> Instance:
+    """Return the instance of that id. Raises InstanceNotFoundError, also for what cannot be an id."""
+    between_steps.refuse("get")
+    try:
+        return Instance.objects.get(workflow=workflow.name, id=check_instance_id(id))
+    except (InvalidNameError, Instance.DoesNotExist):
+        raise InstanceNotFoundError(workflow.name, id) from None
+
+
+def start_many(
+    workflow: Workflow[P, Any], items: Iterable[StartItem[P]], *, by: object = None, reason: str = ""
+) -> StartedMany:
+    """Start up to 10,000 instances in one statement. Bad items and ids in use are reported, not fatal.
+
+    Raises LimitError for too many items or too many bytes of params in all; then nothing is written.
+    """
+    between_steps.refuse("start_many")
+    cause, errors = audit.Cause.of(by, reason), list[StartError]()
+    accepted: dict[int, _New] = {}
+    for index, item in enumerate(_bounded(items)):
+        try:
+            accepted[index] = _checked_item(workflow, item)
+        except RepriseError as problem:
+            errors.append(_error(index, _id_of(item), problem))
+    # Of two items with one id the first wins; the second finds it in use, as it would in two calls.
+    first_by_id = {new.id: new for new in reversed(accepted.values())}
+    created = {row.id: row for row in _insert(workflow, list(first_by_id.values()), cause)}
+    for index, new in accepted.items():
+        if first_by_id[new.id] is not new or new.id not in created:
+            errors.append(_error(index, new.id, InstanceExistsError(workflow.name, new.id)))
+    started = [
+        created[new.id] for new in accepted.values() if first_by_id[new.id] is new and new.id in created
+    ]
+    return StartedMany(started, sorted(errors, key=lambda error: error["index"]))
+
+
+def _checked(
+    workflow: Workflow[Any, Any],
+    params: object,
+    id: str | None,
+    tags: Iterable[str] | None,
+    retention: Mapping[str, Any] | None = None,
+) -> _New:
+    chosen = new_instance_id() if id is None else check_instance_id(id)
+    own = own_retention(workflow.retention, retention)
+    return _New(chosen, validate_params(workflow, params), check_tags(tags), own)
+
+
+def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any]) -> _New:
+    unknown = set(item) - {"params", "id", "tags", "retention"} if isinstance(item, Mapping) else {"?"}
+    if unknown:
+        rule = "An item is a dict with params, id, tags and retention, each of which may be missing."
+        raise InvalidValueError("$", "invalid_item", rule, what="item")
+    return _checked(workflow, item.get("params"), item.get("id"), item.get("tags"), item.get("retention"))
+
+
+def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
+    """Hand on the items, up to the limit, so that an endless iterable is refused too."""
+    for count, item in enumerate(items, start=1):
+        if count > MAX_BATCH:
+            raise LimitError("number of items", count, MAX_BATCH, advice="Start them in several calls.")
+        yield item
+
+
+def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause) -> list[Instance]:
+    """Write the instances whose ids are free; those are returned."""
+    size = sum(len(new.params) for new in batch)
+    if size > MAX_BATCH_BYTES:
+        raise LimitError(
+            "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
+        )
+    # No savepoint: nothing in here raises but the database, which ends the transaction anyway.
+    with transaction.atomic(savepoint=False) if cause.is_somebody else nullcontext():
+        rows = _execute(workflow, batch, cause)
+        created = [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
+        if created and cause.is_somebody:
+            audit.write("start", created, cause, after=InstanceStatus.QUEUED)
+    return created
+
+
+def _execute(
+    workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause
+) -> dict[str, tuple[Any, ...]]:
+    values: dict[str, Any] = {
+        "workflow": workflow.name,
+        "started_by": cause.actor,
+        "code": workflow.fingerprint,
+        "timeout": workflow.timeout,
+        "ids": [new.id for new in batch],
+        "params": [new.params for new in batch],
+        "tags": [json.dumps(new.tags) for new in batch],
+        "retentions": [None if new.retention is None else json.dumps(new.retention) for new in batch],
+        "max_payload": notify.MAX_PAYLOAD,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql.START, values)
+        return {row[0]: row[1:] for row in cursor.fetchall()}
+
+
+def _instance(
+    workflow: Workflow[Any, Any], new: _New, cause: audit.Cause, written: Sequence[Any]
+) -> Instance:
+    """Build what was written without reading it again; the rest are the model's defaults, as in the table."""
+    key, wake_at, deadline_at, created_at = written
+    instance = Instance(
+        key=key,
+        workflow=workflow.name,
+        id=new.id,
+        params=decode(new.params),
+        tags=new.tags,
+        started_by=cause.actor,
+        code=workflow.fingerprint,
+        retention=new.retention,
+        wake_at=wake_at,
+        deadline_at=deadline_at,
+        created_at=created_at,
+    )
+    instance._state.adding, instance._state.db = False, connection.alias
+    return instance
+
+
+_CODES: Sequence[tuple[type[RepriseError], str]] = (
+    (InstanceExistsError, "id_in_use"),
+    (InvalidNameError, "invalid_name"),
+    (InvalidParamsError, "invalid_params"),
+    (LimitError, "limit"),
+    (InvalidValueError, "invalid_value"),
+)
+
+
+def _error(index: int, id: str | None, problem: RepriseError) -> StartError:
+    code = next((code for kind, code in _CODES if isinstance(problem, kind)), "invalid")
+    return {"index": index, "id": id, "code": code, "message": str(problem)}
+
+
+def _id_of(item: object) -> str | None:
+    given = item.get("id") if isinstance(item, Mapping) else None
+    return given if isinstance(given, str) else None

@@ -1,0 +1,27 @@
+"""What the methods of instances and workflows do.
+
+The functions need the models and the declarations, so those cannot import them: they get this module when Django
+starts (`engine.apps`).
+"""
+
+from engine.steer.deletion import delete, delete_many
+from engine.steer.events import send_event
+from engine.steer.launch import get, get_or_start, start, start_many
+from engine.steer.lifecycle import accept_code, pause, resume, retry_rollback, terminate
+from engine.steer.restart import restart
+
+__all__ = [
+    "accept_code",
+    "delete",
+    "delete_many",
+    "get",
+    "get_or_start",
+    "pause",
+    "restart",
+    "resume",
+    "retry_rollback",
+    "send_event",
+    "start",
+    "start_many",
+    "terminate",
+]

@@ -1,0 +1,204 @@
+"""What the end of one instance means for others: its parent and its waiters are told, its children end with it.
+
+The statement that ends an instance, or cancels a step with a child, also marks the instance: a notice is pending (the
+column is `owes`). Pending notices are sent here, at once where possible, else by a worker
+(`engine.worker.parent_notices`), so a crash in between loses none. No statement waits for a lock: a notice to a row
+that another session holds stays pending.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection
+
+from engine.steer.transitions import ENDED
+from engine.values.states import FINAL_SQL, OPEN_STEPS_SQL
+
+AT_ONCE = 500  # instances
+
+
+# A child that its parent waited for, and does not any more: the step is cancelled. Not so where it is a branch that its
+# siblings' failure has left to itself, and where it is being rolled back: that is finished first.
+def _is_orphan(child: str) -> str:
+    return f"""
+    {child}.is_tied AND {child}.status NOT IN {FINAL_SQL} AND {child}.ends_as = '' AND EXISTS (
+        SELECT FROM engine_step s
+        LEFT JOIN engine_step above
+            ON above.instance_id = s.instance_id AND above.generation = s.generation AND above.seq = s.parent
+        WHERE s.instance_id = {child}.parent_key AND s.generation = {child}.parent_generation
+          AND s.seq = {child}.parent_step AND s.status = 'cancelled'
+          AND (above.kind = 'parallel' AND above.status = 'errored'
+               AND above.options ->> 'on_failure' = 'leave') IS NOT TRUE
+    )"""
+
+
+# The rows are locked first, and ended by a second statement: this one's snapshot may be older than the last flush of a
+# child's worker, whose steps would stay open.
+ORPHANS = f"""
+    SELECT child.key
+    FROM engine_instance parent JOIN engine_instance child ON child.parent_key = parent.key
+    WHERE parent.owes AND (%(only)s::bigint[] IS NULL OR parent.key = ANY (%(only)s)) AND {_is_orphan("child")}
+    ORDER BY child.key LIMIT %(limit)s
+    FOR NO KEY UPDATE OF child SKIP LOCKED
+"""
+
+# One that is still to be ended.
+ORPHAN_OF = f"""
+    SELECT child.workflow, child.id FROM engine_instance child
+    WHERE child.parent_key = %(key)s AND {_is_orphan("child")}
+    LIMIT 1
+"""
+
+# Terminate them. Each then has notices of its own to send.
+END_ORPHANS = f"""
+    WITH ending AS (
+        SELECT child.key, child.generation, child.owner, child.workflow, child.id, child.status,
+            parent.workflow AS parent_workflow, parent.id AS parent_id, parent.status AS parent_status
+        FROM engine_instance child JOIN engine_instance parent ON parent.key = child.parent_key
+        WHERE child.key = ANY (%(keys)s::bigint[]) AND child.status NOT IN {FINAL_SQL}
+    ), trail AS (
+        INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, instance_key, before, after,
+            outcome, reason)
+        SELECT 'terminate', '', '', workflow, id, key, status, 'terminated', 'done',
+            format('Its parent %%s/%%s %%s.', parent_workflow, parent_id, CASE
+                WHEN parent_status IN {FINAL_SQL} THEN 'is ' || parent_status
+                ELSE 'waits for it no more' END)
+        FROM ending
+    ), {ENDED}
+    SELECT key, pg_notify('engine_changed', key::text) IS NULL,
+        CASE WHEN owner IS NOT NULL THEN pg_notify('engine_wake', owner::text) IS NULL END
+    FROM ended
+"""
+
+# Tell the parents, and clear the mark of those that have nobody left to tell.
+#
+# marked   `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
+#          may have been cancelled than can be seen, so it keeps its mark.
+# parents  that wait: the others look for themselves when they begin.
+SETTLE = f"""
+    WITH marked AS MATERIALIZED (
+        SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINAL_SQL} AS has_news,
+            i.parent_key, i.parent_generation
+        FROM engine_instance i
+        WHERE i.owes AND (%(only)s::bigint[] IS NULL OR i.key = ANY (%(only)s))
+        ORDER BY i.key LIMIT %(limit)s
+        FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), parents AS MATERIALIZED (
+        SELECT p.key
+        FROM (SELECT DISTINCT parent_key, parent_generation FROM marked WHERE has_news) d
+        JOIN engine_instance p ON p.key = d.parent_key AND p.generation = d.parent_generation
+        WHERE p.status NOT IN {FINAL_SQL}
+        ORDER BY p.key
+        FOR NO KEY UPDATE OF p SKIP LOCKED
+    ), done AS (
+        SELECT d.key FROM marked d
+        LEFT JOIN engine_instance parent ON parent.key = d.parent_key AND parent.generation = d.parent_generation
+            AND parent.status NOT IN {FINAL_SQL}
+        WHERE EXISTS (SELECT FROM engine_instance i WHERE i.key = d.key AND i.ctid = d.place)
+          AND NOT EXISTS (
+            SELECT FROM engine_instance child WHERE child.parent_key = d.key AND {_is_orphan("child")}
+        ) AND (
+            NOT d.has_news OR parent.key IS NULL OR d.parent_key IN (SELECT key FROM parents)
+        )
+    )
+    UPDATE engine_instance i SET
+        owes = i.owes AND NOT one.is_done,
+        signals = i.signals + one.is_told::integer,
+        wake_at = CASE WHEN one.is_told AND i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END
+    FROM (
+        SELECT key, bool_or(is_done) AS is_done, bool_or(is_told) AS is_told
+        FROM (
+            SELECT key, true, false FROM done UNION ALL SELECT key, false, true FROM parents
+        ) AS either (key, is_done, is_told)
+        GROUP BY key
+    ) AS one
+    WHERE i.key = one.key
+    RETURNING i.key, one.is_done, CASE
+        WHEN NOT one.is_told THEN NULL
+        WHEN i.status = 'waiting' THEN pg_notify('engine_wake', '') IS NULL
+        WHEN i.owner IS NOT NULL THEN pg_notify('engine_wake', i.owner::text) IS NULL END
+"""
+
+# The notes of who waits for whom that need work: the other one has ended and its waiter has not been told of this end,
+# or is gone, or the waiting is over.
+_NOTES = f"""
+    engine_waiter w
+    LEFT JOIN engine_instance i ON i.key = w.instance_id
+    LEFT JOIN engine_step s ON s.instance_id = w.waiter_id AND s.generation = w.generation AND s.seq = w.seq
+    WHERE (i.key IS NULL OR s.status IS DISTINCT FROM 'waiting'
+           OR i.status IN {FINAL_SQL} AND w.told_at IS DISTINCT FROM i.finished_at)
+"""
+
+# Tell those that wait for what has ended, once; they look for themselves. What they wait for cannot be deleted until
+# they have, so the note stays until then. Forget it when the waiting is over, or the other one is gone all the same.
+TELL_WAITERS = f"""
+    WITH over AS MATERIALIZED (
+        SELECT w.waiter_id, w.generation, w.seq, s.status IS NOT DISTINCT FROM 'waiting' AS waits, i.finished_at
+        FROM {_NOTES} AND (%(only)s::bigint[] IS NULL OR w.instance_id = ANY (%(only)s))
+        ORDER BY w.waiter_id, w.generation, w.seq LIMIT %(limit)s
+        FOR UPDATE OF w SKIP LOCKED
+    ), waiting AS MATERIALIZED (
+        SELECT p.key, p.owner
+        FROM (SELECT DISTINCT waiter_id FROM over WHERE waits) o JOIN engine_instance p ON p.key = o.waiter_id
+        ORDER BY p.key
+        FOR NO KEY UPDATE OF p SKIP LOCKED
+    ), forgotten AS (
+        DELETE FROM engine_waiter w USING over o
+        WHERE w.waiter_id = o.waiter_id AND w.generation = o.generation AND w.seq = o.seq
+          AND (NOT o.waits OR o.finished_at IS NULL AND o.waiter_id IN (SELECT key FROM waiting))
+    ), told AS (
+        UPDATE engine_waiter w SET told_at = o.finished_at FROM over o
+        WHERE w.waiter_id = o.waiter_id AND w.generation = o.generation AND w.seq = o.seq
+          AND o.waits AND o.finished_at IS NOT NULL AND o.waiter_id IN (SELECT key FROM waiting)
+    )
+    UPDATE engine_instance i SET
+        signals = i.signals + 1,
+        wake_at = CASE WHEN i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END
+    FROM waiting w
+    WHERE i.key = w.key
+    RETURNING i.key, CASE
+        WHEN i.status = 'waiting' THEN pg_notify('engine_wake', '') IS NULL
+        WHEN w.owner IS NOT NULL THEN pg_notify('engine_wake', w.owner::text) IS NULL END
+"""
+
+# Whether there is anything to do: for the sweeps, and for what somebody held a moment ago.
+PENDING = f"""
+    SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (SELECT FROM {_NOTES})
+"""
+
+
+# Who ends with an instance: those that a step of it waits for, and those that wait for theirs.
+TIED = f"""
+    WITH RECURSIVE family AS (
+        SELECT key, generation FROM engine_instance WHERE key = %(key)s
+        UNION ALL
+        SELECT child.key, child.generation
+        FROM family f
+        JOIN engine_instance child ON child.parent_key = f.key AND child.parent_generation = f.generation
+        JOIN engine_step s ON s.instance_id = f.key AND s.generation = f.generation AND s.seq = child.parent_step
+        WHERE child.is_tied AND child.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
+    )
+    SELECT key FROM family WHERE key <> %(key)s
+"""
+
+
+def tied_to(key: int) -> list[int]:
+    """Return the keys of those that are open, and end with this instance."""
+    return [tied for (tied,) in _ask(TIED, key=key)]
+
+
+def settle(key: int) -> None:
+    """Send this instance's notices in the caller's transaction. Those to rows that are locked are left to workers."""
+    keys = [key]
+    while orphans := _ask(ORPHANS, only=keys):
+        keys += [orphan for (orphan,) in orphans]
+        _ask(END_ORPHANS, keys=[orphan for (orphan,) in orphans])
+    _ask(TELL_WAITERS, only=keys)
+    _ask(SETTLE, only=keys)
+
+
+def _ask(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"limit": AT_ONCE, **values})
+        return list(cursor.fetchall())

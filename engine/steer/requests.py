@@ -1,0 +1,226 @@
+"""Requests that wait for people: which are open, who may answer them, and the answer itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Concat
+
+from engine.declare.secrets import decrypted
+from engine.models import Event, Instance, OpenRequest, Step
+from engine.steer import audit, events
+from engine.steer.audit import Cause
+from engine.steer.clock import ClockTimestamp
+from engine.steer.lifecycle import lock
+from engine.values import between_steps
+from engine.values.errors import (
+    InstanceFinishedError,
+    InvalidNameError,
+    InvalidParamsError,
+    LimitError,
+    RequestAnsweredError,
+    RequestClosedError,
+    RequestForbiddenError,
+    RequestNotFoundError,
+    SecretKeyError,
+)
+from engine.values.identity import REQUEST_TYPE, request_type
+from engine.values.json_schema import check
+from engine.values.secret_places import encrypted, refused_masks
+from engine.values.serialization import JSON, decode, encode
+from engine.values.serialization.envelope import STORED
+from engine.values.states import FINAL, StepKind, StepStatus
+
+ANSWER = "answer"  # the verb in the audit trail
+MAX_COMMENT = audit.MAX_REASON
+GROUP = "group:"
+# A worker sees an answer once it is committed, and one that finds none after the deadline times the request out for
+# good. A commit takes a moment, so the last second is not promised to anybody.
+COMMIT = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request's row says: the question, and who may answer."""
+
+    message: str
+    schema: dict[str, Any] | None
+    assignees: tuple[str, ...]
+
+    @classmethod
+    def of(cls, step: Step) -> Asked:
+        options: Any = step.options if isinstance(step.options, dict) else {}
+        return cls(options.get("message", ""), options.get("schema"), tuple(options.get("assignees") or ()))
+
+
+def open_requests() -> QuerySet[OpenRequest]:
+    """Find the requests that an answer would reach now: not answered, not expired, not withdrawn, nor soon to be."""
+    return _waiting().filter(_is_open())
+
+
+def ending_requests() -> QuerySet[OpenRequest]:
+    """Find the others that still wait: no worker has taken in yet that they are over."""
+    return _waiting().exclude(_is_open())
+
+
+def _waiting() -> QuerySet[OpenRequest]:
+    number = Concat(Cast("generation", TextField()), Value(":", TextField()), Cast("seq", TextField()))
+    return OpenRequest.objects.alias(type=Concat(Value(REQUEST_TYPE, TextField()), number))
+
+
+def _is_open() -> Q:
+    # The type of the event is its dedup key.
+    given = Event.objects.filter(instance_id=OuterRef("instance_id"), dedup_key=OuterRef("type"))
+    is_present = Q(generation=F("instance__generation"), instance__ends_as="")
+    return is_present & ~Q(instance__status__in=FINAL) & ~_has_expired("expires_at") & ~Q(Exists(given))
+
+
+def put_to(names: Collection[str], *, nobody: bool) -> QuerySet[OpenRequest]:
+    """Find the open requests with one of these assignees; with `nobody`, also those that name none."""
+    return open_requests().filter(Q(assignees__overlap=[*names]) | (Q(assignees=[]) if nobody else Q()))
+
+
+def _has_expired(moment: str) -> Q:
+    return Q(**{f"{moment}__isnull": False, f"{moment}__lte": ClockTimestamp() + COMMIT})
+
+
+def names_of(user: Any) -> frozenset[str]:
+    """Return the assignees that mean this user: the name, and the groups as `group:<name>`."""
+    held: frozenset[str] | None = getattr(user, "_reprise_names", None)
+    if held is None:
+        groups = user.groups.values_list("name", flat=True) if user.pk is not None else ()
+        held = user._reprise_names = frozenset({user.get_username(), *(GROUP + name for name in groups)})
+    return held
+
+
+def is_put_to(asked: Asked, user: Any) -> bool:
+    """Tell whether this user may answer: was asked, or nobody in particular was; a superuser always may."""
+    return user.is_superuser or not asked.assignees or not names_of(user).isdisjoint(asked.assignees)
+
+
+def answer(
+    instance: Instance,
+    request: str | int,
+    value: Any,
+    *,
+    by: object,
+    comment: str = "",
+    reason: str = "",
+) -> Event:
+    """Answer a request of an instance, by its name or its step's number. The first answer counts.
+
+    What the type of the answer declares as secret is stored encrypted.
+
+    `by` is a user of Django's, who must be one of the assignees, or the name of a program, which is trusted. A value
+    that does not fit the recorded schema raises InvalidParamsError, and the request still waits. Raises
+    RequestAnsweredError (who was first, and when), RequestClosedError for one that has expired or was withdrawn,
+    InstanceFinishedError, RequestForbiddenError, RequestNotFoundError and InstanceNotFoundError; then nothing is
+    written. The transaction should end soon after: an answer that is committed after the deadline came too late.
+    """
+    between_steps.refuse("answer")
+    cause = _cause(by, comment, reason)
+    step = find(instance, request)
+    _refuse_unless_open(instance, step)
+    asked = Asked.of(step)
+    if hasattr(by, "is_superuser") and not is_put_to(asked, by):
+        raise RequestForbiddenError(step.name, cause.actor, asked.assignees)
+    value = _encrypted(value, asked.schema)
+    with transaction.atomic():
+        row = lock(instance)
+        # Again, since nothing changes any more: somebody may have been faster, the worker too.
+        _refuse_unless_open(row, find(row, step.seq))
+        event = _send(row, step, {"value": value, "comment": comment}, cause.actor)
+        data = {"request": step.name, "seq": step.seq, "generation": step.generation}
+        audit.write(ANSWER, [row], cause, before=row.status, after=row.status, data=data)
+    return event
+
+
+def find(instance: Instance, request: str | int) -> Step:
+    """Return a request of the present generation: by number, or by name the first that waits, else the last one."""
+    rows = Step.objects.filter(
+        instance_id=instance.key, generation=instance.generation, kind=StepKind.REQUEST
+    )
+    by_what = {"seq": request} if isinstance(request, int) else {"name": request}
+    waiting = set(open_requests().filter(instance_id=instance.key).values_list("seq", flat=True))
+    found = list(rows.filter(**by_what).order_by("seq"))
+    if not found:
+        names = rows.filter(seq__in=waiting).order_by("seq").values_list("name", flat=True)
+        raise RequestNotFoundError(instance.workflow, instance.id, request, list(names))
+    return next((step for step in found if step.seq in waiting), found[-1])
+
+
+def answer_to(step: Step) -> Event | None:
+    """Return the answer that was given to a request, whether the workflow has taken it yet or not."""
+    return Event.objects.filter(instance_id=step.instance_id, dedup_key=type_of(step)).first()
+
+
+def is_same_answer(event: Event, value: object) -> bool:
+    """Tell whether this value was the answer that was given, as far as its secrets can be read here."""
+    given = event.payload.get("value") if isinstance(event.payload, dict) else None
+    try:
+        return decrypted(given) == value
+    except SecretKeyError:
+        return False
+
+
+def type_of(step: Step) -> str:
+    """Return the type, and dedup key, of the event that answers a request."""
+    return request_type(step.kept_from or step.generation, step.seq)
+
+
+def is_answer(type: str) -> bool:
+    """Tell whether an event of this type answers a request."""
+    return type.startswith(REQUEST_TYPE)
+
+
+def _cause(by: object, comment: str, reason: str) -> Cause:
+    if not isinstance(comment, str) or len(comment) > MAX_COMMENT:
+        what = "length of the comment"
+        raise LimitError(what, len(str(comment)), MAX_COMMENT, unit="characters")
+    cause = Cause.of(by, reason or comment)
+    Cause.of(by, comment)  # whether it can be stored
+    if not cause.is_somebody:
+        raise InvalidNameError("the name of who answers", by, "Name a user, or the program that answers.")
+    return cause
+
+
+def _refuse_unless_open(row: Instance, step: Step) -> None:
+    given = answer_to(step)
+    if given is not None:
+        comment = given.payload.get("comment", "") if isinstance(given.payload, dict) else ""
+        raise RequestAnsweredError(step.name, given.sent_by, given.received_at, comment)
+    if step.status == StepStatus.ERRORED:
+        raise RequestClosedError(step.name, "it has expired")
+    if row.is_finished:
+        raise InstanceFinishedError(row.workflow, row.id, row.status, "answering")
+    if row.ends_as:
+        raise RequestClosedError(step.name, "the instance is being rolled back, and ends then")
+    if Step.objects.filter(_has_expired("wake_at"), pk=step.pk).exists():
+        raise RequestClosedError(step.name, "it has expired")
+    if step.status != StepStatus.WAITING:
+        raise RequestClosedError(step.name, "the workflow has withdrawn it")
+
+
+def _encrypted(value: Any, schema: dict[str, Any] | None) -> JSON:
+    """Check an answer, and encrypt the secrets in it. Raises InvalidParamsError."""
+    plain = check(value, schema)
+    masks = refused_masks(plain, schema)
+    if masks:
+        raise InvalidParamsError(masks, what="values of the answer")
+    return encrypted(plain, schema)
+
+
+def _send(row: Instance, step: Step, payload: dict[str, JSON], actor: str) -> Event:
+    text = encode(payload, what="answer", envelopes=STORED)
+    # Its own type as dedup key: the database itself takes one answer.
+    one = type_of(step)
+    event = Event(instance_id=row.key, type=one, payload=decode(text), dedup_key=one, sent_by=actor)
+    # People must be heard, however many events wait.
+    if events.buffer(event, text, limit=2 * events.MAX_BUFFERED) is None:
+        raise LimitError("number of buffered events", 2 * events.MAX_BUFFERED + 1, 2 * events.MAX_BUFFERED)
+    return event

@@ -1,0 +1,128 @@
+"""Restart instances: from the start, or from one of their steps (docs/guarantees.md, 14).
+
+One transaction: the present generation is closed and kept, as it stood; the next one begins, queued, with copies of
+the steps that it keeps. A worker that still holds it is fenced. Lock order as in `engine.steer.lifecycle`:
+the instance, its steps, its attempts, its events.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection, transaction
+
+from engine.declare.registry import workflows
+from engine.models import Event, Instance, Step, Waiter
+from engine.steer import audit, notify, relations, sql
+from engine.steer.lifecycle import end, lock
+from engine.steer.restart_plan import PlannedStep, RestartPlan, Sorted, sort
+from engine.values import between_steps
+from engine.values.errors import InstanceNotFoundError
+from engine.values.identity import REQUEST_TYPE
+from engine.values.states import Action, InstanceStatus
+
+__all__ = ["PlannedStep", "RestartPlan", "preview", "restart"]
+
+
+def restart(
+    instance: Instance,
+    from_step: str | None = None,
+    count: int = 1,
+    kind: str = "do",
+    *,
+    by: object = None,
+    reason: str = "",
+) -> Instance:
+    """Begin a new generation of the instance, whatever its status; the earlier ones are kept as they are.
+
+    With `from_step` (one of the top level, by name, count and kind) it keeps the outcomes of the steps that started
+    before that one, and runs it and all later ones again; what their waits had consumed goes back to the buffer.
+    Without, it keeps nothing, and buffered events are dropped. Raises StepNotFoundError, RestartError if a step that
+    it would keep was rolled back, and InstanceNotFoundError; then nothing is changed. Returns the instance as it is
+    then.
+    """
+    between_steps.refuse("restart")
+    cause = audit.Cause.of(by, reason)
+    target = None if from_step is None else (from_step, count, kind)
+    with transaction.atomic():
+        row = lock(instance)
+        steps = sort(row, target)
+        if steps.refusal is not None:
+            raise steps.refusal
+        before = row.status
+        _close(row)
+        _begin(row, steps, drops=target is None)
+        data: dict[str, Any] = {"generation": row.generation + 1, "from_step": from_step}
+        if target is not None:
+            data |= {"count": count, "kind": kind}
+        data["kept"] = len(steps.keeps)
+        audit.write(Action.RESTART, [row], cause, before=before, after=InstanceStatus.QUEUED, data=data)
+        return instance.refresh()
+
+
+def preview(
+    instance: Instance, from_step: str | None = None, count: int = 1, kind: str = "do"
+) -> RestartPlan:
+    """Tell what `restart` would do now. Raises StepNotFoundError, and InstanceNotFoundError."""
+    target = None if from_step is None else (from_step, count, kind)
+    row = Instance.objects.defer("params", "output", "error").filter(key=instance.key).first()
+    if row is None:
+        raise InstanceNotFoundError(instance.workflow, instance.id)
+    steps = sort(row, target)
+    return RestartPlan(
+        generation=row.generation + 1,
+        keeps=steps.keeps,
+        runs_again=steps.runs_again,
+        returned_events=0 if target is None else _consumed(row, steps),
+        dropped_events=_dropped(row, drops=target is None),
+        ended_children=_ask(sql.CHILDREN_THAT_END, key=row.key, generation=row.generation),
+        refused="" if steps.refusal is None else str(steps.refusal),
+    )
+
+
+def _close(row: Instance) -> None:
+    """Keep how the present generation stands; one that is open ends here."""
+    if not row.is_finished:
+        end(row)
+    Waiter.objects.filter(waiter_id=row.key).delete()
+    _ask(sql.KEEP_GENERATION, key=row.key)
+
+
+def _begin(row: Instance, steps: Sorted, *, drops: bool) -> None:
+    which = {"key": row.key, "generation": row.generation}
+    if steps.seqs:
+        _ask(sql.KEEP_STEPS, **which, seqs=steps.seqs)
+    _ask(sql.DROP_EVENTS, key=row.key, answers=REQUEST_TYPE, all=drops)
+    if not drops:
+        _ask(sql.RETURN_EVENTS, **which, seqs=steps.wiped)
+    workflow = workflows.get(row.workflow)
+    _ask(
+        sql.NEXT_GENERATION,
+        key=row.key,
+        keeps=bool(steps.seqs),
+        code=None if workflow is None else workflow.fingerprint,
+        timeout=None if workflow is None else workflow.timeout,
+    )
+    relations.settle(row.key)
+    notify.tell(wake=True, changed=[row.key])
+
+
+def _dropped(row: Instance, *, drops: bool) -> int:
+    buffered = Event.objects.filter(instance_id=row.key, state="buffered")
+    return (buffered if drops else buffered.filter(type__startswith=REQUEST_TYPE)).count()
+
+
+def _consumed(row: Instance, steps: Sorted) -> int:
+    waits = Step.objects.filter(
+        instance_id=row.key, generation=row.generation, seq__in=steps.wiped, kind="event"
+    )
+    taken = {(step.kept_from or step.generation, step.seq) for step in waits}
+    rows = Event.objects.filter(instance_id=row.key, state="consumed", consumed_by__in=steps.wiped)
+    return sum(one in taken for one in rows.values_list("consumed_generation", "consumed_by"))
+
+
+def _ask(statement: str, **values: Any) -> int:
+    """Execute a statement; return the number that it selects, or else how many rows it wrote."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return int(cursor.fetchone()[0]) if cursor.description else cursor.rowcount

@@ -1,0 +1,129 @@
+"""What a restart keeps and what it does again, decided from the recorded steps (docs/guarantees.md, 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.models import Instance, Step
+from engine.values.errors import RestartError, StepNotFoundError
+from engine.values.identity import TOP
+from engine.values.states import RollbackState, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step at the top level of the present generation."""
+
+    seq: int
+    kind: str
+    name: str
+    count: int
+    status: str
+
+    def __str__(self) -> str:
+        number = "" if self.count == 1 else f" #{self.count}"
+        return f'{self.kind} "{self.name}"{number}'
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """What a restart does: see `engine.steer.restart.preview`. `refused` says why it is not possible, or is empty.
+
+    Returned events go back to the buffer, for the waits that run again; dropped ones reach nobody any more.
+    """
+
+    generation: int  # the one that begins
+    keeps: list[PlannedStep]
+    runs_again: list[PlannedStep]
+    returned_events: int
+    dropped_events: int
+    ended_children: int
+    refused: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The steps of a generation, parted by a restart; `seqs` are the numbers of all that is kept, inner ones too."""
+
+    keeps: list[PlannedStep]
+    runs_again: list[PlannedStep]
+    seqs: list[int]
+    refusal: RestartError | None
+
+    @property
+    def wiped(self) -> list[int]:
+        return [one.seq for one in self.runs_again]
+
+
+def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
+    """Part the steps of the present generation; `target` is name, count and kind of the first that runs again.
+
+    Raises StepNotFoundError.
+    """
+    steps = list(
+        Step.objects.filter(instance_id=row.key, generation=row.generation)
+        .order_by("seq")
+        .only(
+            "instance_id",
+            "generation",
+            "seq",
+            "parent",
+            "kind",
+            "name",
+            "count",
+            "status",
+            "delivery",
+            "rollback",
+        )
+    )
+    top = [step for step in steps if step.parent == TOP]
+    if target is None:
+        return Sorted([], [_planned(step) for step in top], [], None)
+    first = _find(row, top, target)
+    keeps = [step for step in top if step.seq < first.seq and _is_over(step)]
+    kept = {step.seq for step in keeps}
+    outermost = _outermost(steps)
+    undone = {outermost[step.seq]: step.rollback for step in steps if step.rollback != RollbackState.NONE}
+    return Sorted(
+        [_planned(step) for step in keeps],
+        [_planned(step) for step in top if step.seq not in kept],
+        [seq for seq, outer in outermost.items() if outer in kept],
+        _refusal(row, first, [step for step in keeps if step.seq in undone], undone),
+    )
+
+
+def _find(row: Instance, top: Sequence[Step], target: tuple[str, int, str]) -> Step:
+    name, count, kind = target
+    for step in top:
+        if (step.name, step.count, step.kind) == (name, count, kind):
+            return step
+    known = [(step.kind, step.name, step.count) for step in top]
+    raise StepNotFoundError(row.workflow, row.id, (kind, name, count), known)
+
+
+def _is_over(step: Step) -> bool:
+    """Tell whether its outcome has reached the handler, or stands for good: that of an atomic step may not have yet."""
+    return step.delivery is not None or step.status == StepStatus.COMPLETE
+
+
+def _outermost(steps: Iterable[Step]) -> dict[int, int]:
+    """Return the number of the step at the top that each belongs to; inner steps start after theirs."""
+    found: dict[int, int] = {}
+    for step in steps:
+        found[step.seq] = step.seq if step.parent == TOP else found[step.parent]
+    return found
+
+
+def _refusal(
+    row: Instance, first: Step, undone: Sequence[Step], states: Mapping[int, str]
+) -> RestartError | None:
+    """What was rolled back, if only in part, cannot be kept: its result is not worth anything any more."""
+    if not undone:
+        return None
+    shown, earliest = str(_planned(undone[-1])), str(_planned(undone[0]))
+    return RestartError(row.workflow, row.id, str(_planned(first)), shown, earliest, states[undone[-1].seq])
+
+
+def _planned(step: Step) -> PlannedStep:
+    return PlannedStep(step.seq, step.kind, step.name, step.count, step.status)

@@ -1,0 +1,184 @@
+"""The statements of starting, sending and steering that the ORM cannot say, each with its why."""
+
+from engine.values.records import STEP
+from engine.values.states import FINAL_SQL, OPEN_STEPS_SQL
+
+# Several hints in one round trip.
+NOTIFY = """
+SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[]) AS hint (channel, payload)
+"""
+
+# Starts any number of instances, and says so. The ORM's `ignore_conflicts` does not tell which rows it wrote, and knows
+# no clock_timestamp(). Ids in use give no row, also when the other transaction commits while this one waits for it. In
+# the order of their ids, so that two batches with ids in common cannot deadlock. All in one statement, which outside
+# of a transaction is one round trip and one commit.
+START = """
+WITH written AS (
+    INSERT INTO engine_instance
+        (workflow, id, status, params, tags, started_by, code, retention, wake_at, deadline_at, created_at)
+    SELECT %(workflow)s, item.id, 'queued', item.params::json,
+           ARRAY(SELECT json_array_elements_text(item.tags::json)), %(started_by)s, %(code)s,
+           item.retention::json, item.now, item.now + %(timeout)s::interval, item.now
+    FROM (
+        SELECT *, clock_timestamp() AS now
+        FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[], %(retentions)s::text[])
+            AS given (id, params, tags, retention)
+        ORDER BY id
+    ) AS item
+    ON CONFLICT (workflow, id) DO NOTHING
+    RETURNING id, key, wake_at, deadline_at, created_at
+), told AS MATERIALIZED (
+    SELECT pg_notify('engine_wake', '') IS NULL,
+           pg_notify('engine_changed', CASE WHEN length(keys) <= %(max_payload)s THEN keys ELSE '*' END) IS NULL
+    FROM (SELECT string_agg(key::text, ',') AS keys FROM written) AS all_of_them WHERE keys IS NOT NULL
+)
+SELECT written.* FROM written LEFT JOIN told ON true
+"""
+
+# Stores an event, signals its instance and wakes it, or the worker that has it. Nothing is written, and no row comes
+# back, if the instance has finished, the dedup key was used before or the buffer is full: the caller finds out which.
+# The row lock comes before the event's key, so keys are in the order of the commits.
+#
+# One that is parked is woken only for what a wait of it takes: the rest is found when it wakes up for something else.
+# Where the row has changed since this statement began to look, it may just have parked on a wait that cannot be seen
+# yet (`place`): it is woken then.
+SEND = """
+WITH target AS MATERIALIZED (
+    SELECT key, generation, status, owner, ctid AS place FROM engine_instance
+    WHERE key = %(instance)s AND status <> ALL (%(refusing)s::text[]) FOR NO KEY UPDATE
+), woken AS MATERIALIZED (
+    SELECT key FROM target
+    WHERE status = 'waiting' AND (
+        NOT EXISTS (SELECT FROM engine_instance i WHERE i.key = target.key AND i.ctid = target.place)
+        OR EXISTS (
+            SELECT FROM engine_step s
+            WHERE s.instance_id = target.key AND s.generation = target.generation
+              AND s.kind IN ('event', 'request') AND s.status = 'waiting' AND %(type)s = ANY (s.event_types)
+        )
+    )
+), sent AS (
+    INSERT INTO engine_event (instance_id, type, payload, dedup_key, sent_by, received_at)
+    SELECT target.key, %(type)s, %(payload)s::json, %(dedup_key)s, %(sent_by)s, clock_timestamp()
+    FROM target
+    WHERE %(limit)s > (
+        SELECT count(*) FROM (
+            SELECT FROM engine_event WHERE instance_id = %(instance)s AND state = 'buffered' LIMIT %(limit)s
+        ) AS buffered
+    )
+    ON CONFLICT (instance_id, dedup_key) WHERE dedup_key IS NOT NULL DO NOTHING
+    RETURNING key, received_at
+), signalled AS (
+    UPDATE engine_instance i SET
+        signals = i.signals + 1,
+        wake_at = CASE WHEN i.key IN (SELECT key FROM woken) THEN clock_timestamp() ELSE i.wake_at END
+    FROM sent WHERE i.key = %(instance)s
+)
+SELECT sent.key, sent.received_at, target.status,
+    CASE WHEN target.key IN (SELECT key FROM woken) THEN pg_notify('engine_wake', '')
+         WHEN target.owner IS NOT NULL THEN pg_notify('engine_wake', target.owner::text) END IS NULL,
+    pg_notify('engine_changed', target.key::text) IS NULL
+FROM sent CROSS JOIN target
+"""
+
+# How a generation that is over stands, without its values passing through Python.
+KEEP_GENERATION = """
+INSERT INTO engine_generation
+    (instance_id, number, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at)
+SELECT key, generation, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at
+FROM engine_instance WHERE key = %(key)s
+"""
+
+# The next generation: due at once, with nothing of the last one but what the instance itself is. The fence grows, so
+# that no worker of the last one can write. Its children are to be told that their steps are cancelled. It is tied no
+# more if its parent has what it waited for, and would not be told. The handler of one that keeps steps sees the start
+# that those have seen. Where its workflow is not known here, the deadline is as far away as it was at first.
+NEXT_GENERATION = f"""
+UPDATE engine_instance i SET
+    generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
+    output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{{}}', waiting_for = '',
+    isolated = false,
+    started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
+    owner = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true, code = coalesce(%(code)s, i.code),
+    deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval
+        ELSE i.deadline_at - coalesce((
+            SELECT max(a.at) FROM engine_audit a
+            WHERE a.instance_key = i.key AND a.verb = 'restart' AND a.outcome = 'done'
+        ), i.created_at) END,
+    is_tied = i.is_tied AND EXISTS (
+        SELECT FROM engine_instance p JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation
+        WHERE p.key = i.parent_key AND p.generation = i.parent_generation AND s.seq = i.parent_step
+          AND p.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
+    )
+WHERE i.key = %(key)s
+"""
+
+# Steps that the next generation has already, by number. Their deliveries are numbered anew: a replay takes them one
+# after the other. Attempts are not copied: they were made once, in the generation that `kept_from` names.
+_KEPT_STEPS = STEP.copied(
+    delivery="CASE WHEN delivery IS NOT NULL THEN row_number() OVER (ORDER BY delivery NULLS LAST) END",
+    rollback="''",
+    kept_from="coalesce(kept_from, generation)",
+)
+KEEP_STEPS = f"""
+INSERT INTO engine_step (instance_id, generation, {STEP.all()})
+SELECT instance_id, generation + 1, {_KEPT_STEPS}
+FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
+"""
+
+# Nobody will take these any more. Their keys are free for another try to send them, and where nothing is kept those of
+# what was taken before, too: it has to come once more. The answers to requests keep theirs, which tell who answered.
+DROP_EVENTS = """
+UPDATE engine_event SET
+    state = CASE state WHEN 'buffered' THEN 'dropped' ELSE state END,
+    dedup_key = CASE WHEN starts_with(type, %(answers)s) THEN dedup_key END
+WHERE instance_id = %(key)s AND (
+    state = 'buffered' AND (%(all)s OR starts_with(type, %(answers)s))
+    OR state = 'consumed' AND %(all)s AND dedup_key IS NOT NULL AND NOT starts_with(type, %(answers)s)
+)
+"""
+
+# What waits have consumed that are to run again. In which generation they did: a wait may have been kept before.
+RETURN_EVENTS = """
+UPDATE engine_event e SET state = 'buffered', consumed_by = NULL, consumed_generation = NULL
+FROM engine_step s
+WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = ANY (%(seqs)s) AND s.kind = 'event'
+  AND e.instance_id = s.instance_id AND e.state = 'consumed'
+  AND e.consumed_generation = coalesce(s.kept_from, s.generation) AND e.consumed_by = s.seq
+"""
+
+# Children that end with a restart: those of open steps.
+CHILDREN_THAT_END = f"""
+SELECT count(*) FROM engine_instance c
+JOIN engine_step s ON s.instance_id = c.parent_key AND s.generation = c.parent_generation AND s.seq = c.parent_step
+WHERE c.parent_key = %(key)s AND c.parent_generation = %(generation)s AND c.is_tied AND c.ends_as = ''
+  AND c.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
+"""
+
+# Everything of some instances, but the audit trail; the rows are locked by the caller. One that somebody still waits
+# for, without being its parent, is found missing by whoever does.
+REMOVE = """
+WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
+    attempts AS (DELETE FROM engine_attempt WHERE instance_id = ANY (%(keys)s)),
+    logs AS (DELETE FROM engine_log WHERE instance_id = ANY (%(keys)s)),
+    events AS (DELETE FROM engine_event WHERE instance_id = ANY (%(keys)s)),
+    requests AS (DELETE FROM engine_open_request WHERE instance_id = ANY (%(keys)s)),
+    ended AS (DELETE FROM engine_ended_request WHERE instance_id = ANY (%(keys)s)),
+    waiters AS (DELETE FROM engine_waiter WHERE waiter_id = ANY (%(keys)s)),
+    generations AS (DELETE FROM engine_generation WHERE instance_id = ANY (%(keys)s))
+DELETE FROM engine_instance WHERE key = ANY (%(keys)s)
+"""
+
+# Who has not taken in yet how an instance ended: the parent whose step is open, or another one that waits for it.
+NEEDED_BY = f"""
+SELECT p.workflow, p.id
+FROM engine_instance i JOIN engine_instance p ON p.key = i.parent_key AND p.generation = i.parent_generation
+JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = i.parent_step
+WHERE i.key = %(key)s AND i.is_tied AND p.status NOT IN {FINAL_SQL}
+  AND s.status IN {OPEN_STEPS_SQL}
+UNION ALL
+SELECT p.workflow, p.id
+FROM engine_waiter w JOIN engine_instance p ON p.key = w.waiter_id AND p.generation = w.generation
+JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = w.seq
+WHERE w.instance_id = %(key)s AND p.status NOT IN {FINAL_SQL} AND s.status = 'waiting'
+LIMIT 1
+"""

@@ -1,0 +1,127 @@
+"""What is recorded of an instance, a class a table: each field that is a column says how it is stored.
+
+Times are whole microseconds since the epoch, on the database's clock: they survive the way to PostgreSQL and back
+unchanged, which `step.now()` needs. JSON is kept as text; None means SQL NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from engine.values.columns import (
+    BIGINT,
+    BOOL,
+    CHANGES,
+    COPIED_ONLY,
+    INTEGER,
+    JSON,
+    LARGE_JSON,
+    TEXT,
+    TEXTS,
+    TIME,
+    Table,
+)
+from engine.values.identity import StepIdentity
+from engine.values.states import FINAL_STEPS, AttemptPhase, AttemptStatus, RollbackState, StepKind, StepStatus
+
+UNSETTLED = (StepStatus.RUNNING, StepStatus.WAITING)
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """One row of `engine_step`."""
+
+    seq: Annotated[int, INTEGER]
+    parent: Annotated[int, INTEGER]
+    kind: Annotated[str, TEXT]
+    name: Annotated[str, TEXT]
+    count: Annotated[int, INTEGER]
+    status: Annotated[str, TEXT, CHANGES] = StepStatus.RUNNING
+    delivery: Annotated[int | None, INTEGER, CHANGES] = None
+    options: Annotated[str | None, JSON] = None
+    sensitive: Annotated[bool, BOOL] = False
+    attempts: Annotated[int, INTEGER, CHANGES] = 0
+    lost: Annotated[int, INTEGER, CHANGES] = 0
+    event_types: Annotated[tuple[str, ...], TEXTS] = ()
+    wake_us: Annotated[int | None, TIME, CHANGES] = None
+    wake_is_fixed: Annotated[bool, BOOL] = False
+    output: Annotated[str | None, LARGE_JSON, CHANGES] = None
+    error: Annotated[str | None, JSON, CHANGES] = None
+    started_us: Annotated[int, TIME] = 0
+    finished_us: Annotated[int | None, TIME, CHANGES] = None
+    rollback: Annotated[str, TEXT, CHANGES] = ""
+    # The generation in which it ran, where a restart has kept it.
+    kept_from: Annotated[int | None, INTEGER, COPIED_ONLY] = None
+
+    # Not stored:
+    is_recorded: bool = True
+    is_nested: bool = False  # called by a body: it begins also while a pause is asked for
+    spent: int = 0  # attempts that count towards max_attempts
+    convicted: int = 0  # losses while it was alone in its worker
+    stands: bool = False  # its body has recorded the outcome, and only its turn is written here
+
+    @property
+    def identity(self) -> StepIdentity:
+        return StepIdentity(self.parent, self.kind, self.name, self.count)
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL_STEPS
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Tell whether its body or its rollback may be unfinished: only then there are attempts to be counted."""
+        return self.kind == StepKind.DO and (
+            self.status in UNSETTLED or self.rollback == RollbackState.RUNNING
+        )
+
+    @property
+    def is_to_be_undone(self) -> bool:
+        """Tell whether it was begun, and recorded with a rollback."""
+        return self.attempts > 0 and self.kind == StepKind.DO and '"rollback"' in (self.options or "")
+
+
+@dataclass(slots=True)
+class AttemptRecord:
+    """One row of `engine_attempt`."""
+
+    step_seq: Annotated[int, INTEGER]
+    number: Annotated[int, INTEGER]
+    worker: Annotated[str, TEXT]
+    started_us: Annotated[int, TIME]
+    status: Annotated[str, TEXT, CHANGES] = AttemptStatus.RUNNING
+    alone: Annotated[bool, BOOL, CHANGES] = False
+    error: Annotated[str | None, JSON, CHANGES] = None
+    finished_us: Annotated[int | None, TIME, CHANGES] = None
+    phase: Annotated[str, TEXT] = AttemptPhase.DO
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """A buffered event: what a cycle reads of a row of `engine_event`."""
+
+    key: Annotated[int, BIGINT]
+    type: Annotated[str, TEXT]
+    payload: Annotated[str, JSON]
+    sent_by: Annotated[str, TEXT]
+    received_us: Annotated[int, TIME]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A row of `engine_log`; `position` is set for the handler's, `step_seq` and `attempt` for a body's."""
+
+    level: Annotated[str, TEXT]
+    message: Annotated[str, TEXT]
+    fields: Annotated[str | None, JSON]
+    at_us: Annotated[int, TIME]
+    position: Annotated[int | None, INTEGER] = None
+    step_seq: Annotated[int | None, INTEGER] = None
+    attempt: Annotated[int | None, INTEGER] = None
+
+
+STEP = Table(StepRecord)
+ATTEMPT = Table(AttemptRecord)
+EVENT = Table(EventRecord)
+LOG = Table(LogLine)
