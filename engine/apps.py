@@ -24,6 +24,6 @@ class EngineConfig(AppConfig):
         autodiscover_modules("workflows")
         # Without django-q the engine still starts and steers instances; it just runs none here.
         if apps.is_installed("django_q"):
-            from engine.worker import cluster
+            from engine.worker.cluster import cluster
 
             cluster.harden()

@@ -21,7 +21,7 @@ from django.utils.module_loading import import_string
 from engine.declare import secrets
 from engine.declare.registry import workflows
 from engine.status import schema
-from engine.worker.queue import is_supported
+from engine.worker.cluster.queue import is_supported
 
 BROKER = "engine.worker.broker.Broker"
 OLDEST_POSTGRESQL = 150_000

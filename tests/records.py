@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 
 from engine.models import Attempt, Instance, Log, Step
-from engine.worker import worker_lock
+from engine.worker.database import worker_lock
 
 
 def steps(instance: Instance) -> list[tuple[str, str, int, str]]:

@@ -13,7 +13,8 @@ from django.db import connections
 from engine import WorkflowStep, workflow
 from engine.models import Instance
 from engine.steer import notify
-from engine.worker import attempt, shift
+from engine.worker import shift
+from engine.worker.bodies import attempt
 
 # What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.
 PATIENCE = 60.0

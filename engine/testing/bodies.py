@@ -18,15 +18,15 @@ from engine.testing.crashes import Crash, Crashes
 from engine.testing.loop import Inline, InlineThreads, StandingLoop
 from engine.testing.mocks import Mocks
 from engine.values.errors import ControlFlow
-from engine.worker.attempt import Bodies
-from engine.worker.running import Running
+from engine.worker.bodies.attempt import Bodies
+from engine.worker.bodies.running import Running
 
 # What these say is said to the worker; any other BaseException, such as pytest.fail()'s, is meant for the test.
 OF_THE_ENGINE = (Exception, ControlFlow, asyncio.CancelledError, GeneratorExit, SystemExit)
 
 
 class InlineCalls:
-    """Stands for `engine.worker.orm_calls.BodyCalls`, for all bodies."""
+    """Stands for `engine.worker.bodies.orm_calls.BodyCalls`, for all bodies."""
 
     def __init__(self, executor: Inline) -> None:
         self.context = ThreadSensitiveContext()

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.replay.outcomes import micros, moment
-from engine.worker.clock import DatabaseClock
+from engine.worker.database.clock import DatabaseClock
 
 # Not transaction_timestamp(): it says which transaction this is.
 ASKS_FOR_TIME = re.compile(r"(?<![\w.'\"])(?:clock_timestamp|statement_timestamp|now)\(\)", re.IGNORECASE)

@@ -24,7 +24,7 @@ class Answer:
 
 
 class ConnectionLine:
-    """Stands for `engine.worker.line.Line`. One whose worker has died gets no answer any more.
+    """Stands for `engine.worker.database.line.Line`. One whose worker has died gets no answer any more.
 
     With `guards` a statement may be refused for what it writes, and must not break the test's transaction then.
     """

@@ -125,7 +125,7 @@ class Inline(Executor):
 
 
 class InlineThreads:
-    """Stands for `engine.worker.threads.Threads`, without any."""
+    """Stands for `engine.worker.bodies.threads.Threads`, without any."""
 
     stuck = queued = running = 0
     all_stuck = False
@@ -149,7 +149,7 @@ class InlineThreads:
 
 
 class InlineJob:
-    """Stands for `engine.worker.threads.Job`."""
+    """Stands for `engine.worker.bodies.threads.Job`."""
 
     has_begun = is_given_up = False
 

@@ -8,8 +8,8 @@ from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.loop import StandingLoop
 from engine.worker.aside import Aside, log
+from engine.worker.database.reader import Reader
 from engine.worker.notices import Notices
-from engine.worker.reader import Reader
 
 
 class InlineAside(Aside):

@@ -14,9 +14,9 @@ from engine.testing.errors import NonDeterministicHandlerError
 from engine.testing.mocks import Mock
 from engine.values.identity import TOP
 from engine.values.states import InstanceStatus
-from engine.worker.journal import Journal
+from engine.worker.database.journal import Journal
+from engine.worker.database.rows import Answer
 from engine.worker.parent_notices import ParentNotices
-from engine.worker.rows import Answer
 
 
 class MortalJournal(Journal):
@@ -60,7 +60,7 @@ async def _no_line() -> Any:
 
 
 class UnlimitedSlices:
-    """Stands for `engine.worker.slices.Slices`, without its timer: that may be the test runner's."""
+    """Stands for `engine.worker.bodies.slices.Slices`, without its timer: that may be the test runner's."""
 
     def __init__(self, stop: Callable[[BaseException], None]) -> None:
         self._stop = stop

@@ -29,7 +29,7 @@ from engine.testing.parts import (
 )
 from engine.worker.claims import Claimer, Isolates
 from engine.worker.cycle_host import CycleHost
-from engine.worker.reader import Reader
+from engine.worker.database.reader import Reader
 
 log = logging.getLogger("engine.testing")
 

@@ -1,0 +1,1 @@
+"""Workers: each runs a shift, which claims instances and drives their cycles."""

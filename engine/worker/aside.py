@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable
 
-from engine.worker.thread_calls import call_on
-from engine.worker.threads import Threads
+from engine.worker.bodies.thread_calls import call_on
+from engine.worker.bodies.threads import Threads
 
 SLOW_SECONDS = 1.0  # after which the log says which call it is
 PATIENCE_SECONDS = 10.0  # after which the call is left behind, with its thread

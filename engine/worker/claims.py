@@ -15,8 +15,8 @@ from engine.replay.host import Claimed, Phase
 from engine.steer.notify import ALONE, REAP
 from engine.values.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost
-from engine.worker.limits import Limits
-from engine.worker.reader import Reader
+from engine.worker.database.limits import Limits
+from engine.worker.database.reader import Reader
 
 log = logging.getLogger("engine.shift")
 

@@ -12,11 +12,11 @@ from engine.replay.attempts import AttemptedOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
-from engine.worker.attempt import Bodies
-from engine.worker.clock import DatabaseClock
-from engine.worker.journal import Journal
-from engine.worker.reader import Reader
-from engine.worker.slices import Slices
+from engine.worker.bodies.attempt import Bodies
+from engine.worker.bodies.slices import Slices
+from engine.worker.database.clock import DatabaseClock
+from engine.worker.database.journal import Journal
+from engine.worker.database.reader import Reader
 
 log = logging.getLogger("engine.shift")
 

@@ -22,8 +22,8 @@ from engine.models import Notice
 from engine.signals import SIGNALS
 from engine.status import notice_text as notices
 from engine.worker.aside import Aside
-from engine.worker.heartbeat import lease_seconds
-from engine.worker.reader import Reader
+from engine.worker.database.heartbeat import lease_seconds
+from engine.worker.database.reader import Reader
 
 log = logging.getLogger("engine.notices")
 

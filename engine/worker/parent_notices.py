@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 
 from engine.steer import relations
-from engine.worker.line import Line
-from engine.worker.transient import until_answered
+from engine.worker.database.line import Line
+from engine.worker.database.transient import until_answered
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 1.0  # seconds
 

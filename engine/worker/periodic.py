@@ -13,9 +13,9 @@ from django.db import Error
 from engine.declare.registry import workflows
 from engine.steer import retention
 from engine.worker import schedules
-from engine.worker.reader import Reader
-from engine.worker.thread_calls import call_on
-from engine.worker.threads import Threads
+from engine.worker.bodies.thread_calls import call_on
+from engine.worker.bodies.threads import Threads
+from engine.worker.database.reader import Reader
 
 log = logging.getLogger("engine.shift")
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from engine.worker.attempt import Bodies
+from engine.worker.bodies.attempt import Bodies
 
 log = logging.getLogger("engine.shift")
 

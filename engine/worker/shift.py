@@ -23,21 +23,21 @@ from engine.replay.cycle import Cycle
 from engine.steer.notify import REAP
 from engine.values.states import InstanceStatus
 from engine.worker import loop_end
-from engine.worker.attempt import SYNC_BODIES, Bodies
-from engine.worker.changes import Changes
+from engine.worker.bodies.attempt import SYNC_BODIES, Bodies
+from engine.worker.bodies.slices import Slices
 from engine.worker.claims import Claimer, Isolates
-from engine.worker.clock import DatabaseClock
 from engine.worker.cycle_host import CycleHost
-from engine.worker.heartbeat import Heartbeat, lease_seconds
-from engine.worker.journal import Journal
-from engine.worker.line import Line
+from engine.worker.database.changes import Changes
+from engine.worker.database.clock import DatabaseClock
+from engine.worker.database.heartbeat import Heartbeat, lease_seconds
+from engine.worker.database.journal import Journal
+from engine.worker.database.line import Line
+from engine.worker.database.reader import Reader
+from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
 from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
-from engine.worker.reader import Reader
 from engine.worker.retirement import Relief, Retirement
-from engine.worker.slices import Slices
-from engine.worker.worker_lock import WorkerLock, WorkerLockLost
 
 log = logging.getLogger("engine.shift")
 

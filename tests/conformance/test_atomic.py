@@ -16,8 +16,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.declare.registry import Workflow
 from engine.models import Event, Instance
-from engine.worker import claims, sql
-from engine.worker.line import Line
+from engine.worker import claims
+from engine.worker.database import sql
+from engine.worker.database.line import Line
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
 from tests.shifts import PATIENCE, run_to_end

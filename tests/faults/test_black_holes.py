@@ -13,8 +13,10 @@ import pytest
 from engine import StepContext, WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.worker import broker_connection, claims, worker_lock
-from engine.worker.process_locks import Flag
+from engine.worker import claims
+from engine.worker.cluster import broker_connection
+from engine.worker.cluster.process_locks import Flag
+from engine.worker.database import worker_lock
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Breaker, Watcher, violations
 from tests.faults.proxy import Fault, Proxy

@@ -15,7 +15,7 @@ from django.db import Error, transaction
 from engine import InstanceExistsError, InstanceFinishedError, WorkflowStep, workflow, workflows
 from engine.declare.registry import Workflow
 from engine.models import Event, Instance
-from engine.worker import worker_lock
+from engine.worker.database import worker_lock
 from tests.faults.conftest import CALLER
 from tests.faults.points import DROPS, Watcher, in_a_session_of_its_own, violations
 from tests.faults.proxy import Fault, Proxy

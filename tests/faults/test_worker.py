@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from engine.worker import shift, worker_lock
+from engine.worker import shift
+from engine.worker.database import worker_lock
 from tests.faults import tale
 from tests.faults.points import DROPS, Breaker, Point, violations
 from tests.faults.proxy import Fault, Proxy

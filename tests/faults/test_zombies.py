@@ -15,7 +15,8 @@ import pytest
 from django.db import connection
 
 from engine.models import Instance
-from engine.worker import claims, leases, shift, worker_lock
+from engine.worker import claims, shift
+from engine.worker.database import leases, worker_lock
 from tests.faults import tale
 from tests.faults.points import violations
 from tests.faults.proxy import Fault, Proxy

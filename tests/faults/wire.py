@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.steer import sql as public
-from engine.worker import claim_sql, cluster_sql
-from engine.worker import sql as worker
+from engine.worker.database import claim_sql, cluster_sql
+from engine.worker.database import sql as worker
 
 QUERY, PARSE, BIND, SYNC, TERMINATE = b"Q", b"P", b"B", b"S", b"X"
 READY = b"Z"

@@ -15,7 +15,7 @@ from engine.models import Instance, Log
 from engine.replay.history import History, StepRecord
 from engine.replay.host import Claimed
 from engine.replay.outcomes import micros
-from engine.worker import rows, sql
+from engine.worker.database import rows, sql
 
 HERE = Path(__file__).parent
 JSON_TEXTS = {"options", "output", "error"}

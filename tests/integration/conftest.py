@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from engine.worker.attempt import Bodies
+from engine.worker.bodies.attempt import Bodies
 from tests.integration.sessions import Hints
 
 

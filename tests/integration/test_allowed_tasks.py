@@ -18,7 +18,7 @@ from django_q.scheduler import scheduler
 from django_q.signing import SignedPackage
 from pytest_django.fixtures import Settings
 
-from engine.worker.allowed_tasks import is_allowed
+from engine.worker.cluster.allowed_tasks import is_allowed
 from tests.process import tasks
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -41,7 +41,7 @@ def queued() -> list[str]:
         ("os.system", {"args": "'touch /tmp/owned'"}),
         ("tests.process.tasks.os.system", {"args": "'touch /tmp/owned'"}),
         ("tests.process.tasks.Path.unlink", {}),
-        ("engine.worker.guardian.os._exit", {"args": "1"}),
+        ("engine.worker.cluster.guardian.os._exit", {"args": "1"}),
         ("tests.process.clusters.Cluster", {}),
         ("builtins.eval", {}),
         ("tests.process.tasks.note", {"hook": "os.unlink"}),

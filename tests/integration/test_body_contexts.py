@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils import timezone, translation
 
 from engine import RollbackContext, StepContext, WorkflowStep, workflow
-from engine.worker import attempt
+from engine.worker.bodies import attempt
 from tests.shifts import run_to_end
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")

@@ -20,12 +20,12 @@ from django_q.tasks import async_task
 
 from engine.models import Instance, Worker
 from engine.steer import notify
-from engine.worker import claim_sql
-from engine.worker.broker import Broker
-from engine.worker.connect import LimitedConnection
-from engine.worker.dispatcher import SWEEP_SECONDS, Dispatcher
-from engine.worker.process_locks import Flag
-from engine.worker.queue import Queue
+from engine.worker.cluster.broker import Broker
+from engine.worker.cluster.dispatcher import SWEEP_SECONDS, Dispatcher
+from engine.worker.cluster.process_locks import Flag
+from engine.worker.cluster.queue import Queue
+from engine.worker.database import claim_sql
+from engine.worker.database.connect import LimitedConnection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

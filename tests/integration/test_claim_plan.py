@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from engine.worker import claim_sql, sql
+from engine.worker.database import claim_sql, sql
 
 pytestmark = pytest.mark.usefixtures("engine_db")
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine import WorkflowStep, workflow
 from engine.models import Step
-from engine.worker.clock import DatabaseClock
+from engine.worker.database.clock import DatabaseClock
 from tests.shifts import running_shift, until, wait_for, wait_until
 
 pytestmark = [pytest.mark.usefixtures("engine_db", "own_registry"), pytest.mark.second_tier]

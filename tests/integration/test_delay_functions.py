@@ -17,10 +17,11 @@ from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
 from engine.replay import raised
 from engine.values.errors import NonDeterminismError
-from engine.worker import attempt, delays, shift
-from engine.worker.attempt import Bodies
-from engine.worker.delays import Delays, NoAnswerError
-from engine.worker.journal import Journal
+from engine.worker import shift
+from engine.worker.bodies import attempt, delays
+from engine.worker.bodies.attempt import Bodies
+from engine.worker.bodies.delays import Delays, NoAnswerError
+from engine.worker.database.journal import Journal
 from tests.faults.points import violations
 from tests.integration.test_replay_races import Desk, answer, cycle_of, take
 from tests.records import crash, lines, outcomes, step

@@ -14,10 +14,10 @@ from engine import EventTimeoutError, WorkflowStep, workflow
 from engine.models import Event, Instance
 from engine.replay.event_buffer import Question
 from engine.replay.history import Page
-from engine.worker import sql
-from engine.worker.clock import DatabaseClock
-from engine.worker.line import Line
-from engine.worker.reader import PAGE_BYTES, PAGE_EVENTS, Reader
+from engine.worker.database import sql
+from engine.worker.database.clock import DatabaseClock
+from engine.worker.database.line import Line
+from engine.worker.database.reader import PAGE_BYTES, PAGE_EVENTS, Reader
 from tests.integration.rows import row_of
 from tests.integration.test_claim_plan import buffers, explain, nodes
 from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from engine import WorkflowStep, workflow
-from engine.worker import sql
+from engine.worker.database import sql
 from tests.shifts import running_shift, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")

@@ -11,7 +11,7 @@ import pytest
 from engine import WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.worker.journal import Journal
+from engine.worker.database.journal import Journal
 from tests.shifts import running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")

@@ -14,8 +14,8 @@ import pytest
 from django.db import OperationalError
 
 from engine import StepContext, WorkflowStep, workflow
-from engine.worker import attempt, sessions, threads
-from engine.worker.attempt import Bodies
+from engine.worker.bodies import attempt, sessions, threads
+from engine.worker.bodies.attempt import Bodies
 from tests.records import outcomes, statuses
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
@@ -115,8 +115,8 @@ def test_the_process_exits_with_calls_and_bodies_that_never_end() -> None:
     """Nothing joins their threads"""
     program = """
         import asyncio, threading
-        from engine.worker.thread_calls import DaemonExecutor
-        from engine.worker.threads import Threads
+        from engine.worker.bodies.thread_calls import DaemonExecutor
+        from engine.worker.bodies.threads import Threads
 
         async def main():
             pool = Threads(2, name="call", keeps_sessions=False)

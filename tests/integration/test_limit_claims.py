@@ -13,9 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from engine.models import Instance
-from engine.worker import claim_sql
-from engine.worker.limits import Limits
-from engine.worker.line import Line
+from engine.worker.database import claim_sql
+from engine.worker.database.limits import Limits
+from engine.worker.database.line import Line
 from tests.integration.rows import leased, row_of
 from tests.integration.test_claim_plan import buffers, explain, scans
 

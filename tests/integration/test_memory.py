@@ -13,8 +13,8 @@ from engine.declare.registry import Workflow
 from engine.models import Instance
 from engine.replay.history import History, StepRecord
 from engine.replay.host import Claimed
-from engine.worker import memory
-from engine.worker.memory import Memory, portion
+from engine.worker.database import memory
+from engine.worker.database.memory import Memory, portion
 from tests.shifts import running_shift, wait_for, wait_until
 from tests.travel import skip_wait
 

@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from engine import StepContext, WorkflowStep, workflow
 from engine.models import Instance
-from engine.worker import attempt
+from engine.worker.bodies import attempt
 from tests.records import attempts, outcomes
 from tests.shifts import run_to_end, running_shift, wait_for
 from tests.shop import execute, open_shop, sales, sell

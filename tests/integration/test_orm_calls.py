@@ -14,8 +14,8 @@ from django.db import connection, connections
 
 from engine import StepContext, WorkflowStep, workflow
 from engine.models import Instance
-from engine.worker import attempt
-from engine.worker.attempt import Bodies
+from engine.worker.bodies import attempt
+from engine.worker.bodies.attempt import Bodies
 from tests.records import outcomes
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
@@ -190,7 +190,7 @@ def test_calls_that_wait_behind_one_that_hangs_move_to_another_thread(
 def test_a_worker_whose_threads_for_them_are_all_stuck_says_so(
     gate: threading.Event, bodies: list[Bodies], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.worker import threads
+    from engine.worker.bodies import threads
 
     monkeypatch.setattr(attempt, "ORM_CALLS", 2)
     monkeypatch.setattr(threads, "STUCK_SECONDS", 0.0)

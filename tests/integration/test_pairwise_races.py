@@ -26,7 +26,7 @@ from engine.models import Attempt, Audit, Instance, Step
 from engine.replay.history import AttemptRecord, StepRecord
 from engine.replay.writes import Leave, Writes
 from engine.steer import requests, retention
-from engine.worker import claim_sql, rows, sql
+from engine.worker.database import claim_sql, rows, sql
 from tests.shifts import running_shift, wait_until
 
 pytestmark = pytest.mark.second_tier

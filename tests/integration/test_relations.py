@@ -12,8 +12,9 @@ from engine import WorkflowStep, branch, workflow
 from engine.models import Instance, Step, Waiter
 from engine.steer import relations
 from engine.steer.deletion import remove
-from engine.worker import claims, sql
-from engine.worker.connect import SESSION
+from engine.worker import claims
+from engine.worker.database import sql
+from engine.worker.database.connect import SESSION
 from tests.integration.plants import child_of, waiting
 from tests.integration.rows import NOW, leased, row_of, step_of
 from tests.integration.sessions import in_background, until_blocked

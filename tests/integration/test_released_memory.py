@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from engine import StepContext, StepError, WorkflowStep, workflow
 from engine.models import Instance
-from engine.worker.threads import Threads
+from engine.worker.bodies.threads import Threads
 from tests.shifts import running_shift, wait_for, wait_until
 
 pytestmark = [pytest.mark.usefixtures("engine_db", "own_registry"), pytest.mark.second_tier]

@@ -12,7 +12,7 @@ from engine import StepConfigError, WorkflowStep, workflow
 from engine.models import Instance
 from engine.replay.history import StepRecord
 from engine.replay.writes import Writes
-from engine.worker.journal import BATCH_BYTES, _parts
+from engine.worker.database.journal import BATCH_BYTES, _parts
 from tests.shifts import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)

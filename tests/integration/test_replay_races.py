@@ -17,7 +17,7 @@ from engine.replay.host import Claimed, Phase
 from engine.replay.relations import AwaitedState
 from engine.replay.writes import Leave, Writes
 from engine.values.serialization import Stored
-from engine.worker import journal, lost_answers
+from engine.worker.database import journal, lost_answers
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 

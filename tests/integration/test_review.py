@@ -16,8 +16,8 @@ from engine.replay.cycle import Cycle
 from engine.replay.history import Page
 from engine.values.errors import EventTimeoutError
 from engine.worker import shift
-from engine.worker.attempt import Bodies
-from engine.worker.clock import DatabaseClock, ticks_ns
+from engine.worker.bodies.attempt import Bodies
+from engine.worker.database.clock import DatabaseClock, ticks_ns
 from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 

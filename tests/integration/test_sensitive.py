@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from engine import StepError, WorkflowStep, define_step, workflow
 from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
-from engine.worker.journal import Journal
+from engine.worker.database.journal import Journal
 from tests.shifts import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")

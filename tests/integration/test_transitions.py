@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from engine.models import Attempt, Instance, Step
 from engine.steer import relations
-from engine.worker import sql
+from engine.worker.database import sql
 from tests.integration.plants import child_of
 from tests.integration.rows import NOW, attempt_of, leased, row_of, step_of
 

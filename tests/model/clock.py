@@ -39,7 +39,7 @@ class SimulatedClock:
     def _tell(self) -> None:
         self._connection.execute("SELECT setval('sim.us', %s)", (self.us,))
 
-    # What a worker asks of `engine.worker.clock.DatabaseClock`
+    # What a worker asks of `engine.worker.database.clock.DatabaseClock`
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
         """There is nothing to learn: this is the database's clock."""

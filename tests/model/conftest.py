@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.declare.registry import Registry
-from engine.worker import reader
+from engine.worker.database import reader
 from tests.model.machine import Database, Protocol
 from tests.model.story import declare
 

@@ -21,10 +21,12 @@ from engine.replay.timers import Timers
 from engine.replay.waits import WaitOperation
 from engine.steer import sql as calls
 from engine.steer import transitions
-from engine.worker import attempt, claim_sql, cycle_host, lost_answers, rows, sql
+from engine.worker import cycle_host
+from engine.worker.bodies import attempt
 from engine.worker.claims import Claimer
-from engine.worker.journal import Journal
-from engine.worker.reader import Reader
+from engine.worker.database import claim_sql, lost_answers, rows, sql
+from engine.worker.database.journal import Journal
+from engine.worker.database.reader import Reader
 from tests.model.worker import HandShift
 
 Patch = pytest.MonkeyPatch

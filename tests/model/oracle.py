@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from engine.invariants import INVARIANTS
-from engine.worker import claim_sql, sql
+from engine.worker.database import claim_sql, sql
 from tests.model.clock import SimulatedClock
 from tests.model.worker import LEASE_SECONDS, Body, HandShift
 

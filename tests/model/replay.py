@@ -7,7 +7,7 @@ from typing import Any
 from engine.declare.registry import Workflow
 from engine.replay.host import Claimed
 from engine.values.columns import microseconds
-from engine.worker import rows, sql
+from engine.worker.database import rows, sql
 from tests.golden import replay as golden
 from tests.model.oracle import Broken, Oracle
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.worker import sql
+from engine.worker.database import sql
 from tests.model.machine import Protocol
 
 A, B, C = ["do", "a", 0], ["do", "b", 0], ["do", "c", 0]

@@ -17,12 +17,12 @@ from engine.replay.bodies import DoOperation
 from engine.replay.cycle import Claimed, Cycle
 from engine.replay.history import AttemptRecord, History
 from engine.values.states import InstanceStatus
-from engine.worker import sql
-from engine.worker.attempt import Bodies
+from engine.worker.bodies.attempt import Bodies
 from engine.worker.claims import Claimer, Isolates, make_cycle
 from engine.worker.cycle_host import CycleHost
-from engine.worker.journal import Journal
-from engine.worker.reader import Reader
+from engine.worker.database import sql
+from engine.worker.database.journal import Journal
+from engine.worker.database.reader import Reader
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
@@ -97,7 +97,7 @@ class HandBodies(Bodies):
 
 
 class HandSlices:
-    """Stands for `engine.worker.slices.Slices`, without a timer that interrupts."""
+    """Stands for `engine.worker.bodies.slices.Slices`, without a timer that interrupts."""
 
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()

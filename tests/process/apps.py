@@ -16,11 +16,11 @@ LOOK = 1.0
 
 PATIENCE = {
     ("engine.worker.shift", "GRACE_SECONDS"): GRACE,
-    ("engine.worker.shift_task", "STUCK_SECONDS"): STUCK,
-    ("engine.worker.sentinel", "STUCK_SECONDS"): STUCK,
+    ("engine.worker.cluster.shift_task", "STUCK_SECONDS"): STUCK,
+    ("engine.worker.cluster.sentinel", "STUCK_SECONDS"): STUCK,
     ("engine.worker.retirement", "STUCK_SECONDS"): STUCK,
-    ("engine.worker.dispatcher", "SWEEP_SECONDS"): LOOK,
-    ("engine.worker.dispatcher", "BEAT_SECONDS"): LOOK,
+    ("engine.worker.cluster.dispatcher", "SWEEP_SECONDS"): LOOK,
+    ("engine.worker.cluster.dispatcher", "BEAT_SECONDS"): LOOK,
 }
 
 

@@ -68,7 +68,7 @@ def main() -> None:
 
 def _live(part: object, options: dict[str, object], parent: int) -> None:
     """Be a part, from here to the end of the process."""
-    from engine.worker.guardian import die_with
+    from engine.worker.cluster.guardian import die_with
 
     code = 1
     try:

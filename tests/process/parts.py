@@ -15,7 +15,8 @@ from django.db import Error, connection, connections, transaction
 
 from engine.models import Instance
 from engine.values.errors import InstanceFinishedError
-from engine.worker import claims, heartbeat, shift
+from engine.worker import claims, shift
+from engine.worker.database import heartbeat
 from tests.process import ledger
 from tests.process.program.workflows import program
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from engine.worker import clock
-from engine.worker.clock import DatabaseClock
+from engine.worker.database import clock
+from engine.worker.database.clock import DatabaseClock
 
 SECOND = 1_000_000  # µs
 AHEAD = 500 * SECOND  # the database's clock, of this machine's

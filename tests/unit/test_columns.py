@@ -16,7 +16,7 @@ from engine.steer import sql
 from engine.values import columns
 from engine.values.columns import CHANGES, INTEGER, LARGE_JSON, TEXT, TEXTS, TIME, Table
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP, StepRecord
-from engine.worker import sql as worker
+from engine.worker.database import sql as worker
 
 OWNED = {"instance_id", "generation"}  # whose rows they are: the same for all rows of a cycle
 KINDS: dict[columns.SqlType, type[models.Field]] = {  # type: ignore[type-arg]

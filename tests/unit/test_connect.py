@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.worker.connect import _numbered
+from engine.worker.database.connect import _numbered
 
 
 def test_named_parameters_become_numbers_in_the_order_of_their_first_use() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.worker.leases import Leases
+from engine.worker.database.leases import Leases
 
 LEASE, SWEEP = 30.0, 5.0
 SECOND = 1_000_000

@@ -2,7 +2,8 @@
 
 from django.conf import settings
 
-from engine.worker import sentinel, shift, shift_task
+from engine.worker import shift
+from engine.worker.cluster import sentinel, shift_task
 from studio.supervisor import programs
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from engine.worker import sessions, threads
-from engine.worker.threads import Threads
+from engine.worker.bodies import sessions, threads
+from engine.worker.bodies.threads import Threads
 
 PATIENCE = 20
 

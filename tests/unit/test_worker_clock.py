@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.worker.clock import DatabaseClock, ticks_ns
+from engine.worker.database.clock import DatabaseClock, ticks_ns
 
 ASLEEP = 100_000  # seconds
 UNSHARE = ["unshare", "--time", "--boottime", str(ASLEEP)]
-PROBE = "import time; from engine.worker.clock import ticks_ns; print(ticks_ns() - time.monotonic_ns())"
+PROBE = (
+    "import time; from engine.worker.database.clock import ticks_ns; print(ticks_ns() - time.monotonic_ns())"
+)
 
 
 def can_move_time() -> bool:

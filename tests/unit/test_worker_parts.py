@@ -13,9 +13,10 @@ from multiprocessing.connection import wait
 
 import pytest
 
-from engine.worker import guardian, heartbeat
-from engine.worker.deadline import Deadline
-from engine.worker.process_locks import Flag, Locks
+from engine.worker.cluster import guardian
+from engine.worker.cluster.deadline import Deadline
+from engine.worker.cluster.process_locks import Flag, Locks
+from engine.worker.database import heartbeat
 from tests.shifts import wait_until
 
 FORK = multiprocessing.get_context("fork")

@@ -16,7 +16,7 @@ from queue import Empty, Full
 
 import pytest
 
-from engine.worker.queue import BLOCK, Queue, is_supported
+from engine.worker.cluster.queue import BLOCK, Queue, is_supported
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="needs SOCK_SEQPACKET, as Linux has it")
 

@@ -1,0 +1,90 @@
+"""Calls that async bodies send to threads, by `asyncio.to_thread` and the like: bounded, counted, never joined."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from engine.replay import nesting
+from engine.values.errors import OpenTransactionError
+from engine.worker.bodies import sessions
+from engine.worker.bodies.threads import Job, Threads
+
+
+class Call(Future[Any]):
+    """One call on a thread. Cancelled while it runs it is given up: asyncio cancels it with whoever awaits it."""
+
+    def __init__(self, fn: Callable[[], Any]) -> None:
+        super().__init__()
+        self._fn: Callable[[], Any] | None = fn
+        self._body = nesting.current.get()
+        self._job: Job | None = None
+
+    def __str__(self) -> str:
+        return f"a call in a thread by {self._body or 'code outside of any body'}"
+
+    @property
+    def step(self) -> str:
+        return "" if self._body is None else self._body.operation.label
+
+    def submit_to(self, threads: Threads) -> None:
+        self._job = threads.submit(self._run, self)
+
+    def cancel(self) -> bool:
+        is_cancelled = super().cancel()
+        if self._job is not None and (is_cancelled or not self.done()):
+            self._job.give_up()
+        return is_cancelled
+
+    def _run(self) -> None:
+        fn, self._fn = self._fn, None
+        if fn is None or not self.set_running_or_notify_cancel():
+            return
+        try:
+            value = fn()
+        except BaseException as error:  # noqa: BLE001 - user code, told to whoever awaits it
+            self.set_exception(error)
+        else:
+            self.set_result(value)
+
+
+def call_on(threads: Threads, fn: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Call the function on a thread; the running loop's future says what came of it, while there is that loop."""
+    call = Call(fn)
+    call.submit_to(threads)
+    return asyncio.wrap_future(call)
+
+
+def check_sessions(step: str) -> None:
+    """Roll back what is open in this thread. Raises OpenTransactionError if anything is."""
+    left = sessions.end_transactions()
+    if left:
+        raise OpenTransactionError(step, left)
+
+
+class DaemonExecutor(ThreadPoolExecutor):
+    """The default executor of a worker's loop. A call that hangs holds up neither the loop's end nor the process's.
+
+    `threads` are such as keep no database connection: they belong to no body.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        super().__init__(max_workers=1)  # asyncio takes no other class; threads of its own it never starts
+        self.threads = threads
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        call = Call(lambda: _checked(call.step, lambda: fn(*args, **kwargs)))
+        call.submit_to(self.threads)
+        return call
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end when they can; wait for none, whatever is asked."""
+        self.threads.stop()
+
+
+def _checked(step: str, fn: Callable[[], Any]) -> Any:
+    value = fn()
+    check_sessions(step)
+    return value

@@ -1,0 +1,1 @@
+"""The django-q2 cluster: its broker, its sentinel, and the tasks that run shifts."""

@@ -1,0 +1,125 @@
+"""django-q's broker, fed by PostgreSQL's notifications instead of polling."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django_q.brokers.orm import ORM
+from django_q.conf import Conf
+from django_q.models import OrmQ
+from django_q.signing import BadSignature, SignedPackage
+
+from engine.declare.registry import workflows
+from engine.worker.cluster.broker_connection import TASKS, BrokerConnection
+from engine.worker.cluster.dispatcher import Dispatcher, Package, Room
+from engine.worker.cluster.process_locks import Flag
+from engine.worker.cluster.quarantine import Quarantine
+from engine.worker.cluster.shift_task import slots
+from engine.worker.database import cluster_sql as sql
+
+logger = logging.getLogger("engine.cluster")
+
+# How often an acknowledgement is tried, with pauses that double from the first: six seconds in all, the
+# length of a restart, and not much more than a stop may take.
+ACKNOWLEDGE_TRIES = 5
+FIRST_PAUSE = 0.2
+
+
+class Broker(ORM):  # type: ignore[misc]
+    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule as the ORM broker does, only
+    at once and never to two clusters, and starts processes for instances that must run alone.
+
+    None of its methods that run in the cluster raises: django-q answers an exception of `dequeue` with ten
+    seconds of sleep, and one of `acknowledge` with the end of its monitor.
+    """
+
+    dispatcher: Dispatcher | None = None
+
+    @staticmethod
+    def get_connection(list_key: str | None = None) -> Any:
+        # Without asking the database, so that a cluster starts while it is down.
+        _close_if_old()
+        return OrmQ.objects.using(_alias())
+
+    def enqueue(self, task: str) -> int:
+        """Queue a signed task, in the caller's transaction. Returns the row's id."""
+        values = {"key": self.list_key or Conf.CLUSTER_NAME, "payload": task, "channel": TASKS}
+        _close_if_old()
+        with connections[_alias()].cursor() as cursor:
+            cursor.execute(sql.ENQUEUE_TASK, values)
+            (key,) = cursor.fetchone()
+        return int(key)
+
+    def open(self, *, stop: Flag, shifts: int, room: Room) -> None:
+        """Say, before the pusher is forked, what it serves. The sentinel does it."""
+        self.dispatcher = Dispatcher(
+            connection=BrokerConnection(alias=_alias(), key=self.list_key, stop=stop),
+            stop=stop,
+            room=room,
+            room_size=max(1, Conf.WORKERS - shifts),
+            retry=Conf.RETRY,
+            slots=slots() * shifts,
+            workflows=lambda: workflows,
+            limits=workflows.limits,
+            is_sound=_is_sound,
+            quarantine=Quarantine(stop),
+        )
+
+    def dequeue(self) -> list[Package] | None:
+        if self.dispatcher is None:
+            return cast("list[Package] | None", super().dequeue())
+        try:
+            return self.dispatcher.next() or None
+        except Exception:
+            logger.exception("The broker stumbled; it goes on.")
+            self.dispatcher.stop.wait(1)
+            return None
+
+    def acknowledge(self, task_id: int) -> None:
+        self._surely(lambda: super(Broker, self).acknowledge(task_id), f"acknowledge task {task_id}")
+
+    def fail(self, task_id: int) -> None:
+        self._surely(lambda: super(Broker, self).fail(task_id), f"drop task {task_id}")
+
+    def _surely(self, act: Callable[[], Any], what: str) -> None:
+        pause = FIRST_PAUSE
+        for _ in range(ACKNOWLEDGE_TRIES):
+            try:
+                act()
+            except Error:
+                time.sleep(pause)
+                pause *= 2
+            else:
+                return
+        logger.error("The broker could not %s; the task will run again.", what)
+
+
+def _alias() -> str:
+    return Conf.ORM or DEFAULT_DB_ALIAS
+
+
+def _close_if_old() -> None:
+    connection = connections[_alias()]
+    # Never inside a transaction: Django would close the connection under it.
+    if connection.autocommit:
+        connection.close_if_unusable_or_obsolete()
+
+
+def _is_sound(payload: str) -> bool:
+    """Tell whether django-q's pusher survives this payload.
+
+    It drops what is badly signed; any other failure to unpickle, say of a class that was renamed, would end
+    it. Left out, the task stays queued for `retry` seconds, and for the next deployment.
+    """
+    try:
+        SignedPackage.loads(payload)
+    except (TypeError, BadSignature):
+        return True
+    except Exception:
+        logger.exception("A queued task cannot be unpickled; it stays in the queue.")
+        return False
+    return True

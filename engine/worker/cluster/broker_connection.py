@@ -1,0 +1,137 @@
+"""The broker's connection: it listens, it asks, and it reconnects by itself."""
+
+from __future__ import annotations
+
+import logging
+import select
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from engine.models.connection import parameters
+from engine.steer.notify import ALONE, REAP, WAKE
+from engine.worker.cluster.process_locks import Flag
+from engine.worker.database import claim_sql
+from engine.worker.database import cluster_sql as sql
+from engine.worker.database.connect import LimitedConnection, connect_limited
+
+logger = logging.getLogger("engine.cluster")
+
+TASKS = "engine_tasks"
+
+# That an answer is waited for.
+ANSWER_SECONDS = 15.0
+
+# Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
+SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 1.0
+
+COUNT_ISOLATED = 100  # at most
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What came in while waiting."""
+
+    tasks: bool = False
+    death: bool = False
+
+
+class BrokerConnection:
+    """Listen for tasks and deaths on a connection that is opened at the first use, in the process that uses it."""
+
+    def __init__(self, *, alias: str, key: str, stop: Flag) -> None:
+        self.alias = alias
+        self.key = key
+        self._stop = stop
+        self._connection: LimitedConnection | None = None
+        self._pause = 0.0
+        self._try_at = 0.0
+
+    def open(self) -> bool:
+        """Tell whether there is a connection; open one if there is not, unless the last try was just now."""
+        if self._connection is None and time.monotonic() >= self._try_at:
+            options = parameters(self.alias) | {"application_name": "reprise-broker"}
+            try:
+                self._connection = connect_limited(ANSWER_SECONDS, **options)
+                self._connection.execute(SESSION)
+                self._connection.execute(f"LISTEN {WAKE}")
+                self._connection.execute(f"LISTEN {TASKS}")
+            except psycopg.Error as error:
+                self.lose(error)
+        return self._connection is not None
+
+    def lose(self, error: psycopg.Error) -> None:
+        """Give the connection up; the next one is tried after a pause that grows to a second."""
+        if self._pause == 0.0:
+            logger.warning("The broker lost its database and keeps trying: %s", str(error).strip())
+        self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        self._try_at = time.monotonic() + self._pause
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def wait(self, seconds: float) -> Hints:
+        """Wait for hints, or for the cluster to stop, at most so long."""
+        if self._connection is None:
+            self._stop.wait(min(seconds, max(self._try_at - time.monotonic(), 0.0)))
+            return Hints()
+        # Some may have come in with the answer to the last statement.
+        hints = self._read(self._connection)
+        if hints == Hints():
+            poll = select.poll()
+            poll.register(self._connection.fileno(), select.POLLIN)
+            poll.register(self._stop.fileno(), select.POLLIN)
+            poll.poll(max(seconds, 0.0) * 1000)
+            hints = self._read(self._connection)
+        return hints
+
+    def isolated(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
+        """Count the instances that wait to run alone, of workflows with a limit no more than have a place."""
+        values = {
+            "unlimited": [name for name in workflows if name not in limits],
+            "limited": [*limits],
+            "limits": [*limits.values()],
+            "isolated": COUNT_ISOLATED,
+        }
+        [(count,)] = self._ask(claim_sql.ISOLATED, values)
+        return int(count)
+
+    def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:
+        return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})
+
+    def beat(self, *, seat: int, name: str, workflows: Sequence[str], slots: int) -> None:
+        """Say that this cluster is there."""
+        values = {"role": "cluster", "seat": seat, "name": name, "workflows": list(workflows)}
+        self._ask(sql.BEAT, {**values, "slots": slots, "held": 0})
+        if self._pause:
+            logger.info("The broker has its database back.")
+            self._pause = 0.0
+
+    def tell_death(self) -> None:
+        """Have what a dead process held taken back at once."""
+        self._ask(sql.TELL, {"channel": WAKE, "payload": REAP})
+
+    def leave(self, *, seat: int) -> None:
+        self._ask(sql.LEAVE, {"seat": seat})
+
+    def _ask(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        if self._connection is None:
+            return []
+        cursor = self._connection.execute(statement, {"key": self.key, **values}, prepare=True)
+        return cursor.fetchall() if cursor.description else []
+
+    def _read(self, connection: psycopg.Connection[Any]) -> Hints:
+        notes = list(connection.notifies(timeout=0))
+        return Hints(
+            tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
+            death=any(note.channel == WAKE and note.payload in (REAP, ALONE) for note in notes),
+        )

@@ -1,0 +1,140 @@
+"""What the pusher does: bring people's ordinary tasks to the workers, and see to instances that must run alone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import psycopg
+
+from engine.worker.cluster.broker_connection import BrokerConnection, Hints
+from engine.worker.cluster.process_locks import Flag
+from engine.worker.cluster.quarantine import QUARANTINE_SECONDS, Quarantine
+
+# django-q asks between two calls whether to stop; nothing else tells it.
+TICK_SECONDS = 0.5
+BEAT_SECONDS = 5.0
+
+# Hints may be lost, rows are not: look at them at least this often.
+SWEEP_SECONDS = 5.0
+
+# While tasks wait and the workers' queue is full: first soon, because most tasks are short.
+FIRST_PAUSE = 0.0005
+LONGEST_PAUSE = 0.02
+
+# After a death, until what it left behind has been taken back.
+AFTER_DEATH_SECONDS = 1.0
+DEATH_PAUSE = 0.05
+
+Package = tuple[int | None, str]
+
+
+class Room(Protocol):
+    """The queue towards the workers, as far as it matters here."""
+
+    def qsize(self) -> int: ...
+
+
+@dataclass
+class Dispatcher:
+    """Wait for work and return it as django-q's packages. Lives in the pusher."""
+
+    connection: BrokerConnection
+    stop: Flag
+    room: Room
+    room_size: int
+    retry: float
+    slots: int  # of all shifts of the cluster
+    workflows: Callable[[], Iterable[str]]
+    limits: Callable[[], Mapping[str, int]]  # of the workflows that have one
+    is_sound: Callable[[str], bool]
+    quarantine: Quarantine
+    seat: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
+
+    def __post_init__(self) -> None:
+        self.name = f"{socket.gethostname()}:{os.getppid()}"
+        self._tasks_at = self._beat_at = self._isolated_at = 0.0
+        self._pause = 0.0
+        self._death_at = float("-inf")
+
+    def next(self) -> list[Package]:
+        """Return what is there to do, after at most half a second."""
+        packages: list[Package] = []
+        if not self.stop.is_set():
+            try:
+                packages = self._next()
+            except psycopg.Error as error:
+                self.connection.lose(error)
+        if self.stop.is_set():
+            # Now: django-q may not come here again.
+            self._leave()
+        return packages
+
+    def _next(self) -> list[Package]:
+        if self.connection.open():
+            self._note(self.connection.wait(self._seconds_to_wait()))
+            return [] if self.stop.is_set() else self._work(time.monotonic())
+        self.connection.wait(TICK_SECONDS)
+        # Nothing that was known before holds when the database is back.
+        self._tasks_at = self._beat_at = self._isolated_at = 0.0
+        return []
+
+    def _seconds_to_wait(self) -> float:
+        until = min(self._tasks_at, self._beat_at, self._isolated_at)
+        return min(max(until - time.monotonic(), 0.0), TICK_SECONDS)
+
+    def _note(self, hints: Hints) -> None:
+        now = time.monotonic()
+        if hints.tasks:
+            self._tasks_at = now
+        if hints.death:
+            self._isolated_at = self._death_at = now
+
+    def _work(self, now: float) -> list[Package]:
+        if now >= self._beat_at:
+            self._beat_at = now + BEAT_SECONDS
+            names = sorted(self.workflows())
+            self.connection.beat(seat=self.seat, name=self.name, workflows=names, slots=self.slots)
+        if self.quarantine.collect():
+            self.connection.tell_death()
+        if now >= self._isolated_at:
+            self._look_for_isolated(now)
+        if now >= self._tasks_at:
+            return self._claim_tasks(now, room=self.room_size - self.room.qsize())
+        return []
+
+    def _look_for_isolated(self, now: float) -> None:
+        waiting = self.connection.isolated(workflows=list(self.workflows()), limits=self.limits())
+        if waiting:
+            self.quarantine.open(now, waiting)
+            self._isolated_at = now + QUARANTINE_SECONDS
+        elif now < self._death_at + AFTER_DEATH_SECONDS:
+            self._isolated_at = now + DEATH_PAUSE  # what the dead one held is being taken back
+        else:
+            self._isolated_at = now + SWEEP_SECONDS
+
+    def _claim_tasks(self, now: float, *, room: int) -> list[Package]:
+        """Take no more than fits: what is claimed and not begun is lost for `retry` seconds if killed."""
+        if room <= 0:
+            self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+            self._tasks_at = now + self._pause
+            return []
+        tasks = self.connection.claim_tasks(limit=room, retry=self.retry)
+        self._pause = 0.0
+        self._tasks_at = now + (0 if len(tasks) == room else SWEEP_SECONDS)
+        return [(key, payload) for key, payload in tasks if self.is_sound(payload)]
+
+    def _leave(self) -> None:
+        # Not worth opening a connection for: a row that is left behind goes by itself.
+        with suppress(psycopg.Error):
+            self.connection.leave(seat=self.seat)
+        self.connection.close()
+        self.quarantine.wait()
+        # The sentinel lets django-q's loop end in a moment; until then it comes here again.
+        time.sleep(0.01)

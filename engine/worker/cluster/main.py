@@ -1,0 +1,123 @@
+"""The main process of `manage.py qcluster`: when it starts, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import django_q.cluster
+import psycopg
+from django.conf import settings
+from django_q.conf import Conf
+
+from engine.declare.registry import workflows
+from engine.models.connection import parameters
+from engine.status import schema
+from engine.steer.notify import REAP, WAKE
+from engine.version import VERSION
+from engine.worker.cluster.broker_connection import ANSWER_SECONDS
+from engine.worker.database.connect import connect_limited
+
+logger = logging.getLogger("reprise.cluster")
+
+LOOK_SECONDS = 1.0
+CONNECT_SECONDS = 2
+LOST = 1  # the exit code of a cluster that did not stop because it was told to
+
+
+class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
+    """django-q's cluster; begins when the database is migrated, and ends with an error when its guard is lost."""
+
+    is_told_to_stop = False
+
+    def start(self) -> int:
+        self._wait_for_tables()
+        if self.is_told_to_stop:
+            return int(self.pid)
+        try:
+            super().start()
+        except RuntimeError:  # the guard died at once; django-q has said so
+            sys.exit(LOST)
+        if self.is_told_to_stop:  # too early for django-q to notice
+            super().stop()
+            return int(self.pid)
+        logger.info("Cluster started: %s", _facts())
+        # Before multiprocessing waits for the guard in silence, whatever becomes of it.
+        atexit.register(self._outlive_guard)
+        return int(self.pid)
+
+    def stop(self) -> bool:
+        if self.is_told_to_stop:
+            return False
+        self.is_told_to_stop = True
+        if self.sentinel is None:
+            return False
+        is_stopped = bool(super().stop())
+        if is_stopped:
+            logger.info("Cluster stopped: %s", _facts())
+        return is_stopped
+
+    def _wait_for_tables(self) -> None:
+        """Wait as long as the database lacks them. One that is away is waited for by the parts that need it."""
+        lacking = _lacking()
+        if lacking:
+            logger.error("%s The cluster waits until that is done.", schema.sentence(lacking))
+        while lacking and not self.is_told_to_stop:
+            time.sleep(LOOK_SECONDS)
+            lacking = _lacking()
+
+    def _outlive_guard(self) -> None:
+        guard: Any = self.sentinel
+        if os.getpid() != self.pid:  # inherited by a fork
+            return
+        guard.join()
+        if self.is_told_to_stop:
+            return
+        logger.critical(
+            "The cluster lost the process that guards its workers (%s), and all of them with it. "
+            "It ends with exit code %d; whoever watches over it should start another.",
+            _how_it_ended(guard.exitcode),
+            LOST,
+        )
+        _have_work_taken_over()
+        logging.shutdown()
+        # Nothing else changes the exit code here.
+        os._exit(LOST)
+
+
+def _have_work_taken_over() -> None:
+    """Tell other clusters at once that these workers are gone: left alone, they find out within a second."""
+    with suppress(Exception):  # the exit code matters more
+        options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
+        with connect_limited(ANSWER_SECONDS, **options) as connection:
+            connection.execute("SELECT pg_notify(%s, %s)", (WAKE, REAP))
+
+
+def _lacking() -> list[str]:
+    try:
+        return schema.missing(Conf.ORM or "default")
+    except psycopg.Error:
+        return []
+
+
+def _facts() -> str:
+    workers, slots = Conf.WORKERS, getattr(settings, "REPRISE_SLOTS", 64)
+    return (
+        f"Reprise {VERSION}, database {schema.described()}, {workers} worker{'s' * (workers != 1)}, "
+        f"{slots} slots in each, {len(workflows)} workflow{'s' * (len(workflows) != 1)}"
+    )
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

@@ -1,0 +1,101 @@
+"""Processes for the instances whose last worker died: one of them may have killed it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+
+from engine.worker.cluster import guardian
+from engine.worker.cluster.process_locks import Flag
+
+logger = logging.getLogger("engine.cluster")
+
+# One process for so many that wait; while any wait, one more in so many seconds; no more than that many in all.
+FOR_EACH = 2
+QUARANTINE_SECONDS = 0.5
+LARGEST = 12
+
+# A shift has more threads for bodies, and more connections; here as many processes stand for one.
+THREADS = 2
+
+# Where one worker died others may, and a process that has to be started first costs each of them its time.
+IDLE_SECONDS = 10.0
+
+
+class Quarantine:
+    """Runs such instances in children of the pusher: one at a time in each, alone, until they get on.
+
+    They are not workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
+    takes, it keeps no place from shifts and tasks. One that has run alone for a while is taken to be harmless: its
+    process keeps it, and takes the next one beside it. So a few processes do, however long the bodies.
+    """
+
+    def __init__(self, stop: Flag) -> None:
+        self._stop = stop
+        self._children: set[int] = set()
+        self._opened_at = float("-inf")
+
+    def open(self, now: float, waiting: int) -> None:
+        """Start processes for so many that wait."""
+        wanted = -(-waiting // FOR_EACH)
+        if now >= self._opened_at + QUARANTINE_SECONDS:
+            wanted = max(wanted, len(self._children) + 1)
+            self._opened_at = now
+        while len(self._children) < min(wanted, LARGEST) and not self._stop.is_set():
+            self._start()
+
+    def _start(self) -> None:
+        parent = os.getpid()
+        child = os.fork()
+        if child == 0:
+            self._live(parent)
+        self._children.add(child)
+
+    def collect(self) -> bool:
+        """Take note of processes that ended; tell whether one died, and left what it held."""
+        is_dead = False
+        for child in tuple(self._children):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                self._children.remove(child)
+            if status:
+                logger.warning("A process that runs instances alone ended by %s.", _cause(status))
+                self._opened_at = float("-inf")
+                is_dead = True
+        return is_dead
+
+    def wait(self) -> None:
+        """Wait for the end of all, which die with this process: what runs in them has its grace at a stop."""
+        for child in tuple(self._children):
+            os.waitpid(child, 0)
+            self._children.remove(child)
+
+    def _live(self, parent: int) -> None:
+        from engine.worker.claims import Isolates
+        from engine.worker.shift import Terms, run
+
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            guardian.die_with(parent)
+            name = f"{socket.gethostname()}:{os.getpid()}"
+            run(
+                Terms(
+                    slots=1,
+                    threads=THREADS,
+                    name=name,
+                    should_stop=self._stop,
+                    idle_seconds=IDLE_SECONDS,
+                    isolates=Isolates.ONLY,
+                )
+            )
+        except BaseException:
+            logger.exception("A process that runs instances alone broke off.")
+        finally:
+            os._exit(0)
+
+
+def _cause(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,237 @@
+"""The statements of a claim: what is due, of which workflows, and how many of each may be held at a time.
+
+The workflows that a shift serves come as parameters, from the code: `unlimited` names those without a limit, `limited`
+those with one (`max_running`), and `limits` are its numbers. A worker that claims of a workflow with a limit has its
+lock until the claim is committed, and counts after it has got it: the snapshot of a statement shows what was committed
+before. So never more are held than the limit, whoever else claims. Nothing is locked for the others.
+
+What finds no place keeps its wake-up, and is passed by: with 10,000 of them these looks took 0.64 ms instead of 0.56,
+and a claim as long as before (2 ms), on a busy machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from engine.replay.host import Claimed
+from engine.values.columns import microseconds, moment
+from engine.worker.database.sql import SEAT_SPACE
+
+LOCK_SPACE = SEAT_SPACE + 2
+
+# A worker that is stopped between the two statements of a claim must not keep the others from the workflow.
+PATIENCE = "5s"
+
+# What a cycle begins with, of `due` and the row as it is after the claim.
+_CLAIMED = {
+    "key": "i.key",
+    "workflow": "i.workflow",
+    "id": "i.id",
+    "generation": "i.generation",
+    "fence": "i.fence",
+    "signals": "i.signals",
+    "params": "i.params::text",
+    "started_us": microseconds("i.started_at"),
+    "deadline_us": microseconds("i.deadline_at"),
+    "isolated": "i.isolated",
+    "due_us": microseconds("due.wake_at"),
+    "log_lines": """coalesce((
+            SELECT max(l.position) FROM engine_log l
+            WHERE l.instance_id = i.key AND l.generation = i.generation AND l.position > 0 AND i.fence > 1
+        ), 0)""",
+    "code": "i.code",
+    "ends_as": "i.ends_as",
+    "error": "CASE WHEN i.rollback = 'running' THEN i.error::text END",
+    "depth": "i.depth",
+}
+assert [*_CLAIMED] == [field.name for field in fields(Claimed)]
+
+# Take what is due for this seat.
+TAKE = f"""
+    UPDATE engine_instance i SET
+        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
+        wake_at = clock_timestamp() + %(lease)s * interval '1 second',
+        started_at = coalesce(i.started_at, clock_timestamp())
+    FROM due WHERE i.key = due.key
+    RETURNING {", ".join(_CLAIMED.values())}
+"""
+
+# The workflows with a limit, and their places that are free. Those that are held are counted by the index of the
+# Studio's lists: they have one of two statuses. One place is kept for an instance that must run alone, if any is due
+# and none has a place: only a process of its own takes those, and would always come too late.
+PLACES = """
+    SELECT l.name, l.most - held.count AS alone, l.most - held.count - CASE WHEN held.has_isolated THEN 0 ELSE (
+        SELECT count(*) FROM (
+            SELECT FROM engine_instance
+            WHERE workflow = l.name AND isolated AND owner IS NULL AND wake_at <= (SELECT clock_timestamp()) LIMIT 1
+        ) AS suspect
+    ) END AS free
+    FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most) CROSS JOIN LATERAL (
+        SELECT count(*)::integer AS count, coalesce(bool_or(isolated), false) AS has_isolated FROM engine_instance
+        WHERE workflow = l.name AND status IN ('running', 'waiting_for_pause')
+    ) held
+"""
+
+
+# Where a claim would find something: first of all, and without the locks, because as a rule there is nothing. (The
+# order is for the planner, which might read the table in search of any one.)
+def _open(which: str, free: str) -> str:
+    return f"""
+    WITH places AS MATERIALIZED ({PLACES})
+    SELECT name FROM places
+    WHERE {free} > 0 AND (
+        SELECT true FROM engine_instance i
+        WHERE i.workflow = places.name AND i.wake_at <= (SELECT clock_timestamp()) AND i.owner IS NULL AND {which}
+        ORDER BY i.wake_at LIMIT 1
+    )
+    """
+
+
+OPEN = _open("NOT i.isolated", "free")
+OPEN_ISOLATED = _open("i.isolated", "alone")
+
+# The workflows whose lock is free, now this transaction's. Nobody waits: the other one takes what there is, and what
+# it has not seen is found at the next try.
+LOCK = f"""
+    WITH locked AS MATERIALIZED (
+        SELECT name FROM unnest(%(limited)s::text[]) AS l(name)
+        WHERE pg_try_advisory_xact_lock({LOCK_SPACE}, hashtext(name))
+    )
+    SELECT name FROM locked
+    WHERE set_config('idle_in_transaction_session_timeout', '{PATIENCE}', true) IS NOT NULL
+"""
+
+
+# The oldest due instances of the workflows without a limit. One index range a workflow, so that the index gives the
+# order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the end of the
+# statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
+# What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
+# What is queued is left to others for `late_new` seconds.
+def _unlimited(which: str) -> str:
+    return f"""
+        SELECT d.key, d.wake_at FROM unnest(%(unlimited)s::text[]) AS w(name)
+        CROSS JOIN LATERAL (
+            SELECT key, wake_at FROM engine_instance i
+            WHERE i.workflow = w.name AND i.wake_at <= (SELECT clock_timestamp() + %(ahead)s * interval '1 second')
+              AND i.owner IS NULL AND {which} AND (
+                i.status <> 'queued'
+                OR i.wake_at <= (SELECT clock_timestamp() - %(late_new)s * interval '1 second')
+              )
+            ORDER BY i.wake_at LIMIT %(limit)s
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) d
+        ORDER BY d.wake_at LIMIT %(limit)s
+    """
+
+
+# The oldest due instances of the workflows with a limit, which are locked: of each as many as have a place, those that
+# have run before ahead of new ones. Nothing is taken before it is due, because it would keep a place for nothing.
+def _limited(began: str, which: str, most: str, due_at: str) -> str:
+    return f"""
+        SELECT d.key, d.wake_at, places.name FROM places CROSS JOIN LATERAL (
+            SELECT key, wake_at FROM engine_instance i
+            WHERE i.workflow = places.name AND i.wake_at <= (SELECT {due_at}) AND i.owner IS NULL
+              AND {which} AND i.started_at IS {began}
+            ORDER BY i.wake_at LIMIT greatest({most}, 0)
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) d
+    """
+
+
+# Claim of both kinds. Each workflow with a limit, and all without one together, are served in turns: none takes all
+# slots while another one has anything due.
+def _claim(which: str, free: str) -> str:
+    rest = f"places.{free} - (SELECT count(*) FROM woken w WHERE w.name = places.name)"
+    due_at = "clock_timestamp() + least(%(ahead)s, 0) * interval '1 second'"
+    new_at = "clock_timestamp() - greatest(%(late_new)s, 0) * interval '1 second'"
+    return f"""
+    WITH places AS MATERIALIZED ({PLACES}), woken AS MATERIALIZED (
+        {_limited("NOT NULL", which, f"places.{free}", due_at)}
+    ), fresh AS MATERIALIZED (
+        {_limited("NULL", which, rest, new_at)}
+    ), unlimited AS MATERIALIZED (
+        {_unlimited(which)}
+    ), due AS (
+        SELECT key, wake_at FROM (
+            SELECT key, wake_at, row_number() OVER (PARTITION BY name ORDER BY is_fresh, wake_at) AS turn
+            FROM (
+                SELECT *, false AS is_fresh FROM woken UNION ALL SELECT *, true FROM fresh
+                UNION ALL SELECT *, '', false FROM unlimited
+            ) AS either
+        ) AS in_turn
+        ORDER BY turn, wake_at LIMIT %(limit)s
+    )
+    {TAKE}
+    """
+
+
+# What a claim is where no place is to be counted. CLAIM_WITH_LIMITS would do the same, but takes twice the time to find
+# that nothing is due: 166 µs instead of 74.
+CLAIM = f"WITH due AS ({_unlimited('NOT i.isolated')}) {TAKE}"
+CLAIM_WITH_LIMITS = _claim("NOT i.isolated", "free")
+CLAIM_ISOLATED = _claim("i.isolated", "alone")
+
+# Say of what is due, where a locked workflow is full, that it waits for a place and no longer for its wake-up. From
+# where the last look ended, and so many of each workflow: how far it went comes back.
+HOLD_BACK = f"""
+    WITH places AS MATERIALIZED ({PLACES}), due AS MATERIALIZED (
+        SELECT places.name, d.key, d.status, d.wake_at FROM places
+        JOIN unnest(%(limited)s::text[], %(since_us)s::bigint[]) AS looked(name, since_us) USING (name)
+        CROSS JOIN LATERAL (
+            SELECT key, status, wake_at FROM engine_instance i
+            WHERE i.workflow = places.name AND i.wake_at > {moment("looked.since_us")}
+              AND i.wake_at <= (SELECT clock_timestamp()) AND i.owner IS NULL AND i.started_at IS NOT NULL
+            ORDER BY i.wake_at LIMIT %(limit)s
+        ) d
+        WHERE places.free <= 0
+    ), sleeping AS (
+        SELECT key FROM engine_instance
+        WHERE key IN (SELECT key FROM due WHERE status = 'waiting')
+          AND status = 'waiting' AND owner IS NULL AND wake_at <= clock_timestamp()
+        ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    ), held_back AS (
+        UPDATE engine_instance i SET status = 'queued', waiting_for = ''
+        FROM sleeping WHERE i.key = sleeping.key
+        RETURNING i.key
+    )
+    SELECT name, count(*), max({microseconds("wake_at")}), ARRAY(SELECT key FROM held_back) FROM due GROUP BY name
+"""
+
+# When the next one may be claimed, in microseconds, for the wait between claims: `ahead` seconds before it is due.
+NEXT_DUE = f"""
+    SELECT min(d.us) - (%(ahead)s * 1000000)::bigint FROM unnest(%(unlimited)s::text[]) AS w(name)
+    CROSS JOIN LATERAL (
+        SELECT {microseconds("wake_at")} AS us FROM engine_instance i
+        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
+        ORDER BY i.wake_at LIMIT 1
+    ) d
+"""
+
+# The same where some have a limit: of those not before it is due, and only if there is a place.
+NEXT_DUE_WITH_LIMITS = f"""
+    SELECT least(({NEXT_DUE}), (
+        SELECT min(d.us) - (least(%(ahead)s, 0) * 1000000)::bigint FROM ({PLACES}) AS places CROSS JOIN LATERAL (
+            SELECT {microseconds("wake_at")} AS us FROM engine_instance i
+            WHERE i.workflow = places.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
+            ORDER BY i.wake_at LIMIT 1
+        ) d
+        WHERE places.free > 0
+    ))
+"""
+
+# How many instances wait to run alone: of a workflow with a limit no more than there are free places.
+ISOLATED = f"""
+    SELECT (
+        SELECT count(*) FROM (
+            SELECT FROM engine_instance
+            WHERE isolated AND owner IS NULL AND workflow = ANY(%(unlimited)s::text[]) AND wake_at <= clock_timestamp()
+            LIMIT %(isolated)s
+        ) AS waiting
+    ) + (
+        SELECT count(*) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
+            SELECT FROM engine_instance
+            WHERE isolated AND owner IS NULL AND workflow = places.name AND wake_at <= clock_timestamp()
+            LIMIT greatest(least(places.alone, %(isolated)s), 0)
+        ) AS waiting
+    )
+"""

@@ -1,0 +1,234 @@
+"""Group commit: every checkpoint of a shift goes through one writer.
+
+While one flush is on its way, records gather; the next flush writes them all in one statement and one commit. A lone
+instance waits for no timer: an idle journal flushes at once. Fences are checked in the statement, under a row lock;
+the answer tells each cycle what its row said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+
+from engine.replay.cycle import Cycle
+from engine.replay.host import Phase
+from engine.replay.writes import Writes
+from engine.values.errors import ChildIdTakenError
+from engine.values.states import InstanceStatus
+from engine.worker.database import lost_answers, sql
+from engine.worker.database.clock import DatabaseClock, ticks_ns
+from engine.worker.database.heartbeat import lease_seconds
+from engine.worker.database.line import Line
+from engine.worker.database.rows import Answer, Batch
+from engine.worker.database.transient import is_transient, until_answered
+
+log = logging.getLogger("engine.journal")
+
+RETRY_SKIPPED = 0.02  # seconds, while a sender holds the row
+AT_A_TIME = 8  # cycles
+# Of outputs in one statement: while the next is written, the handlers go on with this one.
+BATCH_BYTES = 256 * 1024
+
+
+class Journal:
+    """Writes what cycles gathered in `cycle.writes`.
+
+    `on_written` learns which instances changed, `on_notices` that one which did concerns others. A broken connection
+    is opened again, and what was on its way is written again as far as it is not there. The task ends with
+    the connection's error when the database goes away: the shift then gives up its seat, and with it every lease.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        seat: int,
+        clock: DatabaseClock,
+        on_written: Callable[[list[Cycle]], None],
+        on_notices: Callable[[], None],
+    ) -> None:
+        self._line = line
+        self._seat = seat
+        self._clock = clock
+        self._on_written = on_written
+        self._on_notices = on_notices
+        self._waiting: dict[Cycle, None] = {}  # in the order in which they asked
+        self._wanted = asyncio.Event()
+
+    def flush(self, cycle: Cycle) -> None:
+        """Write the cycle's records with the next flush; one that has left has nothing to say any more."""
+        if cycle.phase is not Phase.LEFT:
+            self._waiting[cycle] = None
+            self._wanted.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(0)  # the other cycles that this turn of the loop has woken
+            self._wanted.clear()
+            await self._flush_all()  # apart, or this would hold the last cycles while it waits
+
+    async def _flush_all(self) -> None:
+        batch = [(cycle, cycle.writes) for cycle in self._waiting if _has_writes(cycle)]
+        self._waiting.clear()
+        for cycle, _ in batch:
+            cycle.writes = Writes()
+        for part in _parts(batch):
+            await self._write(part)
+
+    async def _write(self, batch: list[tuple[Cycle, Writes]]) -> None:
+        sent_at = time.monotonic()
+        try:
+            answers = await self._execute(batch)
+        except (psycopg.Error, UnicodeError) as error:
+            if self._line.is_lost(error):
+                await self._write_again(batch, error)
+            elif is_transient(error):
+                log.warning("a flush failed and is tried again: %s", error)
+                for cycle, writes in batch:
+                    self._again(cycle, writes)
+            else:
+                await self._split(batch, error)
+            return
+        if time.monotonic() - sent_at > lease_seconds():
+            # This process was stopped meanwhile: what it held is somebody else's by now, or will be.
+            for cycle, _ in batch:
+                cycle.exit.abandon()
+            return
+        written = list[Cycle]()
+        for count, (cycle, writes) in enumerate(batch, start=1):
+            if count % AT_A_TIME == 0:
+                await asyncio.sleep(0)  # those that were told go on before the last of a large batch is told
+            answer = answers.get(cycle.claimed.key)
+            if cycle.phase is Phase.LEFT:
+                written.append(cycle)  # its answer is late: another cycle of the instance may be under way
+            elif answer is None:
+                self._again(cycle, writes)
+            elif not answer.is_ours:
+                log.info("lease of %s lost: fenced", cycle.claimed.key)
+                cycle.exit.abandon()
+                written.append(cycle)  # it may have left by a flush whose answer was lost
+            else:
+                tell(cycle, writes, answer.status, answer.signals, answer.ends_as, has_left=answer.has_left)
+                written.append(cycle)
+        self._on_written(written)
+
+    async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
+        rows = Batch(self._seat)
+        for cycle, writes in batch:
+            rows.add(cycle, writes)
+        statement = sql.FLUSH_WITH_OTHERS if rows.concerns_others else sql.FLUSH
+        sent = ticks_ns()
+        cursor = await self._line.execute(statement, rows.parameters())
+        found = await cursor.fetchall()
+        received = ticks_ns()
+        answers = [Answer._make(row) for row in found]
+        if answers:
+            self._clock.set(answers[0].now_us, sent_ns=sent, received_ns=received)
+        if any(one.owes for one in answers):
+            self._on_notices()
+        return {one.key: one for one in answers}
+
+    async def _write_again(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
+        """The connection broke, maybe after the commit: take as written what is there, and write the rest."""
+        log.warning("the journal lost its connection: %s", error)
+        recorded = await self._recorded(batch)
+        for cycle, writes in batch:
+            has_starts, has_lines = recorded.get(cycle.claimed.key, (False, False))
+            lost_answers.settle(writes, has_starts=has_starts, has_lines=has_lines)
+            _put_back(cycle, writes)
+            self.flush(cycle)
+
+    async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
+        async def ask() -> list[tuple[Any, ...]]:
+            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
+            return await cursor.fetchall()
+
+        await self._line.reopen()
+        found = await until_answered(self._line, ask)
+        return {key: (starts, lines) for key, starts, lines in found}
+
+    async def _split(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
+        """Find the record that the database refuses: its instance fails, the others are written."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write(batch[:middle])
+            await self._write(batch[middle:])
+            return
+        cycle, writes = batch[0]
+        taken = _taken_id(writes, error)  # it reads the error's details, which are left out below
+        if any(record.sensitive for record in writes.steps.values()):
+            error = _without_values(error)
+        log.error("the database refused the records of instance %s: %s", cycle.claimed.key, error)
+        _put_back(cycle, writes)
+        cycle.recover(taken or error)
+
+    def _again(self, cycle: Cycle, writes: Writes) -> None:
+        """Write it later: a sender holds the row in an open transaction, say."""
+        _put_back(cycle, writes)
+        asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _without_values(error: Exception) -> Exception:
+    """Say what the server refused, without its detail and context, which quote the records."""
+    if not isinstance(error, psycopg.Error):
+        return error
+    return type(error)(error.diag.message_primary or error.sqlstate or "refused")
+
+
+def _has_writes(cycle: Cycle) -> bool:
+    return cycle.phase is not Phase.LEFT and bool(cycle.writes)
+
+
+def _put_back(cycle: Cycle, writes: Writes) -> None:
+    """Let the cycle have what could not be written, with what came meanwhile."""
+    writes.absorb(cycle.writes)
+    cycle.writes = writes
+
+
+def _taken_id(writes: Writes, error: Exception) -> ChildIdTakenError | None:
+    """Say it clearly where another instance has the id of a child that was to be started."""
+    if not isinstance(error, psycopg.errors.UniqueViolation):
+        return None
+    if error.diag.constraint_name != "engine_instance_id":
+        return None
+    said = error.diag.message_detail or ""  # "Key (workflow, id)=(child, parent-1f…) already exists."
+    taken = [one for one in writes.children.values() if f"({one.workflow}, {one.id})" in said]
+    return ChildIdTakenError(taken[0].workflow, taken[0].id) if taken else None
+
+
+def _parts(batch: list[tuple[Cycle, Writes]]) -> Iterator[list[tuple[Cycle, Writes]]]:
+    """Cut a batch where its outputs grow large."""
+    part, size = list[tuple[Cycle, Writes]](), 0
+    for cycle, writes in batch:
+        own = sum(len(record.output or "") for record in writes.steps.values())
+        if part and size + own > BATCH_BYTES:
+            yield part
+            part, size = [], 0
+        part.append((cycle, writes))
+        size += own
+    if part:
+        yield part
+
+
+def tell(
+    cycle: Cycle, writes: Writes, status: str, signals: int, ends_as: str = "", *, has_left: bool
+) -> None:
+    """Tell a cycle what became of its writes, and what its row said."""
+    ends = writes.leave is not None and writes.leave.is_end
+    has_left_out = status == InstanceStatus.WAITING_FOR_PAUSE and bool(writes.starts) and not ends
+    for seq, record in writes.steps.items():
+        if not (has_left_out and seq in writes.starts):
+            record.is_recorded = True
+    if has_left_out:
+        cycle.exit.keep_unstarted(writes, signals)
+    else:
+        for then in writes.then:
+            then(False)
+    for call in writes.committed:
+        call()
+    cycle.written(status, signals, ends_as, leave=writes.leave, has_left=has_left)

@@ -1,0 +1,99 @@
+"""The lock of a worker: while its session holds it, the instances that name its id as their owner are its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from engine.worker.database import sql
+from engine.worker.database.connect import Connection, connect
+
+# The ids that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
+_taken_here: set[int] = set()
+
+
+def taken_here() -> list[int]:
+    """Return the ids whose locks this process has now, and those whose connection it lost."""
+    return sorted(_taken_here)
+
+
+class WorkerLockLost(Exception):
+    """A connection of the shift broke: its leases are not safe any more."""
+
+
+class WorkerLock:
+    """Holds the advisory lock of a free id, its `number`, on a connection that does nothing else but listen.
+
+    When this process dies its backend is idle, so the lock is gone within milliseconds. `lost` fails when the
+    connection breaks.
+    """
+
+    _on_wake: Callable[[str], None]
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self.number = number
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._fd = connection.fileno()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+
+    @classmethod
+    async def take(cls, name: str) -> WorkerLock:
+        """Take the lock of a free id. Raises psycopg.OperationalError if the database is away."""
+        connection = await connect(f"reprise seat {name}"[:63])
+        try:
+            number = await _lock(connection)
+            await connection.execute("LISTEN engine_wake")
+        except BaseException:
+            await connection.close()
+            raise
+        return cls(connection, number)
+
+    def listen(self, on_wake: Callable[[str], None]) -> None:
+        """Call `on_wake` with the payload of every wake-up from now on."""
+        self._on_wake = on_wake
+        self._loop.add_reader(self._fd, self._readable)
+
+    async def leave(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self.lost.cancel()
+        await self._connection.close()
+
+    def ask(self) -> None:
+        """Ask the server for a sign of life, unless one is awaited: an idle connection may have died unnoticed."""
+        if self._connection.asked_at is None and not self.lost.done():
+            self._connection.asked_at = time.monotonic()
+            self._connection.pgconn.send_query(b"")
+            self._connection.pgconn.flush()
+
+    def waits_longer_than(self, seconds: float) -> bool:
+        return self._connection.waits_longer_than(seconds)
+
+    def _take_answer(self) -> None:
+        while self._connection.asked_at is not None and not self._connection.pgconn.is_busy():
+            if self._connection.pgconn.get_result() is None:
+                self._connection.asked_at = None
+
+    def _readable(self) -> None:
+        try:
+            self._connection.pgconn.consume_input()
+            self._take_answer()
+            while notify := self._connection.pgconn.notifies():
+                self._on_wake(notify.extra.decode())
+        except psycopg.Error as error:
+            self._loop.remove_reader(self._fd)
+            if not self.lost.done():
+                self.lost.set_exception(WorkerLockLost(str(error)))
+
+
+async def _lock(connection: Connection) -> int:
+    while True:
+        number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
+        [(taken,)] = await (await connection.execute(sql.TAKE_SEAT, (number,))).fetchall()
+        if taken:
+            _taken_here.add(number)
+            return number
