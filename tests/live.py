@@ -12,8 +12,8 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 
 from studio.embedded import DATABASE, USER, socket_dir
-from studio.supervisor.account import Account
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.account import Account
+from studio.machine.mortal import dies_with_parent
 from tests.processes import MARK, wait_until_none
 
 PROJECT = Path(__file__).resolve().parent.parent

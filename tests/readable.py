@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from studio.supervisor.account import Account
+from studio.machine.account import Account
 from tests.live import PROJECT
 
 PARTS = ("engine", "studio", "static", "templates", "manage.py")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from studio.supervisor.account import Account
+from studio.machine.account import Account
 
 MAP = "reprise"
 HOSTS_FILE = "reprise_hba.conf"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from studio.embedded.address import data_dir
-from studio.supervisor.account import ACCOUNTS, Account, AsAccount, choose_account, plain_environment
+from studio.machine.account import ACCOUNTS, Account, AsAccount, choose_account, plain_environment
 
 SHARED_ROOT = Path("/var/lib/reprise")
 MAJOR_VERSION = "18"

@@ -13,9 +13,9 @@ from psycopg.conninfo import make_conninfo
 from studio.embedded.access import write_rules
 from studio.embedded.address import DATABASE, USER, socket_dir
 from studio.embedded.place import EmbeddedError, Place, find_place
-from studio.supervisor.account import plain_environment
-from studio.supervisor.mortal import dies_with_parent
-from studio.supervisor.private import private
+from studio.machine.account import plain_environment
+from studio.machine.mortal import dies_with_parent
+from studio.machine.private import private
 
 # What the promises rest on is said on the command line, where no file in the data directory can undo it.
 SETTINGS = {

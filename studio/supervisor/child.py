@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from studio.supervisor.account import Account
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.account import Account
+from studio.machine.mortal import dies_with_parent
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0

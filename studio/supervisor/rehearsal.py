@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from studio.supervisor.account import Account
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.account import Account
+from studio.machine.mortal import dies_with_parent
 
 PATIENCE = 60.0
 

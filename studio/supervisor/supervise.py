@@ -13,8 +13,8 @@ from types import FrameType
 from studio.embedded import EmbeddedError, EmbeddedServer
 from studio.embedded.address import data_dir
 from studio.environment import Environment, Role
+from studio.machine.account import ACCOUNTS, Account, choose_account
 from studio.supervisor import address, database, home, programs
-from studio.supervisor.account import ACCOUNTS, Account, choose_account
 from studio.supervisor.child import FIRST_PAUSE, LONGEST_PAUSE, Child
 from studio.supervisor.console import Console
 from studio.supervisor.first_account import NAME, make_first_account

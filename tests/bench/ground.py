@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from studio.embedded import EmbeddedServer
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.mortal import dies_with_parent
 from tests.bench import driver, machine, marks
 from tests.live import PROJECT, LiveStack
 from tests.processes import MARK, wait_until_none

@@ -18,7 +18,7 @@ import psycopg
 from studio.embedded import DATABASE, USER, socket_dir
 from studio.embedded.address import SOCKET_NAME, data_dir
 from studio.embedded.place import MAJOR_VERSION
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.mortal import dies_with_parent
 from tests.chaos.family import Family
 from tests.chaos.plan import Plan
 from tests.live import PROJECT, READY, LiveStack, free_port

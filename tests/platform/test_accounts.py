@@ -16,10 +16,10 @@ import pytest
 from studio.embedded import EmbeddedServer, socket_dir
 from studio.embedded.access import names_of, rules
 from studio.environment import SettingError, secret_key
+from studio.machine.account import Account, choose_account
+from studio.machine.private import private
 from studio.supervisor import address
-from studio.supervisor.account import Account, choose_account
 from studio.supervisor.home import give, is_ours, take_back
-from studio.supervisor.private import private
 from tests.conftest import copy_database, home_directory
 from tests.live import LiveStack
 from tests.processes import environment, marked, serving

@@ -19,7 +19,7 @@ from django.db import connections
 from engine import invariants
 from engine.models import Attempt, Instance, Step, Worker
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.mortal import dies_with_parent
 from tests.live import PROJECT
 from tests.process import ledger
 from tests.process.nursery import Nursery

@@ -21,7 +21,7 @@ from django_q.signing import SignedPackage
 
 from engine.worker.cluster.broker_connection import TASKS
 from engine.worker.database import cluster_sql as sql
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.mortal import dies_with_parent
 from tests.live import PROJECT
 from tests.processes import MARK, marked, wait_until_none
 

@@ -10,7 +10,7 @@ import psycopg
 
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from studio.embedded.place import find_place
-from studio.supervisor.account import plain_environment
+from studio.machine.account import plain_environment
 
 PATIENCE = 60.0
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
-from studio.supervisor.mortal import dies_with_parent
+from studio.machine.mortal import dies_with_parent
 from tests.repeat.report import Report
 
 TESTS = Path(__file__).parents[1]

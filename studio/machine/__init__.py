@@ -1,0 +1,1 @@
+"""What the embedded database and the supervisor need of the machine: an account, private files, mortal children."""
