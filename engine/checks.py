@@ -24,6 +24,7 @@ from engine.status import schema
 from engine.worker.cluster.queue import is_supported
 
 BROKER = "engine.worker.broker.Broker"
+BROKER_CLASS = "engine.worker.cluster.broker.Broker"  # which that is
 OLDEST_POSTGRESQL = 150_000
 
 # What django-q takes when nothing is said.
@@ -274,4 +275,6 @@ def _is_ours(path: object) -> bool:
         broker = import_string(path)
     except ImportError:
         return False
-    return any(f"{one.__module__}.{one.__qualname__}" == BROKER for one in getattr(broker, "__mro__", ()))
+    return any(
+        f"{one.__module__}.{one.__qualname__}" == BROKER_CLASS for one in getattr(broker, "__mro__", ())
+    )

@@ -136,5 +136,16 @@ def steer_until_held(proxy: Proxy, instances: list[Instance], holder: Holder) ->
 
 
 def let_leases_lapse() -> None:
+    """Also those that a statement takes which was on its way to the server when its sender was held."""
+    wait_until(lambda: not _is_asked_by_zombie(), what="the end of statements under way")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE engine_instance SET wake_at = clock_timestamp() WHERE owner IS NOT NULL")
+
+
+def _is_asked_by_zombie() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE %s AND state = 'active')",
+            [f"%{ZOMBIE}%"],
+        )
+        return bool(cursor.fetchone()[0])

@@ -16,6 +16,7 @@ from engine.replay.event_buffer import Question
 from engine.replay.history import Page
 from engine.worker.database import sql
 from engine.worker.database.clock import DatabaseClock
+from engine.worker.database.limits import Limits
 from engine.worker.database.line import Line
 from engine.worker.database.reader import PAGE_BYTES, PAGE_EVENTS, Reader
 from tests.integration.rows import row_of
@@ -49,7 +50,7 @@ def fill(instance: Instance, type: str, count: int, *, size: int = 0, state: str
 async def reading() -> AsyncIterator[Reader]:
     line = await Line.open("reprise test reader")
     try:
-        yield Reader(line, 1, DatabaseClock(), lambda: None)
+        yield Reader(line, 1, DatabaseClock())
     finally:
         await line.close()
 
@@ -104,7 +105,8 @@ def test_a_claim_reads_no_more_for_many_instances_than_for_one() -> None:
 
     async def read() -> list[Page]:
         async with reading() as reader:
-            return [history.events for _, history in await reader.claim([story.name], 5, isolated=False)]
+            claims = await reader.claim(Limits([story.name], {}), 5, isolated=False)
+            return [history.events for _, history in claims]
 
     pages = asyncio.run(read())
     assert sum(len(event.payload) for page in pages for event in page.events) < PAGE_BYTES + 30_100
