@@ -45,7 +45,9 @@ def send_event(
     with transaction.atomic() if cause.is_somebody else nullcontext():
         status = buffer(event, text)
         if status is None:
-            return _refused(instance, event)
+            earlier, status = _once_more(instance, event, text)
+            if earlier is not None:
+                return earlier
         if cause.is_somebody:
             data = {"type": event.type}
             audit.write(Action.SEND_EVENT, [instance], cause, before=status, after=status, data=data)
@@ -85,11 +87,23 @@ def buffer(event: Event, payload: str, *, limit: int | None = None) -> str | Non
     return str(status)
 
 
-def _refused(instance: Instance, event: Event) -> Event:
-    """Find out why it was not written: the same was sent before, the instance has finished, or its buffer is full."""
+def _once_more(instance: Instance, event: Event, text: str) -> tuple[Event | None, str]:
+    """Find out why an event was not written, and write it if the reason is gone: the instance was restarted meanwhile.
+
+    Return the event that was sent before under its dedup key, or the status that the instance had. Raises
+    InstanceFinishedError, DedupConflictError, or LimitError if the buffer is full.
+    """
     with transaction.atomic():
         row = lock(instance)
-        return _earlier(event) or (_raise_finished(row) if row.status in REFUSING else _raise_full(row))
+        if (earlier := _earlier(event)) is not None:
+            return earlier, row.status
+        if row.status in REFUSING:
+            raise InstanceFinishedError(row.workflow, row.id, row.status, "sending an event")
+        status = buffer(event, text)
+        if status is None:
+            advice = f"Instance {row} does not take its events out as fast as they come; send again later."
+            raise LimitError("number of buffered events", MAX_BUFFERED + 1, MAX_BUFFERED, advice=advice)
+        return None, status
 
 
 def _earlier(event: Event) -> Event | None:
@@ -101,12 +115,3 @@ def _earlier(event: Event) -> Event | None:
         instance = found.instance
         raise DedupConflictError(instance.workflow, instance.id, event.dedup_key)
     return found
-
-
-def _raise_finished(row: Instance) -> Event:
-    raise InstanceFinishedError(row.workflow, row.id, row.status, "sending an event")
-
-
-def _raise_full(row: Instance) -> Event:
-    advice = f"Instance {row} does not take its events out as fast as they come; send again later."
-    raise LimitError("number of buffered events", MAX_BUFFERED + 1, MAX_BUFFERED, advice=advice)

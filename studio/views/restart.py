@@ -71,7 +71,7 @@ def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     try:
         _restart_unless_stale(request, instance, target, reason)
     except StalePageError:
-        text = who_did(instance, "It was restarted since this page was drawn. Nothing was done.")
+        text = who_did(instance, "It has been restarted since this page was loaded. Nothing was changed.")
         return _preview(request, instance.refresh(), status=409, refused=text, reason=reason)
     except (RestartError, StepNotFoundError) as error:
         return _preview(request, instance.refresh(), status=409, refused=str(error), reason=reason)

@@ -32,7 +32,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     # From a step: what that does is said first.
     page.locator("#s-2 summary").first.click()
     page.locator("#s-2").get_by_role("link", name="Restart from here").click()
-    expect(page.locator("main")).to_contain_text("Runs again 1")
+    expect(page.locator("main")).to_contain_text("Runs again (1)")
     expect(page.locator("main .why")).to_contain_text("from step approval, as generation 2")
     page.get_by_role("textbox", name="Reason").fill("asked too early")
     page.get_by_role("button", name="Restart from approval").click()

@@ -10,7 +10,7 @@ from engine import workflows
 from engine.models import Attempt, Instance, Step
 from tests.guards import GUARDED
 
-REFUSED = r"engine\.states knows no such (change|beginning)"
+REFUSED = r"engine\.values\.states knows no such (change|beginning)"
 
 
 def test_every_change_of_a_status_is_held_to_the_tables() -> None:

@@ -22,6 +22,7 @@ from engine import (
 )
 from engine.models import Audit, Instance
 from engine.steer import events
+from engine.steer.lifecycle import lock
 from tests.integration.rows import NOW, leased, row_of, step_of
 from tests.integration.sessions import Hints, in_background, together, until_blocked
 from tests.sample.workflows import Approval, order_approved, tick
@@ -101,6 +102,22 @@ def test_a_finished_instance_takes_no_events() -> None:
         instance.send_event("paid")
     assert payloads(instance) == []
     assert instance.refresh().signals == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_instance_that_is_restarted_while_an_event_is_refused_takes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = row_of()
+    instance.terminate()
+
+    def lock_after_a_restart(one: Instance) -> Instance:
+        Instance.objects.get(key=instance.key).restart()
+        return lock(one)
+
+    monkeypatch.setattr(events, "lock", lock_after_a_restart)
+    sent = events.send_event(instance, "paid", {"a": 1}, by="ada")
+    assert list(instance.events.values_list("key", "type", "state")) == [(sent.key, "paid", "buffered")]
 
 
 @pytest.mark.django_db

@@ -216,7 +216,8 @@ def test_sleeps_are_on_time_whatever_else_is_held(cluster: Cluster) -> None:
         )
     ]
     assert late[0] >= 0
-    assert late[98] < 0.05, late[-10:]
+    # One that waited for the others would be late by seconds. How punctual they are alone is measured by the bench.
+    assert late[98] < 0.25, late[-10:]
 
 
 def test_a_worker_without_a_free_thread_leaves_work_to_the_other(cluster: Cluster) -> None:

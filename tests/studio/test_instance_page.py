@@ -115,7 +115,7 @@ def test_an_attempt_shows_worker_error_and_traceback_with_own_frames(operator: C
     page = page_of(operator, factories.retrying())
     assert "worker-2" in page
     assert "<strong>TimeoutError</strong>: no answer from the card service after 5 s" in page
-    assert "Traceback · 1 own frame" in page
+    assert "Traceback · 1 app frame" in page
     assert re.search(r'<span class="lib">  File &quot;/srv/venv/lib/python3.11/site-packages/httpx', page)
 
 
@@ -241,7 +241,7 @@ def test_the_payload_of_an_event_nobody_declared_may_stay_empty(operator: Client
     instance = factories.instance("waiting")
     factories.step(instance, "paid", "waiting", "event", started_at=factories.ago(minutes=1))
     page = page_of(operator, instance)
-    assert "Payload (JSON<span data-optional>, may stay empty</span>)" in page
+    assert "Payload (JSON<span data-optional>, optional</span>)" in page
     assert "data-event=" not in page
 
 

@@ -65,7 +65,7 @@ def test_from_a_step_it_says_what_is_kept_and_what_happens_again(operator: Clien
 def test_from_the_start_nothing_is_kept(operator: Client) -> None:
     page = preview_of(operator, failed())
     assert parts(page) == ([], ["reserve", "approved", "charge"])
-    assert "1 event that nobody has taken is dropped." in page
+    assert "1 event that no wait has consumed is discarded." in page
 
 
 def test_of_one_that_is_open_it_says_that_it_ends(operator: Client) -> None:

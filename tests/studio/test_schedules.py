@@ -173,7 +173,7 @@ def test_the_page_of_a_workflow_has_its_own_and_how_long_it_keeps(viewer: Client
     page = page_of(viewer, "/workflows/process-order/")
     assert f'id="sc-{own.pk}"' in page
     assert f'id="sc-{other.pk}"' not in page
-    assert "<dt>Kept</dt><dd>complete 30 d · errored 90 d · terminated 30 d</dd>" in page
+    assert "<dt>Retention</dt><dd>complete 30 d · errored 90 d · terminated 30 d</dd>" in page
     frame = viewer.get("/_f/live/?topic=workflow:process-order").content.decode()
     assert 'hx-target="#schedules"' in frame
 
