@@ -205,6 +205,7 @@ def test_many_at_once_get_no_more_tries_than_one_after_the_other() -> None:
     assert 1 <= found.count(200) <= OF_A_NAME_FROM_AN_ADDRESS
 
 
+@pytest.mark.django_db  # a thread that waits gives back its connection
 class TestSlots:
     @pytest.fixture
     def taken(self) -> Iterator[threading.Event]:
