@@ -223,6 +223,16 @@ class CycleState(ABC):
         else:
             call.set_exception(call.recorded_error())
 
+    def forget(self) -> None:
+        """Let go of the steps once the instance has left: they are freed at once, and not by a later collection.
+
+        A call refers to its cycle, which refers to its calls. The collector took a sixth of a busy worker's time.
+        """
+        self.deliveries.entered.clear()
+        self.undoable.clear()
+        self.history.steps.clear()
+        self.history.inner.clear()
+
     # Attempts that are over
 
     def finish(self, attempt: AttemptRecord, status: AttemptStatus) -> None:

@@ -150,6 +150,7 @@ class CycleHost:
         self._forget_alarm(cycle)
         self._slices.forget(cycle)
         self.holder.left(cycle)
+        self._loop.call_soon(cycle.forget)  # it may be in the middle of a turn
 
     def give_up(self, cycle: Cycle, reason: str) -> None:
         self.holder.give_up(cycle, reason)

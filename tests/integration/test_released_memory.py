@@ -137,6 +137,26 @@ def test_nothing_of_an_instance_is_kept(story: Callable[..., Any]) -> None:
         wait_until(lambda: all_gone(kept), seconds=5, what=f"the end of {kept}")
 
 
+@pytest.mark.parametrize("story", [lambdas, failing, parked], ids=lambda story: story.__name__)
+def test_steps_are_freed_without_a_collection(story: Callable[..., Any]) -> None:
+    """The collector would find them, too, but takes a good part of a busy worker's time for that."""
+    loads: list[weakref.ref[Load]] = []
+
+    @workflow(name="story")
+    async def handler(step: WorkflowStep) -> None:
+        load = Load()
+        loads.append(weakref.ref(load))
+        await story(step, load)
+
+    gc.disable()
+    try:
+        with running_shift():
+            wait_for(handler.start(), STORIES[story])
+            wait_until(lambda: loads[0]() is None, seconds=5, what="the end of what the steps refer to")
+    finally:
+        gc.enable()
+
+
 def all_gone(kept: list[weakref.ref[Any]]) -> bool:
     gc.collect()
     return bool(kept) and all(ref() is None for ref in kept)

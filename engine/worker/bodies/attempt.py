@@ -265,7 +265,7 @@ class Bodies:
         """An atomic body has recorded its success."""
         if running.timer is not None:
             running.timer.cancel()
-        if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
+        if self._is_over(running):
             running.operation.take_in(running.attempt, stored, finished_us)
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
@@ -301,8 +301,13 @@ class Bodies:
     ) -> None:
         if running.timer is not None:
             running.timer.cancel()
-        if self._running.pop(_key(running.cycle, running.attempt), None) is not None:
+        if self._is_over(running):
             running.operation.settle(running.attempt, stored=stored, error=error)
+
+    def _is_over(self, running: Running) -> bool:
+        """Take in that nobody waits for the body any more; false if that was known."""
+        running.job = None  # it refers to the body that it runs: all is freed without a collection
+        return self._running.pop(_key(running.cycle, running.attempt), None) is not None
 
     def _context(
         self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord
