@@ -14,7 +14,7 @@ from engine.declare.batches import StartedMany, StartError, StartItem
 from engine.declare.params import validate_params as validate_params
 from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.steer import audit, notify, sql
+from engine.steer import audit, by_name, notify, sql
 from engine.values import between_steps
 from engine.values.errors import (
     InstanceExistsError,
@@ -96,9 +96,12 @@ def get(workflow: Workflow[Any, Any], id: str) -> Instance:
     """Return the instance of that id. Raises InstanceNotFoundError, also for what cannot be an id."""
     between_steps.refuse("get")
     try:
-        return Instance.objects.get(workflow=workflow.name, id=check_instance_id(id))
-    except (InvalidNameError, Instance.DoesNotExist):
-        raise InstanceNotFoundError(workflow.name, id) from None
+        found = by_name.find(workflow.name, check_instance_id(id))
+    except InvalidNameError:
+        found = None
+    if found is None:
+        raise InstanceNotFoundError(workflow.name, id)
+    return found
 
 
 def start_many(

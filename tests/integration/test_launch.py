@@ -262,6 +262,24 @@ def test_get_finds_by_id_within_its_workflow() -> None:
 
 
 @pytest.mark.django_db
+def test_get_reads_every_column_as_the_orm_does() -> None:
+    started = process_order.start(ORDER, id="o-1", tags=["eu"], retention={"complete": timedelta(days=1)})
+    Instance.objects.filter(key=started.key).update(
+        status="errored",
+        error={"type": "E", "n": [1e16, -0.0]},
+        unreached=[3, 4],
+        wake_at=None,
+        finished_at=started.created_at,
+    )
+    found, expected = process_order.get("o-1"), Instance.objects.get(key=started.key)
+    assert [(field.name, getattr(found, field.attname)) for field in Instance._meta.concrete_fields] == [
+        (field.name, getattr(expected, field.attname)) for field in Instance._meta.concrete_fields
+    ]
+    assert not found._state.adding
+    assert found._state.db == expected._state.db
+
+
+@pytest.mark.django_db
 def test_get_or_start_returns_what_exists_as_it_is() -> None:
     first, created = nap.get_or_start("one", {"seconds": 1})
     second, created_again = nap.get_or_start("one", {"seconds": 2})

@@ -137,7 +137,7 @@ def test_nothing_of_an_instance_is_kept(story: Callable[..., Any]) -> None:
         wait_until(lambda: all_gone(kept), seconds=5, what=f"the end of {kept}")
 
 
-@pytest.mark.parametrize("story", [lambdas, failing, parked], ids=lambda story: story.__name__)
+@pytest.mark.parametrize("story", [lambdas, parked], ids=lambda story: story.__name__)
 def test_steps_are_freed_without_a_collection(story: Callable[..., Any]) -> None:
     """The collector would find them, too, but takes a good part of a busy worker's time for that."""
     loads: list[weakref.ref[Load]] = []
