@@ -41,8 +41,12 @@ class IdleMemory:
     """Decides when a shift returns memory: after it has grown, and never while it holds instances."""
 
     def __init__(
-        self, act: Callable[[], None] = return_memory, measure: Callable[[], int] = memory_kb
+        self,
+        act: Callable[[], None] = return_memory,
+        measure: Callable[[], int] = memory_kb,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._act = act
         self._measure = measure
         self._lowest_kb: int | None = None  # when memory was last returned
@@ -55,8 +59,9 @@ class IdleMemory:
         """Take note of how many instances were claimed just now."""
         self._has_claimed = self._has_claimed or bool(instances)
 
-    def look(self, now: float, *, held: int) -> None:
+    def look(self, *, held: int) -> None:
         """Return memory if a burst is over. Called several times a second."""
+        now = self._clock()
         if self._lowest_kb is None:
             self._lowest_kb = self._measure()
         if held or self._has_claimed:
@@ -65,9 +70,8 @@ class IdleMemory:
             return
         self._has_worked = False
         if self._measure() > self._lowest_kb + GROWTH_KB:
-            began = time.monotonic()
             self._act()
-            self._not_before = now + RARELY * (time.monotonic() - began)
+            self._not_before = now + RARELY * (self._clock() - now)
             self._lowest_kb = self._measure()
 
 

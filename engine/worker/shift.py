@@ -267,7 +267,7 @@ class Shift:
             if self._should_stop():
                 self._claimer.woken.set()
             self._retire()
-            self._idle_memory.look(time.monotonic(), held=len(self._cycles))
+            self._idle_memory.look(held=len(self._cycles))
             if time.monotonic() > ask_at:
                 ask_at = time.monotonic() + patience / 2
                 self._worker_lock.ask()
