@@ -13,7 +13,7 @@ from pathlib import Path
 QUIET_SECONDS = 1.0  # without an instance, before memory is returned
 GROWTH_KB = 2 * 1024  # since memory was last returned; less is not worth the time
 # Of the time, at most one part in so many: where user code keeps millions of objects, a collection takes a second.
-RARELY = 1_000
+RARELY = 100
 
 
 def memory_kb() -> int:
