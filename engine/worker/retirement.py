@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import Path
 from typing import Protocol
 
 from engine.worker.bodies.attempt import Bodies
+from engine.worker.idle_memory import memory_kb
 
 log = logging.getLogger("engine.shift")
 
@@ -68,18 +67,9 @@ class Retirement:
         return [name for name, since in self._overdue.items() if now - since >= STUCK_SECONDS]
 
     def _may(self) -> str:
-        memory, most = _memory_kb(), self._relief.max_memory_kb if self._relief else None
+        memory, most = memory_kb(), self._relief.max_memory_kb if self._relief else None
         if most is not None and memory > most:
             return f"it has grown to {memory} KiB, the limit is {most}."
         if time.monotonic() >= self._ends_at:
             return f"it has worked for {LONGEST_SECONDS:g} s."
         return ""
-
-
-def _memory_kb() -> int:
-    """Return what this process has in memory; 0 where that cannot be told."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1024

@@ -34,6 +34,7 @@ from engine.worker.database.journal import Journal
 from engine.worker.database.line import Line
 from engine.worker.database.reader import Reader
 from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
+from engine.worker.idle_memory import IdleMemory
 from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
@@ -108,6 +109,7 @@ class Shift:
         self._cycles: dict[int, Cycle] = {}
         self._lines: list[Line] = []
         self._notices = Notices(lambda: self._reader)
+        self._idle_memory = IdleMemory()
 
     @property
     def is_leaving(self) -> bool:
@@ -204,6 +206,7 @@ class Shift:
         while not self._should_stop():
             claimed = await self._claimer.go_on()
             self.has_worked = self.has_worked or bool(claimed)
+            self._idle_memory.claimed(claimed)
             if claimed or self._cycles:
                 busy_at = time.monotonic()
             elif not self._claimer.claims or time.monotonic() - busy_at > self._terms.idle_seconds:
@@ -264,6 +267,7 @@ class Shift:
             if self._should_stop():
                 self._claimer.woken.set()
             self._retire()
+            self._idle_memory.look(held=len(self._cycles))
             if time.monotonic() > ask_at:
                 ask_at = time.monotonic() + patience / 2
                 self._worker_lock.ask()

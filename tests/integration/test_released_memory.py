@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from engine import StepContext, StepError, WorkflowStep, workflow
 from engine.models import Instance
+from engine.worker import idle_memory
 from engine.worker.bodies.threads import Threads
 from tests.shifts import running_shift, wait_for, wait_until
 
@@ -188,3 +189,29 @@ def test_memory_does_not_grow_with_the_instances_that_a_worker_has_had() -> None
             wait_for(instance)
         gc.collect()
         assert len(loads) <= 2
+
+
+def test_an_idle_shift_frees_what_a_burst_has_left_and_returns_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred parked instances: nobody calls the garbage collector but the shift itself."""
+    loads: weakref.WeakSet[Load] = weakref.WeakSet()
+    returned: list[int] = []
+    monkeypatch.setattr(idle_memory, "GROWTH_KB", -1)  # whatever this process has in memory
+    monkeypatch.setattr(idle_memory, "_find_trim", lambda: returned.append)
+
+    @workflow(name="story")
+    async def handler(step: WorkflowStep) -> None:
+        load = Load()
+        loads.add(load)
+        await step.do("work", lambda: str(load))
+        await step.wait_for_event("never")
+
+    gc.disable()
+    try:
+        with running_shift():
+            instances = [handler.start() for _ in range(100)]
+            for instance in instances:
+                wait_for(instance, "waiting")
+            wait_until(lambda: bool(returned) and not loads, what="the end of all loads")
+            assert set(returned) == {0}
+    finally:
+        gc.enable()
