@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from engine.replay import calls, outcomes, phases
 from engine.replay.attempts import MAX_CRASHES, AttemptedOperation
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
+from engine.replay.log_lines import log_line, not_kept
 from engine.replay.sensitive import MASK
 from engine.replay.state import DRIVING
 from engine.values.errors import WorkerLostError
@@ -136,7 +137,7 @@ class DoOperation(AttemptedOperation):
         """Leave a line in the log where the output had keys for which its type has no place."""
         if stored is not None and stored.dropped:
             where = MASK if self.options.sensitive else stored.dropped
-            line = outcomes.log_line("warning", outcomes.not_kept(where), {}, self.cycle.host.now_us())
+            line = log_line("warning", not_kept(where), {}, self.cycle.host.now_us())
             self.cycle.add_log(LogLine(*line, step_seq=attempt.step_seq, attempt=attempt.number))
 
     def _give_up(self, error: str | None) -> None:

@@ -20,7 +20,8 @@ from engine.replay import outcomes
 from engine.replay.call import Owner
 from engine.replay.history import StepRecord
 from engine.replay.operation import Operation
-from engine.replay.relations import RUN, SPAWN, Awaited, AwaitedState, NewChild, Origin
+from engine.replay.other_instances import Awaited, AwaitedState, NewChild, Origin
+from engine.replay.relations import RUN, SPAWN
 from engine.replay.state import CycleState
 from engine.replay.unawaited import check_awaited
 from engine.values.errors import ChildWorkflowError, ErrorRecord, LimitError, NonDeterminismError

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from engine.replay import changed_code, outcomes
+from engine.replay import changed_code, endings, outcomes
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.call import Call
+from engine.replay.endings import Ending
 from engine.replay.exit import Exit
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed, Host, Phase
-from engine.replay.outcomes import Ending
-from engine.replay.relations import AwaitedState
+from engine.replay.other_instances import AwaitedState
 from engine.replay.rollback import Rollbacks
 from engine.replay.state import CycleState
 from engine.replay.step import WorkflowStep
@@ -174,13 +174,13 @@ class Cycle(CycleState):
         elif steps.open:
             self.exit.park()
         else:
-            self.exit.end(outcomes.deadlock())
+            self.exit.end(endings.deadlock())
 
     def _fire_timers(self) -> None:
         for seq in self.timers.due(self.host.due_us()):
             if seq == DEADLINE:
                 timeout = WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)
-                self._cut_short(outcomes.of_error(timeout))
+                self._cut_short(endings.of_error(timeout))
                 return
             self.steps.open[seq].fire()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from engine.replay import outcomes
+from engine.replay import endings, outcomes
 from engine.replay.call import Call
+from engine.replay.endings import Ending
 from engine.replay.history import AttemptRecord, LogLine
 from engine.replay.host import Phase
 from engine.replay.left_out import LeftOut
-from engine.replay.outcomes import Ending
+from engine.replay.log_lines import log_line, not_kept
 from engine.replay.state import CycleState
 from engine.replay.unawaited import never_awaited
 from engine.replay.writes import Leave, Writes
@@ -65,9 +66,9 @@ class Exit:
         if self.forced is not None:
             return self.forced
         if self.decided is not None:
-            return outcomes.of_control_flow(self.decided, cycle.workflow)
+            return endings.of_control_flow(self.decided, cycle.workflow)
         if cycle.main is not None and cycle.main.done():
-            return outcomes.of_handler(cycle.main, cycle.workflow)
+            return endings.of_handler(cycle.main, cycle.workflow)
         return None
 
     # Leaving
@@ -193,9 +194,9 @@ class Exit:
         cycle = self._cycle
         if not cycle.has_handler:
             if cycle.phase is Phase.LEAVING:
-                self.end(outcomes.terminated())
+                self.end(endings.terminated())
             return
-        self.cut_short = outcomes.terminated()
+        self.cut_short = endings.terminated()
         cycle.phase = Phase.DRIVING
         cycle.host.poke(cycle)
 
@@ -231,13 +232,13 @@ class Exit:
 
     def _write_end(self, ending: Ending) -> None:
         cycle = self._cycle
-        said = [outcomes.not_kept(ending.dropped)] if ending.dropped else []
+        said = [not_kept(ending.dropped)] if ending.dropped else []
         if (
             ending.status is InstanceStatus.COMPLETE
         ):  # else what came between a call and its `await` has ended it
             said.append(never_awaited(cycle.deliveries.calls()))
         for message in filter(None, said):
-            cycle.add_log(LogLine(*outcomes.log_line("warning", message, {}, cycle.host.now_us())))
+            cycle.add_log(LogLine(*log_line("warning", message, {}, cycle.host.now_us())))
         self.leave(Leave(ending.status, output=ending.output, error=ending.error, unreached=self.unreached()))
 
     def roll_back(self, ending: Ending) -> None:
@@ -299,7 +300,7 @@ class Exit:
             return None  # the refusal came late: what it says is no concern of the next cycle of the instance
         refused = cycle.take_writes()
         if self._is_recovering:
-            cycle.host.give_up(cycle, outcomes.given_up(error))
+            cycle.host.give_up(cycle, endings.given_up(error))
             self.abandon()
             return None
         self._is_recovering = True
@@ -323,7 +324,7 @@ class Exit:
                 record.delivery = record.output = record.error = None
                 cycle.cancel_record(record)
         cycle.writes.attempts |= self._without_outcomes(refused)
-        self.close(self.after_rollbacks or outcomes.of_error(error))
+        self.close(self.after_rollbacks or endings.of_error(error))
 
     def _without_outcomes(self, refused: Writes) -> dict[tuple[int, int], AttemptRecord]:
         """Keep that attempts were made, where their step is recorded: what they said may be what is refused."""

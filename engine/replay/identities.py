@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from engine.replay.call import Call
 from engine.replay.history import History, StepRecord
-from engine.replay.milestones import Old, recorded_before
-from engine.values.identity import Counter, StepIdentity
+from engine.values.identity import OLD_MILESTONE, TOP, Counter, StepIdentity, milestone_name
 from engine.values.states import StepKind
+
+OldMilestones = dict[StepIdentity, StepRecord]
 
 
 class Identities:
@@ -19,7 +21,7 @@ class Identities:
         self._entered = entered
         self.is_by_name = is_by_name  # the name alone is the identity
         self._counter = Counter()
-        self._old_milestones: Old | None = None  # looked up when first needed
+        self._old_milestones: OldMilestones | None = None  # looked up when first needed
 
     def record_of(self, kind: StepKind, name: str, *, once: bool = False) -> StepRecord:
         """Fix the identity of a call, and return what is recorded under it, or a new record."""
@@ -39,5 +41,21 @@ class Identities:
     def _old_milestone(self, identity: StepIdentity) -> StepRecord | None:
         """Return what was recorded under another identity than it has now."""
         if self._old_milestones is None:
-            self._old_milestones = recorded_before(self._history)
+            self._old_milestones = _old_milestones(self._history)
         return self._old_milestones.get(identity)
+
+
+def _old_milestones(history: History) -> OldMilestones:
+    """Return the milestones that were recorded under one common name, by the identities that their messages have now.
+
+    Once a milestone was identified by its order alone: new code that inserted one shifted the others, and where the
+    name is the identity only the first was kept. Records of that time stay as they are, and are found by their message.
+    """
+    counter, found = Counter(), OldMilestones()
+    for record in sorted(history.steps.values(), key=lambda record: record.count):
+        if (record.parent, record.kind, record.name) == (TOP, StepKind.PROGRESS, OLD_MILESTONE):
+            said = json.loads(record.output or "null")
+            if isinstance(said, dict):  # one that was cancelled has said nothing
+                name = milestone_name(str(said.get("message")))
+                found[counter.take(StepKind.PROGRESS, name)] = record
+    return found

@@ -15,7 +15,7 @@ from engine.declare.registry import workflows
 from engine.replay import outcomes
 from engine.replay.children import RelationOperation, error_of, other_call, reading, target
 from engine.replay.history import StepRecord
-from engine.replay.relations import AwaitedState, Origin
+from engine.replay.other_instances import AwaitedState, Origin
 from engine.replay.state import CycleState
 from engine.values.errors import ErrorRecord, InstanceNotFoundError, InstanceTimeoutError, StepConfigError
 from engine.values.identity import check_instance_id, check_workflow_name

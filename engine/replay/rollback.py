@@ -18,10 +18,10 @@ from engine.replay import outcomes, phases
 from engine.replay.attempts import MAX_CRASHES, AttemptedOperation, RollbackBudget
 from engine.replay.bodies import DoOperation
 from engine.replay.call import Path
+from engine.replay.endings import Ending
 from engine.replay.exit import Exit
 from engine.replay.history import SPENT, AttemptRecord, LogLine, StepRecord
 from engine.replay.host import Phase
-from engine.replay.outcomes import Ending
 from engine.replay.state import CycleState
 from engine.replay.writes import Leave, Writes
 from engine.values.error_record import cut

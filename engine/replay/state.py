@@ -15,6 +15,7 @@ from engine.replay.event_buffer import EventBuffer
 from engine.replay.history import AttemptRecord, History, LogLine, StepRecord
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.identities import Identities
+from engine.replay.log_lines import log_line
 from engine.replay.loop import HandlerLoop
 from engine.replay.matching import EventMatching
 from engine.replay.open_waits import OpenWaits
@@ -110,7 +111,7 @@ class CycleState(ABC):
         """Write a line of the handler's log, once over all replays."""
         self.log_position += 1
         if self.phase is Phase.DRIVING and self.log_position > self.history.log_lines:
-            line = outcomes.log_line(level, message, fields, self.host.now_us())
+            line = log_line(level, message, fields, self.host.now_us())
             self.add_log(LogLine(*line, position=self.log_position))
 
     def take_writes(self) -> Writes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.replay.history import AttemptRecord, LogLine, StepRecord
-from engine.replay.relations import Awaited, NewChild
+from engine.replay.other_instances import Awaited, NewChild
 from engine.values.states import FINAL, InstanceStatus
 
 

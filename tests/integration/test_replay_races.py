@@ -14,7 +14,7 @@ from engine.replay.bodies import DoOperation
 from engine.replay.cycle import Cycle
 from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
-from engine.replay.relations import AwaitedState
+from engine.replay.other_instances import AwaitedState
 from engine.replay.writes import Leave, Writes
 from engine.values.serialization import Stored
 from engine.worker.database import journal, lost_answers

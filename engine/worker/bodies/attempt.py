@@ -15,9 +15,10 @@ from typing import Any
 from asgiref.sync import SyncToAsync
 
 from engine.declare.context import StepContext, StepLog
-from engine.replay import nesting, outcomes
+from engine.replay import nesting
 from engine.replay.attempts import AttemptedOperation
 from engine.replay.history import AttemptRecord, LogLine
+from engine.replay.log_lines import log_line
 from engine.replay.state import CycleState
 from engine.values.errors import OpenTransactionError, StepTimeoutError
 from engine.values.serialization import Stored
@@ -310,7 +311,7 @@ class Bodies:
         record, claimed = operation.record, cycle.claimed
 
         def say(level: str, message: str, fields: dict[str, Any]) -> None:
-            text = outcomes.log_line(level, message, fields, self._now_us())
+            text = log_line(level, message, fields, self._now_us())
             line = LogLine(*text, step_seq=record.seq, attempt=attempt.number)
             if threading.get_ident() == self._thread:
                 cycle.add_log(

@@ -14,7 +14,8 @@ import psycopg
 from engine.replay.event_buffer import Question
 from engine.replay.history import History, Page
 from engine.replay.host import Claimed
-from engine.replay.relations import AwaitedState, Awaiting
+from engine.replay.other_instances import AwaitedState
+from engine.replay.relations import Awaiting
 from engine.steer import relations
 from engine.worker.database import cluster_sql, memory, rows, sql
 from engine.worker.database.clock import DatabaseClock, ticks_ns

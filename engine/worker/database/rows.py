@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from engine.replay.cycle import Cycle
 from engine.replay.history import History, Page
-from engine.replay.relations import NewChild
+from engine.replay.other_instances import NewChild
 from engine.replay.writes import Leave, Writes
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
 from engine.values.states import AttemptStatus, StepStatus
