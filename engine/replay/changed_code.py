@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from engine.replay.history import LogLine
+from engine.replay.records.history import LogLine
 from engine.replay.state import CycleState
 from engine.values.errors import CodeChangedError
 

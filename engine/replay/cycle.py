@@ -14,19 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from engine.replay import changed_code, endings, outcomes
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.call import Call
-from engine.replay.endings import Ending
-from engine.replay.exit import Exit
-from engine.replay.history import History, Page
+from engine.replay import changed_code
+from engine.replay.attempts.attempt import AttemptedOperation
+from engine.replay.calls.call import Call
+from engine.replay.exit import endings
+from engine.replay.exit.endings import Ending
+from engine.replay.exit.exit import Exit
 from engine.replay.host import Claimed, Host, Phase
-from engine.replay.other_instances import AwaitedState
-from engine.replay.rollback import Rollbacks
+from engine.replay.records import outcomes
+from engine.replay.records.history import History, Page
+from engine.replay.records.other_instances import AwaitedState
+from engine.replay.records.writes import Leave
+from engine.replay.rollback.rollbacks import Rollbacks
 from engine.replay.state import CycleState
-from engine.replay.step import WorkflowStep
-from engine.replay.timers import DEADLINE
-from engine.replay.writes import Leave
+from engine.replay.step.workflow_step import WorkflowStep
+from engine.replay.waiting.timers import DEADLINE
 from engine.values.errors import CodeChangedError, NonDeterminismError, WorkflowTimeoutError
 from engine.values.states import InstanceStatus
 

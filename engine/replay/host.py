@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol, TypeVar
 
-from engine.replay.history import AttemptRecord
+from engine.values.records import AttemptRecord
 
 C_contra = TypeVar("C_contra", contravariant=True)  # a cycle
 O_contra = TypeVar("O_contra", contravariant=True)  # an operation with attempts

@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
-from engine.replay.history import History
 from engine.replay.host import Claimed
+from engine.replay.records.history import History
 from engine.testing.bodies import InlineBodies
 from engine.testing.clock import StandingClock
 from engine.testing.crashes import Crash, Crashes, Life

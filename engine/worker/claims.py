@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
-from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
+from engine.replay.records.history import History
 from engine.steer.notify import ALONE, REAP
 from engine.values.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost

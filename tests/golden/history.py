@@ -12,9 +12,9 @@ from typing import Any
 from django.db import connection
 
 from engine.models import Instance, Log
-from engine.replay.history import History, StepRecord
 from engine.replay.host import Claimed
-from engine.replay.outcomes import micros
+from engine.replay.records.history import History, StepRecord
+from engine.replay.records.outcomes import micros
 from engine.worker.database import rows, sql
 
 HERE = Path(__file__).parent

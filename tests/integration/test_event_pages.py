@@ -12,8 +12,8 @@ from django.db import connection, transaction
 
 from engine import EventTimeoutError, WorkflowStep, workflow
 from engine.models import Event, Instance
-from engine.replay.event_buffer import Question
-from engine.replay.history import Page
+from engine.replay.records.history import Page
+from engine.replay.waiting.event_buffer import Question
 from engine.worker.database import sql
 from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.limits import Limits

@@ -23,8 +23,8 @@ from engine import EventTimeoutError, RepriseError, RollbackContext, WorkflowSte
 from engine.declare.registry import Workflow
 from engine.invariants import INVARIANTS, look
 from engine.models import Attempt, Audit, Instance, Step
-from engine.replay.history import AttemptRecord, StepRecord
-from engine.replay.writes import Leave, Writes
+from engine.replay.records.history import AttemptRecord, StepRecord
+from engine.replay.records.writes import Leave, Writes
 from engine.steer import requests, retention
 from engine.worker.database import claim_sql, rows, sql
 from tests.shifts import running_shift, wait_until

@@ -16,7 +16,7 @@ from engine import InstanceFinishedError
 from engine.declare.registry import Workflow
 from engine.models import Instance
 from engine.models.connection import parameters
-from engine.replay.outcomes import micros
+from engine.replay.records.outcomes import micros
 from engine.steer import lifecycle
 from engine.steer.events import send_event
 from engine.worker.claims import Isolates

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from engine.replay import phases
-from engine.replay.bodies import DoOperation
-from engine.replay.call import Call
+from engine.replay.attempts.bodies import DoOperation
+from engine.replay.calls import phases
+from engine.replay.calls.call import Call
+from engine.replay.calls.deliveries import Deliveries
 from engine.replay.cycle import Cycle
-from engine.replay.deliveries import Deliveries
-from engine.replay.exit import Exit
-from engine.replay.history import AttemptRecord, Page
+from engine.replay.exit.exit import Exit
 from engine.replay.host import Phase
+from engine.replay.operations.waits import WaitOperation
+from engine.replay.records.history import AttemptRecord, Page
 from engine.replay.state import CycleState
-from engine.replay.timers import Timers
-from engine.replay.waits import WaitOperation
+from engine.replay.waiting.timers import Timers
 from engine.steer import sql as calls
 from engine.steer import transitions
 from engine.worker import cycle_host

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import psycopg
 
 from engine.declare.context import StepContext
-from engine.replay.bodies import DoOperation
+from engine.replay.attempts.bodies import DoOperation
 from engine.replay.cycle import Claimed, Cycle
-from engine.replay.history import AttemptRecord, History
+from engine.replay.records.history import AttemptRecord, History
 from engine.values.states import InstanceStatus
 from engine.worker.bodies.attempt import Bodies
 from engine.worker.claims import Claimer, Isolates, make_cycle

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from engine.replay import endings
 from engine.replay.cycle import Cycle
+from engine.replay.exit import endings
 from engine.values.errors import ControlFlow, WorkflowTimeoutError
 
 # Seconds until the next interruption of a handler that swallowed one. So short that one soon falls between the

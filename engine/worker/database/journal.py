@@ -17,7 +17,7 @@ import psycopg
 
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
-from engine.replay.writes import Writes
+from engine.replay.records.writes import Writes
 from engine.values.errors import ChildIdTakenError
 from engine.values.states import InstanceStatus
 from engine.worker.database import lost_answers, sql

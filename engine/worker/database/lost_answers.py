@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable
 
 from engine.replay.cycle import Cycle
-from engine.replay.history import StepRecord
-from engine.replay.writes import Writes
+from engine.replay.records.history import StepRecord
+from engine.replay.records.writes import Writes
 from engine.values.states import StepStatus
 from engine.worker.database import rows
 

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import psycopg
 
-from engine.replay.event_buffer import Question
-from engine.replay.history import History, Page
 from engine.replay.host import Claimed
-from engine.replay.other_instances import AwaitedState
-from engine.replay.relations import Awaiting
+from engine.replay.records.history import History, Page
+from engine.replay.records.other_instances import AwaitedState
+from engine.replay.waiting.event_buffer import Question
+from engine.replay.waiting.relations import Awaiting
 from engine.steer import relations
 from engine.worker.database import cluster_sql, memory, rows, sql
 from engine.worker.database.clock import DatabaseClock, ticks_ns

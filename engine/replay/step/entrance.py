@@ -1,0 +1,46 @@
+"""The door through which calls of `step` reach the cycle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.replay.calls.unawaited import check_awaited
+from engine.replay.exit.exit import Exit
+from engine.replay.nesting import nested_calls
+from engine.replay.state import CycleState
+from engine.values.error_record import cut
+from engine.values.retry import StepOptions
+
+
+class Entrance:
+    """Lets in the calls of the handler that runs, and nothing else."""
+
+    def __init__(self, cycle: CycleState, exit: Exit) -> None:
+        self.cycle = cycle
+        self.exit = exit
+        self.defaults = cycle.workflow.step_defaults
+
+    def enter(self, operation: str, name: str) -> CycleState | None:
+        """Let a call of the running handler in. None: it is being closed, and every call is inert."""
+        if not self.cycle.loop.is_driven_here:
+            raise nested_calls.refusal(operation, name)
+        return self.entered()
+
+    def entered(self) -> CycleState | None:
+        """Let a call in that is known to be the handler's."""
+        if self.cycle.loop.is_closed():
+            return None
+        if self.exit.decided is not None:
+            raise self.exit.decided
+        return self.cycle
+
+    def options(self, name: str, options: dict[str, Any]) -> StepOptions:
+        """Return the options of a step: what the call gives, over the workflow's defaults."""
+        if not options:
+            return self.defaults
+        check_awaited("it was passed to another step", *options.values())
+        return self.defaults.override(label(name), **options)
+
+
+def label(name: object) -> str:
+    return f'Step "{cut(str(name), 300)}"'
