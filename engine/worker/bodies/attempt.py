@@ -16,7 +16,8 @@ from asgiref.sync import SyncToAsync
 
 from engine.declare.context import StepContext, StepLog
 from engine.replay.attempts.attempt import AttemptedOperation
-from engine.replay.nesting import nested_calls
+from engine.replay.nesting.body import current
+from engine.replay.nesting.nested_operation import make_task
 from engine.replay.records.history import AttemptRecord, LogLine
 from engine.replay.records.log_lines import log_line
 from engine.replay.state import CycleState
@@ -48,7 +49,7 @@ class Bodies:
         self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int], *, threads: int = SYNC_BODIES
     ) -> None:
         self._loop = loop
-        loop.set_task_factory(nested_calls.make_task)
+        loop.set_task_factory(make_task)
         self._now_us = now_us
         self._thread = threading.get_ident()
         self.threads = Threads(threads)
@@ -164,7 +165,7 @@ class Bodies:
         self, running: Running, fn: Callable[..., Awaitable[Any]], context: contextvars.Context
     ) -> None:
         running.loop = self._loop
-        context.run(nested_calls.current.set, running)
+        context.run(current.set, running)
         running.calls = self._orm_calls()
         context.run(SyncToAsync.thread_sensitive_context.set, running.calls.context)
         running.task = task = self._loop.create_task(self._await(running, fn), context=context)
@@ -201,7 +202,7 @@ class Bodies:
 
     def _in_thread(self, running: Running) -> None:
         """Run a sync body on its thread; however it ends, the loop is told."""
-        nested_calls.current.set(running)
+        current.set(running)
         self._from_thread(self._start_clock_in_thread, running)
         try:
             end = self._call_sync(running)
