@@ -20,6 +20,7 @@ from engine.replay.calls.call import Call
 from engine.replay.exit import endings
 from engine.replay.exit.endings import Ending
 from engine.replay.exit.exit import Exit
+from engine.replay.exit.recovery import Recovery
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.records import outcomes
 from engine.replay.records.history import History, Page
@@ -51,6 +52,7 @@ class Cycle(CycleState):
     ) -> None:
         super().__init__(host, workflow, claimed, history)
         self.exit = Exit(self)
+        self.recovery = Recovery(self, self.exit)
         self.rollbacks: Rollbacks | None = None  # once they have begun
 
     # Entering
@@ -62,7 +64,7 @@ class Cycle(CycleState):
             self.pause_with_reason(refusal)
             return
         changed_code.note(self)
-        step = WorkflowStep(self, self.exit)
+        step = WorkflowStep(self, self.exit.decision)
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()
         except Exception as error:  # noqa: BLE001 - the types are the user's: whatever validators raise
@@ -88,8 +90,8 @@ class Cycle(CycleState):
             self.exit.close_if_ended()
 
     def _turn(self) -> None:
-        if self.exit.cut_short is not None:
-            self._cut_short(self.exit.cut_short)
+        if self.exit.decision.cut_short is not None:
+            self._cut_short(self.exit.decision.cut_short)
             return
         self._fire_timers()
         may_have_ended = True
@@ -111,18 +113,18 @@ class Cycle(CycleState):
 
     def _cut_short(self, ending: Ending) -> None:
         """End so, whatever the handler would do; but it meets what is recorded first: that tells how to undo it."""
-        is_to_be_undone = self.exit.rolls_back(ending)
+        is_to_be_undone = self.exit.decision.rolls_back(ending)
         while is_to_be_undone and self.phase is DRIVING:
             if self.loop.is_ready:
                 self.host.drive(self)
-            if self.exit.forced is not None or not self._deliver_recorded():
+            if self.exit.decision.forced is not None or not self._deliver_recorded():
                 break
         if self.phase is DRIVING:
             self.deliveries.take_fresh()
             self.exit.end(ending)
 
     def _has_ended(self) -> bool:
-        ending = self.exit.found()
+        ending = self.exit.decision.found()
         if ending is not None:
             self.exit.end(ending)
         return ending is not None
@@ -193,11 +195,11 @@ class Cycle(CycleState):
 
     def recover(self, error: Exception) -> None:
         """The database refuses what this cycle writes, or the engine failed: end with that error, and only that."""
-        refused = self.exit.begin_recovery(error)
+        refused = self.recovery.begin(error)
         if refused is not None and self.rollbacks is not None:
             self.rollbacks.give_up(refused, error)
         elif refused is not None:
-            self.exit.end_refused(refused, error)
+            self.recovery.end(refused, error)
 
     # Answers
 
@@ -233,7 +235,7 @@ class Cycle(CycleState):
         self.signals = signals
         self.events.is_stale = True
         self.relations.expire()
-        if ends_as and self.exit.after_rollbacks is None:
+        if ends_as and self.exit.decision.after_rollbacks is None:
             self.exit.terminate()
             return
         if status == InstanceStatus.WAITING_FOR_PAUSE:

@@ -90,7 +90,7 @@ class ForgetfulCycle(Cycle):
         return super()._start_fresh()
 
     def _has_ended(self) -> bool:
-        if self.exit.is_decided:
+        if self.exit.decision.is_by_handler:
             self._check()
         return super()._has_ended()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.replay.calls.call import Call
 from engine.replay.calls.unawaited import never_awaited
 from engine.replay.exit import endings
+from engine.replay.exit.decision import Decision
 from engine.replay.exit.endings import Ending
 from engine.replay.exit.left_out import LeftOut
 from engine.replay.host import Phase
@@ -13,64 +14,23 @@ from engine.replay.records.history import AttemptRecord, LogLine
 from engine.replay.records.log_lines import log_line, not_kept
 from engine.replay.records.writes import Leave, Writes
 from engine.replay.state import CycleState
-from engine.values.errors import CodeChangedError, ControlFlow, NonDeterminismError
+from engine.values.errors import CodeChangedError, NonDeterminismError
 from engine.values.identity import TOP
-from engine.values.states import AttemptStatus, InstanceStatus, RollbackState
+from engine.values.states import InstanceStatus, RollbackState
 
 
 class Exit:
-    """What is decided about the end of a cycle, and the ways to come to it."""
+    """The ways in which a cycle ends. `decision` says how the handler does."""
 
     def __init__(self, cycle: CycleState) -> None:
-        claimed = cycle.claimed
         self._cycle = cycle
-        self.decided: ControlFlow | None = None  # by the handler, whatever it does then
-        self.forced: Ending | None = None  # without asking the handler
+        self.decision = Decision(cycle)
         self.ending: Ending | None = None  # once the handler has ended
-        # How it ends after its rollbacks, where these have begun.
-        self.after_rollbacks: Ending | None = None
-        if claimed.ends_as:
-            self.after_rollbacks = Ending(
-                InstanceStatus(claimed.ends_as), error=claimed.error, rolls_back=True
-            )
-        self.cut_short = self.after_rollbacks  # end so, when the handler has met what is recorded
         self.is_rolling_back = False  # in this cycle
-        self.is_going = False  # its worker wants to be rid of it
+        self.is_going = False  # it leaves as queued: its worker drains, or another one takes it on
         self.wakes_us: int | None = None  # when it is due again, once it has been parked
         self._quiesces_to = InstanceStatus.PAUSED
-        self._is_recovering = False
-        self._left_out = LeftOut(cycle)  # by a pause that may yet be withdrawn
-
-    # Deciding
-
-    def decide(self, flow: ControlFlow) -> ControlFlow:
-        """End the instance so, whatever the handler does with the exception; return what to raise."""
-        if self._cycle.loop.is_closed():
-            return flow
-        self.decided = self.decided or flow
-        return self.decided
-
-    def force(self, ending: Ending) -> None:
-        """End the instance so, without asking the handler: it does not listen."""
-        self.forced = self.forced or ending
-
-    @property
-    def is_decided(self) -> bool:
-        """Tell whether the handler itself came to its end, and was not cut short."""
-        main = self._cycle.main
-        has_returned = main is not None and main.done() and not main.cancelled()
-        return self.forced is None and (self.decided is not None or has_returned)
-
-    def found(self) -> Ending | None:
-        """Return how the handler has ended, if it has."""
-        cycle = self._cycle
-        if self.forced is not None:
-            return self.forced
-        if self.decided is not None:
-            return endings.of_control_flow(self.decided, cycle.workflow)
-        if cycle.main is not None and cycle.main.done():
-            return endings.of_handler(cycle.main, cycle.workflow)
-        return None
+        self._left_out = LeftOut(cycle)  # by a pause that may still be withdrawn
 
     # Leaving
 
@@ -83,9 +43,10 @@ class Exit:
         cycle.host.flush(cycle)
 
     def answered(self, how: Leave, ends_as: str = "", *, has_left: bool) -> bool:
-        """Take in whether the instance has left; tell whether it goes on where it was.
+        """Handle the answer to a leave; return whether the cycle continues where it was.
 
-        If it has not left, a signal came first, a pause was withdrawn, or it is to be terminated after its rollbacks.
+        If the instance has not left, a signal came first, a pause was withdrawn, or somebody asked to terminate it
+        after its rollbacks.
         """
         cycle = self._cycle
         if has_left:
@@ -106,7 +67,7 @@ class Exit:
         return False
 
     def park(self) -> None:
-        """Nothing runs: wait in the database, for the next deadline, an event or another instance's end."""
+        """Wait in the database for the next deadline, an event, or the end of another instance."""
         cycle = self._cycle
         coming, step = cycle.timers.next(), cycle.timers.next_step()
         waits_first = next(iter(cycle.steps.open.values())) if step is None else step
@@ -116,31 +77,31 @@ class Exit:
     # Pausing and draining
 
     def quiesce(self, to: InstanceStatus) -> None:
-        """Stop driving the handler; leave when the running bodies have ended: paused, or given back as queued.
+        """Stop driving the handler; when the running bodies have ended, leave as paused or queued.
 
-        A pause may be withdrawn until then, so the handler is kept as it stands.
+        A pause may be withdrawn until then, so the handler is kept as it is.
         """
         cycle = self._cycle
-        is_given_back = to is InstanceStatus.QUEUED
-        self.is_going = self.is_going or is_given_back
+        is_queued = to is InstanceStatus.QUEUED
+        self.is_going = self.is_going or is_queued
         is_driven = cycle.phase in (Phase.DRIVING, Phase.ROLLING_BACK)
-        if is_driven or (cycle.phase is Phase.QUIESCING and is_given_back):
+        if is_driven or (cycle.phase is Phase.QUIESCING and is_queued):
             cycle.phase = Phase.QUIESCING
             self._quiesces_to = to
-            if is_given_back:
+            if is_queued:
                 cycle.host.shut(cycle)
             cycle.host.poke(cycle)
 
     def leave_if_quiet(self) -> None:
-        """Leave once the bodies have ended. Those that a pause has left out do not run."""
+        """Leave once the bodies have ended. Those that a pause left out do not run."""
         cycle = self._cycle
         if cycle.steps.bodies.keys() <= self._left_out.starts and not cycle.steps.asking:
             cycle.close_left_behind()
-            # What a pause left out is begun by a replay, also if the pause is over by then.
+            # A replay begins what a pause left out, also if the pause is over by then.
             self.leave(Leave(InstanceStatus.QUEUED if self._left_out else self._quiesces_to))
 
     def resume(self) -> None:
-        """The instance does not leave, say because a pause was withdrawn while bodies ran: go on."""
+        """Continue an instance that does not leave, for example because a pause was withdrawn while bodies ran."""
         cycle = self._cycle
         cycle.phase = Phase.ROLLING_BACK if self.is_rolling_back else Phase.DRIVING
         self._left_out.write()
@@ -148,42 +109,41 @@ class Exit:
         cycle.host.poke(cycle)
 
     def keep_unstarted(self, writes: Writes, signals: int) -> None:
-        """A pause, of which the row told with this number, has left out what began with these writes: keep it."""
+        """Keep what began with these writes and was left out by a pause. `signals` is what the row then said."""
         cycle = self._cycle
         self._left_out.keep(writes)
         is_driven_on = cycle.phase in (Phase.DRIVING, Phase.QUIESCING) or writes.leave is not None
         if cycle.loop.is_closed() or not is_driven_on:
             self._left_out.forget()
         elif cycle.is_driving and signals < cycle.signals:
-            self._left_out.write()  # the pause is over by now, and no news any more
+            self._left_out.write()  # the pause was withdrawn in the meantime
         else:
             self.quiesce(InstanceStatus.PAUSED)
-            cycle.host.poke(cycle)  # maybe nothing runs now
+            cycle.host.poke(cycle)  # perhaps nothing runs now
 
     def release(self) -> None:
-        """The grace of a draining worker is over: cancel the bodies, spend no attempt, leave."""
+        """Cancel the bodies without spending an attempt, and leave: the grace period of a drain is over."""
         self.quiesce(InstanceStatus.QUEUED)
         self._cancel_bodies()
         self._cycle.host.poke(self._cycle)
 
     def pause_with_reason(self, error: NonDeterminismError | CodeChangedError) -> None:
-        """Pause: nothing runs and nothing is overwritten until code or operator changes."""
-        self._stop()
-        self._cancel_bodies()
-        self._cycle.steps.forget_bodies()  # one that is being committed is, or is refused: the database says
+        """Pause with an error: nothing runs or is overwritten until the code changes or an operator acts."""
+        self.stop()
+        self._cycle.steps.forget_bodies()  # whether one is being committed, the database decides
         self._cycle.close_left_behind()
         self.leave(Leave(InstanceStatus.PAUSED, pause_reason=outcomes.error_json(error)))
 
     # Ending
 
     def end(self, ending: Ending) -> None:
-        """The handler has ended: cancel what is open, wait for bodies to let go, then write the outcome."""
+        """End the handler: cancel what is open, wait until bodies have stopped, then write the outcome."""
         cycle = self._cycle
         self._left_out.forget()
         cycle.phase = Phase.ENDING
         self.ending = ending
         cycle.host.shut(cycle)
-        for call in cycle.deliveries.take_fresh():  # called, but never awaited for long enough to start
+        for call in cycle.deliveries.take_fresh():  # called, but never awaited long enough to start
             if not call.done() and not ending.rolls_back:
                 cycle.number(call.record)
         for _, attempt in self._last_first():
@@ -191,18 +151,18 @@ class Exit:
         cycle.host.poke(cycle)
 
     def terminate(self) -> None:
-        """Somebody wants it terminated after its rollbacks. If it is given back anyway, the next worker does that."""
+        """Terminate the instance after its rollbacks. If it leaves as queued, the next worker does that."""
         cycle = self._cycle
         if not cycle.has_handler:
             if cycle.phase is Phase.LEAVING:
                 self.end(endings.terminated())
             return
-        self.cut_short = endings.terminated()
+        self.decision.cut_short = endings.terminated()
         cycle.phase = Phase.DRIVING
         cycle.host.poke(cycle)
 
     def close_if_ended(self) -> None:
-        """Record what has no outcome as cancelled, and then the end, once the bodies have let go."""
+        """Once the bodies have stopped, record open steps as cancelled, then the end."""
         cycle = self._cycle
         if self.ending is not None and not cycle.steps.bodies:
             for record in cycle.history.steps.values():
@@ -213,45 +173,34 @@ class Exit:
             self.close(self.ending)
 
     def close(self, ending: Ending) -> None:
-        """Everything is recorded but the end: write that, or that the rollbacks begin, which come before it."""
-        if self.rolls_back(ending):
+        """Write the end, or, if rollbacks come first, that they begin. Everything else is recorded."""
+        if self.decision.rolls_back(ending):
             self.ending = ending
             status, state = InstanceStatus.RUNNING, RollbackState.RUNNING
             self.leave(Leave(status, error=ending.error, rollback=state, ends_as=ending.status))
         else:
             self._write_end(ending)
 
-    def rolls_back(self, ending: Ending) -> bool:
-        """Tell whether an instance that ends so has anything to undo."""
-        if ending.rolls_back:
-            return True
-        cycle = self._cycle
-        return ending.status == InstanceStatus.ERRORED and any(
-            record.is_to_be_undone and (record.is_recorded or record.seq in cycle.writes.steps)
-            for record in cycle.history.steps.values()
-        )
-
     def _write_end(self, ending: Ending) -> None:
         cycle = self._cycle
         said = [not_kept(ending.dropped)] if ending.dropped else []
-        if (
-            ending.status is InstanceStatus.COMPLETE
-        ):  # else what came between a call and its `await` has ended it
+        # Otherwise an error between a call and its `await` may have ended the handler.
+        if ending.status is InstanceStatus.COMPLETE:
             said.append(never_awaited(cycle.deliveries.calls()))
         for message in filter(None, said):
             cycle.add_log(LogLine(*log_line("warning", message, {}, cycle.host.now_us())))
         self.leave(Leave(ending.status, output=ending.output, error=ending.error, unreached=self.unreached()))
 
     def roll_back(self, ending: Ending) -> None:
-        """It is recorded that the rollbacks begin: nothing else is done any more."""
+        """Begin the rollbacks, once it is recorded that they begin."""
         cycle = self._cycle
-        self.is_rolling_back, self.after_rollbacks = True, ending
-        cycle.steps.forget_asking()  # whatever still asked was about a step
+        self.is_rolling_back, self.decision.after_rollbacks = True, ending
+        cycle.steps.forget_asking()  # what was still asked concerned a step
         cycle.phase = Phase.ROLLING_BACK
         cycle.host.poke(cycle)
 
     def write_rolled_back(self, ending: Ending, state: RollbackState) -> None:
-        """Write the end after the rollbacks, and how these ended."""
+        """Write the end of the instance after its rollbacks, and how these ended."""
         self.leave(
             Leave(
                 ending.status,
@@ -263,8 +212,8 @@ class Exit:
         )
 
     def unreached(self) -> tuple[int, ...]:
-        """List what is recorded and was not called for any more: the code has changed. Inner steps go with theirs."""
-        if not self.is_decided:
+        """List the recorded top-level steps that the handler no longer calls, because its code has changed."""
+        if not self.decision.is_by_handler:
             return ()
         steps, entered = self._cycle.history.steps.items(), self._cycle.deliveries.entered
         return tuple(
@@ -273,10 +222,16 @@ class Exit:
             if record.seq and record.parent == TOP and identity not in entered
         )
 
-    # Failing
+    # Stopping
+
+    def stop(self) -> None:
+        """Stop the handler and the bodies; what is being committed cannot be cancelled."""
+        self._cycle.phase = Phase.LEAVING
+        self._cycle.host.shut(self._cycle)
+        self._cancel_bodies()
 
     def abandon(self) -> None:
-        """The lease is lost: stop everything, write nothing."""
+        """Stop everything and write nothing: the lease is lost."""
         cycle = self._cycle
         if cycle.phase is Phase.LEFT:
             return
@@ -291,66 +246,16 @@ class Exit:
         self._left_out.drop()
         cycle.host.left(cycle)
 
-    def begin_recovery(self, error: Exception) -> Writes | None:
-        """Stop after a refusal and return what was refused; None if nothing can be written any more.
-
-        Where that was refused, too, the instance is paused as it is.
-        """
-        cycle = self._cycle
-        if cycle.phase is Phase.LEFT:
-            return None  # the refusal came late: what it says is no concern of the next cycle of the instance
-        refused = cycle.take_writes()
-        if self._is_recovering:
-            cycle.host.give_up(cycle, endings.given_up(error))
-            self.abandon()
-            return None
-        self._is_recovering = True
-        self._stop()
-        self._cancel_bodies()
-        for call in list(cycle.steps.bodies.values()):  # if committed after all, this is refused, too
-            cycle.cancel_attempt(call)
-        return refused
-
-    def end_refused(self, refused: Writes, error: Exception) -> None:
-        """Cancel what is open and what was refused, and end with the error."""
-        cycle = self._cycle
-        refused.attempts |= cycle.take_writes().attempts
-        for record in cycle.history.steps.values():
-            if (
-                record.is_recorded
-                and not record.stands
-                and (not record.is_final or record.seq in refused.steps)
-            ):
-                cycle.close_lost(record)
-                record.delivery = record.output = record.error = None
-                cycle.cancel_record(record)
-        cycle.writes.attempts |= self._without_outcomes(refused)
-        self.close(self.after_rollbacks or endings.of_error(error))
-
-    def _without_outcomes(self, refused: Writes) -> dict[tuple[int, int], AttemptRecord]:
-        """Keep that attempts were made, where their step is recorded: what they said may be what is refused."""
-        recorded = {record.seq for record in self._cycle.history.steps.values() if record.is_recorded}
-        kept = {where: attempt for where, attempt in refused.attempts.items() if where[0] in recorded}
-        for attempt in kept.values():
-            attempt.error = None
-            if attempt.status in (AttemptStatus.RUNNING, AttemptStatus.COMPLETE):
-                self._cycle.finish(attempt, AttemptStatus.CANCELLED)
-        return kept
-
-    def _stop(self) -> None:
-        self._cycle.phase = Phase.LEAVING
-        self._cycle.host.shut(self._cycle)
-
     def _cancel_bodies(self) -> None:
         cycle = self._cycle
         self._left_out.forget()
-        cycle.steps.forget_asking()  # whoever takes the instance next asks again
-        for call, attempt in self._last_first():  # what is being committed cannot be cancelled
+        cycle.steps.forget_asking()  # the next worker asks again
+        for call, attempt in self._last_first():  # one that is being committed refuses
             if cycle.host.cancel_body(cycle, attempt):
                 cycle.cancel_attempt(call)
         cycle.steps.release()
 
     def _last_first(self) -> list[tuple[Call, AttemptRecord]]:
-        """List the bodies: those that still wait for a thread before those whose end would give them one."""
+        """List the bodies, the newest first: one that waits for a thread must not get that of one cancelled before."""
         bodies = reversed(self._cycle.steps.bodies.values())
         return [(call, call.attempt) for call in bodies if call.attempt is not None]

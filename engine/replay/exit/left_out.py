@@ -1,4 +1,4 @@
-"""What began in writes that a pause has left out."""
+"""Writes that a pause left out, with what they would have begun."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.values.states import AttemptStatus
 
 
 class LeftOut:
-    """Kept while the pause may yet be withdrawn."""
+    """Keeps them while the pause may still be withdrawn."""
 
     def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
@@ -25,20 +25,20 @@ class LeftOut:
         return self._writes.starts
 
     def keep(self, writes: Writes) -> None:
-        """Take in what a flush has left out of these writes."""
+        """Keep what a flush left out of these writes."""
         self._writes.absorb(writes.begun())
 
     def write(self) -> None:
-        """The pause is withdrawn: let it begin after all."""
+        """Write them after all: the pause is withdrawn."""
         cycle, writes = self._cycle, self._take()
         if writes:
             cycle.put_back(writes)
             cycle.host.flush(cycle)
 
     def forget(self) -> None:
-        """Whoever takes the instance next begins it: here it never began.
+        """Undo what would have begun here: the next worker begins it.
 
-        But for the losses that it was to follow: those are recorded.
+        Attempts that were lost before are recorded.
         """
         cycle, writes = self._cycle, self._take()
         for then in writes.then:
@@ -49,7 +49,7 @@ class LeftOut:
                 cycle.record(writes.steps[seq], attempt)
 
     def drop(self) -> None:
-        """The lease is lost: nothing of it is written."""
+        """Drop them: the lease is lost."""
         self._take()
 
     def _take(self) -> Writes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.replay.calls.unawaited import check_awaited
-from engine.replay.exit.exit import Exit
+from engine.replay.exit.decision import Decision
 from engine.replay.nesting import nested_calls
 from engine.replay.state import CycleState
 from engine.values.error_record import cut
@@ -15,9 +15,9 @@ from engine.values.retry import StepOptions
 class Entrance:
     """Lets in the calls of the handler that runs, and nothing else."""
 
-    def __init__(self, cycle: CycleState, exit: Exit) -> None:
+    def __init__(self, cycle: CycleState, decision: Decision) -> None:
         self.cycle = cycle
-        self.exit = exit
+        self.decision = decision
         self.defaults = cycle.workflow.step_defaults
 
     def enter(self, operation: str, name: str) -> CycleState | None:
@@ -30,8 +30,8 @@ class Entrance:
         """Let a call in that is known to be the handler's."""
         if self.cycle.loop.is_closed():
             return None
-        if self.exit.decided is not None:
-            raise self.exit.decided
+        if self.decision.decided is not None:
+            raise self.decision.decided
         return self.cycle
 
     def options(self, name: str, options: dict[str, Any]) -> StepOptions:

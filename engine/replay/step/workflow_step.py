@@ -23,7 +23,7 @@ from engine.replay.attempts import functions
 from engine.replay.attempts.bodies import DoOperation
 from engine.replay.calls.call import INERT
 from engine.replay.calls.unawaited import check_awaited
-from engine.replay.exit.exit import Exit
+from engine.replay.exit.decision import Decision
 from engine.replay.nesting import nested_calls
 from engine.replay.operations.operation import ProgressOperation, SleepOperation
 from engine.replay.operations.requests import Question, RequestOperation
@@ -105,10 +105,10 @@ class WorkflowStep(ChildCalls, Collections):
     recorded is left to replay.
     """
 
-    def __init__(self, cycle: CycleState, exit: Exit) -> None:
+    def __init__(self, cycle: CycleState, decision: Decision) -> None:
         self._cycle = cycle
-        self._exit = exit
-        self._entrance = Entrance(cycle, exit)
+        self._decision = decision
+        self._entrance = Entrance(cycle, decision)
         self._facts = cycle.claimed
         self._uuids = 0
         self.log = StepLog(self._say)
@@ -399,7 +399,7 @@ class WorkflowStep(ChildCalls, Collections):
     def _decide(self, operation: str, flow: ControlFlow) -> BaseException:
         if not self._cycle.loop.is_driven_here:
             return nested_calls.refusal(operation)
-        return self._exit.decide(flow)
+        return self._decision.decide(flow)
 
 
 def _event_types(type: Any) -> tuple[str, ...]:

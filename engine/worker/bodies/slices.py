@@ -60,7 +60,7 @@ class Slices:
         self._run(cycle, cycle.loop.drain, limit - self._used.get(cycle, 0.0))
         if self._used[cycle] > limit:
             error = WorkflowTimeoutError("handler_timeout", cycle.workflow.handler_timeout)
-            cycle.exit.force(endings.of_error(error))
+            cycle.exit.decision.force(endings.of_error(error))
 
     def shut(self, cycle: Cycle) -> None:
         """Close the handler's coroutines; a `finally:` has what is left of the same time, and a moment at least."""
