@@ -10,12 +10,12 @@ from typing import Any
 from django.db.models import QuerySet
 
 from engine.models import Attempt, Audit, Event, Instance, Step
-from engine.status import status_line
 from engine.status.facts import StatusFacts
 from engine.status.gathering import facts_of
 from engine.status.generations import Generations
 from engine.status.relations import children_of, parent_of
-from engine.status.sentence import Sentence
+from engine.status.sentences import status_line
+from engine.status.sentences.sentence import Sentence
 from engine.status.snapshot import Snapshot
 from engine.status.steps import attempts_by_step
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.status.bidi import isolated
 from engine.status.facts import StatusFacts
-from engine.status.sentence import Code, Moment, Sentence, error_text, first_line, quoted
-from engine.status.status_line import abort_reason, error_kind
-from engine.status.step_line import because, first, people, turn, wanted
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import Code, Moment, Sentence, error_text, first_line, quoted
+from engine.status.sentences.status_line import abort_reason, error_kind
+from engine.status.sentences.step_line import because, first, people, turn, wanted
 
 
 def short_line(facts: StatusFacts) -> Sentence:

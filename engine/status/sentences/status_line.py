@@ -5,10 +5,19 @@ Pure: plain data in, a sentence in parts out. The same sentence serves the page,
 
 from __future__ import annotations
 
-from engine.status.bidi import isolated
 from engine.status.facts import LastAction, Rollback, Servers, StatusFacts
-from engine.status.sentence import Code, Moment, Sentence, as_text, capital, error_text, many, quoted
-from engine.status.step_line import because, first, label, leading, of_step, running_turn
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import (
+    Code,
+    Moment,
+    Sentence,
+    as_text,
+    capital,
+    error_text,
+    many,
+    quoted,
+)
+from engine.status.sentences.step_line import because, first, label, leading, of_step, running_turn
 from engine.values.durations import format_duration
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from engine.status.bidi import isolated
 from engine.status.facts import OpenStep
-from engine.status.sentence import Code, Moment, Part, Sentence, first_line, many, quoted
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import Code, Moment, Part, Sentence, first_line, many, quoted
 
 MOST_PEOPLE = 4
 

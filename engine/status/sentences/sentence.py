@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from engine.status.bidi import isolated
+from engine.status.sentences.bidi import isolated
 from engine.values.durations import format_duration
 
 
