@@ -27,9 +27,10 @@ from engine.testing.parts import (
     UnlimitedSlices,
     mocked_handler,
 )
-from engine.worker.claims import Claimer, Isolates
+from engine.worker.claims import Claimer
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
+from engine.worker.isolation import Isolates
 
 log = logging.getLogger("engine.testing")
 

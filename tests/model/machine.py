@@ -19,9 +19,9 @@ from engine.models.connection import parameters
 from engine.replay.records.outcomes import micros
 from engine.steer import lifecycle
 from engine.steer.events import send_event
-from engine.worker.claims import Isolates
 from engine.worker.database import claim_sql, sql
 from engine.worker.database.connect import SESSION as WORKER_SESSION
+from engine.worker.isolation import Isolates
 from tests.model import clock
 from tests.model.clock import SimulatedClock
 from tests.model.oracle import FINAL, Oracle, Promises

@@ -18,11 +18,12 @@ from engine.replay.cycle import Claimed, Cycle
 from engine.replay.records.history import AttemptRecord, History
 from engine.values.states import InstanceStatus
 from engine.worker.bodies.attempt import Bodies
-from engine.worker.claims import Claimer, Isolates, make_cycle
+from engine.worker.claims import Claimer, make_cycle
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database import sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
+from engine.worker.isolation import Isolates
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
