@@ -17,7 +17,7 @@ from engine import StepConfigError, StepContext, WorkflowStep, define_step, work
 from engine.declare.registry import Workflow
 from engine.models import Event, Instance
 from engine.worker import isolation
-from engine.worker.database import sql
+from engine.worker.database import flush_sql
 from engine.worker.database.line import Line
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
@@ -256,7 +256,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
     execute = Line.execute
 
     async def execute_late(line: Line, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
-        if statement == sql.FLUSH and runs.is_set() and not is_held.is_set():
+        if statement == flush_sql.FLUSH and runs.is_set() and not is_held.is_set():
             assert '"running"' in parameters["attempts"]
             is_held.set()
             while not await asyncio.to_thread(is_recorded):

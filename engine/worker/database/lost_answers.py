@@ -19,7 +19,7 @@ from engine.worker.database import rows
 
 
 def parameters(seat: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, object]:
-    """Return the parameters of `sql.RECORDED`."""
+    """Return the parameters of `flush_sql.RECORDED`."""
     cycles, starts, lines = list[object](), list[object](), list[object]()
     for cycle, writes in batch:
         key = cycle.claimed.key

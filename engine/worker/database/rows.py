@@ -28,7 +28,7 @@ class Held(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a flush says of an instance: a row of `sql.FLUSH`."""
+    """What a flush says of an instance: a row of `flush_sql.FLUSH`."""
 
     key: int
     is_ours: bool
