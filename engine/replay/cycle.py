@@ -1,12 +1,12 @@
-"""One stay of an instance in a worker: replay what is recorded, go on from there, leave.
+"""One stay of an instance in a worker: replay what is recorded, continue from there, leave.
 
-The main path is `advance`: run the handler until it waits; then give it the next recorded outcome, or, when none is
-left, start what it called for the first time, or give it the next outcome that came in live; and when there is
-nothing to give and no body of it runs, park. Every outcome gets a delivery number, recorded with it, and a replay
-delivers in that order, so the handler takes the same turn each time.
+The main path is `advance`. It runs the handler until that waits, then delivers the next recorded outcome. When none is
+left, it starts what the handler called for the first time, or delivers the next live outcome. When there is nothing to
+deliver and no body runs, it parks. Every outcome is recorded with a delivery number. A replay delivers in that order,
+so the handler takes the same turns each time.
 
-Outcomes go to the handler before they are committed: handler code has no effects, and the commit that follows also
-carries the start of what the handler called next. A body starts only after that commit.
+Outcomes reach the handler before they are committed: handler code has no effects, and the commit that follows also
+contains the start of what the handler called next. A body starts only after that commit.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from engine.values.states import InstanceStatus
 if TYPE_CHECKING:
     from engine.declare.registry import Workflow
 
-DRIVING = Phase.DRIVING  # asked for several times a step, and a member of an Enum takes long to look up
+DRIVING = Phase.DRIVING  # read several times a step, and looking up a member of an Enum is slow
 STEERED = (DRIVING, Phase.QUIESCING, Phase.ROLLING_BACK)
 
 
 class Cycle(CycleState):
-    """Drives the handler, then the rollbacks, as far as they can go now."""
+    """Drives the handler, then the rollbacks."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Cycle(CycleState):
                 return
 
     def _cut_short(self, ending: Ending) -> None:
-        """End so, whatever the handler would do; but it meets what is recorded first: that tells how to undo it."""
+        """End this way, whatever the handler would do; replay first what is recorded, if there is anything to undo."""
         is_to_be_undone = self.exit.decision.rolls_back(ending)
         while is_to_be_undone and self.phase is DRIVING:
             if self.loop.is_ready:
@@ -159,13 +159,13 @@ class Cycle(CycleState):
 
     def _deliver_to_handler(self, call: Call) -> None:
         record = call.record
-        # Another worker may have been a few milliseconds ahead: for the handler time does not go back.
+        # Another worker may have been a few milliseconds ahead. For the handler, time never goes backwards.
         self.now_us = max(self.now_us, record.finished_us or 0)
         self.step_count.delivered(record.seq)
         self.deliver(call)
 
     def _rest(self) -> None:
-        """Nothing to give to the handler: wait for a body, or for what it was claimed for, or park."""
+        """Wait for a body or for the time that it was claimed for, or park: nothing can be delivered."""
         if self.relations.is_to_ask:
             self.relations.ask(self.host.due_us())
             self.host.read_relations(self)
@@ -194,7 +194,7 @@ class Cycle(CycleState):
         self.exit.pause_with_reason(error)
 
     def recover(self, error: Exception) -> None:
-        """The database refuses what this cycle writes, or the engine failed: end with that error, and only that."""
+        """End with an error of the engine, or with a refusal of the database; record nothing else."""
         refused = self.recovery.begin(error)
         if refused is not None and self.rollbacks is not None:
             self.rollbacks.give_up(refused, error)
@@ -206,11 +206,11 @@ class Cycle(CycleState):
     def written(
         self, status: str, signals: int, ends_as: str = "", *, leave: Leave | None, has_left: bool
     ) -> None:
-        """Take in the answer to a flush: what the row said when the writes, with this `leave`, were made.
+        """Handle the answer to a flush: what the row said when these writes, with this `leave`, were made.
 
-        An answer that comes while the cycle leaves may belong to an earlier flush: the one that leaves is still on
-        its way then, and finds out by itself what the row says. One that comes after the cycle has left says nothing:
-        the next cycle of the instance may be under way.
+        While the cycle leaves, an answer may belong to an earlier flush. The flush that leaves is then still under way
+        and brings its own answer. An answer after the cycle has left is ignored: the next cycle of the instance may
+        have begun.
         """
         if self.phase is Phase.LEFT:
             return
@@ -229,7 +229,7 @@ class Cycle(CycleState):
                 self.exit.resume()
 
     def on_signals(self, status: str, signals: int, ends_as: str = "") -> None:
-        """Somebody changed the row: an event came, a pause was asked for or withdrawn, or the end after rollbacks."""
+        """Handle a change of the row: an event, a pause requested or withdrawn, or a requested end after rollbacks."""
         if signals <= self.signals or self.phase not in STEERED:
             return
         self.signals = signals
@@ -249,10 +249,10 @@ class Cycle(CycleState):
                 self.host.poke(self)
 
     def on_events(self, page: Page, signals: int) -> None:
-        """Take in the answer to `events.question`; `signals` is what the row said before it was asked."""
+        """Handle the answer to `events.question`; `signals` is what the row said before the question."""
         if not self.events.is_reading:
             return  # answered already
-        # One that came since was maybe too late for this answer; nothing else tells of it.
+        # An event since then may have missed this answer, and nothing else announces it.
         self.events.take(page, is_stale=signals < self.signals)
         self.waits.know(self.events.types)
         if self.phase is DRIVING:
@@ -261,7 +261,7 @@ class Cycle(CycleState):
             self.host.poke(self)
 
     def on_relations(self, found: Iterable[AwaitedState]) -> None:
-        """Take in the answer to `relations.question`."""
+        """Handle the answer to `relations.question`."""
         if self.phase is not DRIVING:
             self.relations.drop_answer()
             return

@@ -1,7 +1,7 @@
-"""Attempts: record one, run it, settle it, back off, give up. For the bodies of steps and for their rollbacks.
+"""Attempts at the bodies of steps and at their rollbacks: record one, run it, settle it, back off, give up.
 
-An attempt runs once its start is committed. One that fails is followed by another, after the step's delay, until the
-budget is spent. Where the delay is a function, it is asked once it is recorded that it has not answered.
+An attempt runs once its start is committed. If it fails, another follows after the step's delay, until the budget is
+spent. If the delay is a function, it is asked after it is recorded that it has not answered.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from engine.values.retry import StepOptions, backoff_delay, default_delay, is_re
 from engine.values.serialization import Codec, Stored
 from engine.values.states import AttemptPhase, AttemptStatus, WaitingFor
 
-MAX_CRASHES = 3  # losses of a step that was alone in its worker
+MAX_CRASHES = 3  # crashes of a worker in which the step was alone
 MICROSECOND = timedelta(microseconds=1)
 _rng = Random()  # noqa: S311 - jitter, no secret
 
 
 class Budget(Protocol):
-    """What has been spent. A step's own stands in its record."""
+    """What has been spent. The budget of a step is its record."""
 
-    attempts: int  # made
+    attempts: int  # made so far
     spent: int  # of them, those that count towards max_attempts
-    convicted: int  # losses while it was alone in its worker
+    convicted: int  # lost while it was alone in its worker
 
 
 @dataclass(slots=True)
 class RollbackBudget:
-    """What the rollback of a step has spent since somebody last retried it."""
+    """What the rollback of a step has spent since its last retry by somebody."""
 
     attempts: int = 0
     spent: int = 0
@@ -88,31 +88,31 @@ class AttemptedOperation(Operation):
 
     @abstractmethod
     def _take_in(self, attempt: AttemptRecord, stored: Stored, finished_us: int) -> None:
-        """Record the success that an atomic body has recorded itself."""
+        """Handle a success that an atomic body recorded itself."""
 
     @abstractmethod
     def _give_up(self, error: str | None) -> None:
-        """Record that there is no further attempt, with the error of the last one."""
+        """Record that no attempt follows, with the error of the last one."""
 
     @abstractmethod
     def _refuse(self, error: BaseException) -> None:
-        """Record that there is no further attempt, for this reason."""
+        """Record that no attempt follows, for this reason."""
 
     @abstractmethod
     def _wait_until(self, when_us: int) -> None:
         """Make the next attempt at this time."""
 
     def _is_void(self, attempt: AttemptRecord) -> bool:
-        """Take in the end of an attempt that is nobody's any more; false if its outcome counts."""
+        """Close an attempt whose outcome no longer counts; return False if it does count."""
         return False
 
     def _interrupt(self) -> None:
-        """The attempt has failed: stop what it has begun."""
+        """Stop what the failed attempt began."""
 
     # Starting
 
     def _go_on(self) -> None:
-        """Make the next attempt, or ask once more how long to wait for it: an earlier worker died, or left."""
+        """Make the next attempt, or ask again how long to wait for it, after an earlier worker died or left."""
         attempt = self.cycle.history.unasked.get(self.record.seq)
         if attempt is None:
             self.start()
@@ -122,7 +122,7 @@ class AttemptedOperation(Operation):
             self._back_off(attempt, backoff_delay(self.options, self.budget.spent, rng=_rng))
 
     def _begin_attempt(self) -> AttemptRecord:
-        """Make the record of an attempt; it is written with what the caller changes."""
+        """Return the record of a new attempt, which is written with the caller's changes."""
         cycle, seq = self.cycle, self.record.seq
         self.budget.attempts += 1
         self.record.wake_us = None
@@ -143,7 +143,7 @@ class AttemptedOperation(Operation):
     # Ending
 
     def store(self, value: Any) -> Stored:
-        """Return what is recorded of a body's value."""
+        """Return the value of a body as it is recorded."""
         what = f'output of step "{self.label}"'
         try:
             return self.codec.store(value, what=what)
@@ -155,7 +155,7 @@ class AttemptedOperation(Operation):
     def settle(
         self, attempt: AttemptRecord, *, stored: Stored | None = None, error: BaseException | None = None
     ) -> None:
-        """Take in how the body ended. A late result, of an attempt that is over, is refused here."""
+        """Handle the end of the body. A late result of an attempt that is over is ignored."""
         if self.attempt is not attempt:
             return
         cycle = self.cycle
@@ -171,7 +171,7 @@ class AttemptedOperation(Operation):
         cycle.host.poke(cycle)
 
     def take_in(self, attempt: AttemptRecord, stored: Stored, finished_us: int) -> None:
-        """Take in that an atomic body has recorded its success itself, whatever the cycle is about meanwhile."""
+        """Handle a success that an atomic body recorded itself, whatever phase the cycle is in."""
         if self.attempt is not attempt:
             return
         cycle = self.cycle
@@ -199,26 +199,26 @@ class AttemptedOperation(Operation):
     # Backing off
 
     def _ask(self, attempt: AttemptRecord, error: BaseException) -> None:
-        """Ask the delay function, once it is recorded that it has not answered: waiting, and for no moment."""
+        """Ask the delay function, once it is recorded that it has not answered: the step waits, for no time yet."""
         cycle, record = self.cycle, self.record
         record.wake_us = None
         cycle.history.unasked[record.seq] = attempt
         cycle.steps.enter(self, phases.ASKING_DELAY)
-        if cycle.isolated:  # its worker may have died of the function: the next one shall not
+        if cycle.isolated:  # the function may have killed its worker: do not ask it in the next one
             record.wake_us = after(attempt, default_delay(self.options, self.budget.spent, rng=_rng))
         cycle.writes.committed.append(lambda: self._ask_now(attempt, error))
         self._note_asking()
         cycle.record(record)
 
     def _note_asking(self) -> None:
-        """Say in the record that the step waits."""
+        """Record that the step waits."""
 
     def _ask_now(self, attempt: AttemptRecord, error: BaseException) -> None:
         if self.phase is phases.ASKING_DELAY:
             self.cycle.host.ask_delay(self.cycle, self, attempt, error)
 
     def back_off(self, attempt: AttemptRecord, *, delay: timedelta | None = None) -> None:
-        """Take in what the delay function said: its answer as it is, or the default where there is none."""
+        """Handle the answer of the delay function; without an answer, the default applies."""
         if self._is_answered():
             if delay is None:
                 delay = default_delay(self.options, self.budget.spent, rng=_rng)
@@ -226,7 +226,7 @@ class AttemptedOperation(Operation):
             self.cycle.host.poke(self.cycle)
 
     def give_up(self, attempt: AttemptRecord, error: BaseException | None = None) -> None:
-        """Take in that the delay function wants no further attempt, or has failed: then with that error."""
+        """Make no further attempt: the delay function said so, or failed with this error."""
         if self._is_answered():
             if error is None:
                 self._give_up(attempt.error)
@@ -235,7 +235,7 @@ class AttemptedOperation(Operation):
             self.cycle.host.poke(self.cycle)
 
     def _is_answered(self) -> bool:
-        """Take in that the function was asked. False for an answer that nobody waits for any more."""
+        """Note that the function has answered. Return False if nothing waits for the answer any more."""
         if self.phase is not phases.ASKING_DELAY:
             return False
         self.cycle.steps.enter(self, phases.WAITING)
@@ -243,12 +243,12 @@ class AttemptedOperation(Operation):
         return True
 
     def _back_off(self, attempt: AttemptRecord, delay: timedelta) -> None:
-        """Wait, counted from the failure, so that a crash in between makes it neither longer nor shorter."""
+        """Wait, counted from the failure: a crash in between makes it neither longer nor shorter."""
         self.cycle.history.unasked.pop(self.record.seq, None)
         self.cycle.steps.enter(self, phases.BACKING_OFF)
         self._wait_until(after(attempt, delay))
 
 
 def after(attempt: AttemptRecord, delay: timedelta) -> int:
-    """Return the moment so long after the attempt ended."""
+    """Return the time of this delay after the end of the attempt."""
     return (attempt.finished_us or attempt.started_us) + delay // MICROSECOND

@@ -24,7 +24,7 @@ class DoOperation(AttemptedOperation):
 
     @property
     def is_called_off(self) -> bool:
-        """Tell whether it shall not begin after all: asked when its first attempt is recorded."""
+        """Tell whether the step must not begin after all, when its first attempt has been recorded."""
         return False
 
     @property
@@ -43,7 +43,7 @@ class DoOperation(AttemptedOperation):
     # Starting
 
     def begin(self) -> None:
-        """Go on from what is recorded: a first attempt, the next one after a loss, or the rest of a back-off."""
+        """Continue from what is recorded: a first attempt, the next one after a loss, or the rest of a backoff."""
         record = self.record
         if not record.is_recorded:
             record.options = functions.options_json(self.options)
@@ -65,7 +65,7 @@ class DoOperation(AttemptedOperation):
     def start(self) -> None:
         """Record an attempt; its body runs once that is committed."""
         cycle, record = self.cycle, self.record
-        # Where the cycle is leaving, whoever takes the instance next starts it, unless a pause is withdrawn before.
+        # If the cycle is leaving, the next worker starts it, unless a pause is withdrawn first.
         if not self.may_run or (cycle.isolated and not self.is_alone):
             cycle.steps.enter(self, phases.DEFERRED)
             return
@@ -80,7 +80,7 @@ class DoOperation(AttemptedOperation):
 
     def _started(self, attempt: AttemptRecord, *, left_out: bool) -> None:
         cycle = self.cycle
-        if left_out:  # there is no such attempt then, even if it has been cancelled since
+        if left_out:  # then it was never recorded, even if it has been cancelled since
             cycle.writes.attempts.pop((attempt.step_seq, attempt.number), None)
             self.record.attempts -= 1
         if self.attempt is not attempt:
@@ -100,7 +100,7 @@ class DoOperation(AttemptedOperation):
             self._run(attempt)
 
     def _call_off(self) -> None:
-        """End an inner step whose owner does not want it any more."""
+        """End an inner step that its owner no longer wants."""
         cycle = self.cycle
         cycle.steps.enter(self, phases.CLOSED)
         cycle.cancel_record(self.record)
@@ -117,7 +117,7 @@ class DoOperation(AttemptedOperation):
             cycle.record(self.record, attempt)
             return True
         if self.options.atomic and not self.phase.is_open:
-            # The handler gave it up when it was about to be committed, which came to nothing.
+            # The handler cancelled it while it was being committed, and the commit failed.
             cycle.finish(attempt, AttemptStatus.CANCELLED)
             cycle.writes.add_attempt(attempt)
             cycle.cancel_record(self.record)
@@ -136,7 +136,7 @@ class DoOperation(AttemptedOperation):
         self.cycle.take_in(self, output=stored.text, finished_us=finished_us)
 
     def _say_dropped(self, attempt: AttemptRecord, stored: Stored | None) -> None:
-        """Leave a line in the log where the output had keys for which its type has no place."""
+        """Log a warning if the output had keys that its type does not declare."""
         if stored is not None and stored.dropped:
             where = MASK if self.options.sensitive else stored.dropped
             line = log_line("warning", not_kept(where), {}, self.cycle.host.now_us())
@@ -149,7 +149,7 @@ class DoOperation(AttemptedOperation):
         self._conclude(error=outcomes.error_json(error, step=self.label, attempts=self.record.attempts))
 
     def _conclude(self, *, output: str | None = None, error: str | None = None) -> None:
-        """The step has ended for good; what an earlier attempt began inside it, and the last one did not want, too."""
+        """End the step for good, with nested steps that an earlier attempt began and the last one did not call."""
         if self.cycle.history.inner:
             self.cycle.cancel_inner(self)
         self.cycle.conclude(self, output=output, error=error)
@@ -161,10 +161,10 @@ class DoOperation(AttemptedOperation):
         self.record.status = StepStatus.WAITING
         self.cycle.wait_until(self, when_us)
 
-    # The steps that its body has called
+    # The steps that its body called
 
     def _interrupt(self) -> None:
-        """The attempt has failed: stop the steps that its body has called. They spend nothing, and are gone on with."""
+        """Stop the steps that the failed body called. They spend nothing, and the next attempt continues them."""
         if self.cycle.history.inner:
             for record in list(self.inner()):
                 if not record.is_final:
@@ -178,6 +178,6 @@ class DoOperation(AttemptedOperation):
             cycle.cancel_attempt(call)
             cycle.record(record)
         cycle.steps.abandon(record.seq)
-        if not record.attempts:  # it was deferred while isolated: there is no such step
+        if not record.attempts:  # it was deferred while the instance ran alone: no such step exists
             cycle.history.forget_inner(record)
             cycle.step_count.forget_nested()

@@ -1,4 +1,4 @@
-"""What goes with a body that is called: the options in force for it, and how its results are read."""
+"""The function of a step: its options, its arguments, and the codec of its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.values.serialization import Codec, is_local, return_annotation
 
 
 def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
-    """Return the options recorded when the step first started, with the functions of the present code."""
+    """Return the options recorded when the step first started, with the functions of the current code."""
     if record.options is None or record.is_final:
         return options
     own = options.rollback_options
@@ -34,12 +34,12 @@ def options_in_force(record: StepRecord, options: StepOptions) -> StepOptions:
 
 
 def options_json(options: StepOptions) -> str:
-    """Return what is recorded of options."""
+    """Return options as they are recorded."""
     return _cached_options_json(_without_functions(options))
 
 
 def _without_functions(options: StepOptions) -> StepOptions:
-    """Put a stand-in for each function: the text is the same, and the cache holds nothing of the handler's."""
+    """Replace each function: the text stays the same, and the cache keeps nothing of the handler in memory."""
     own, changed = options.rollback_options, dict[str, Any]()
     if callable(options.delay):
         changed["delay"] = _stand_in
@@ -61,7 +61,7 @@ def _cached_options_json(options: StepOptions) -> str:
 def check_arguments(
     label: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Refuse a call that the function does not take, before the first attempt."""
+    """Refuse arguments that the function does not accept, before the first attempt."""
     placed, named = signatures.with_context(fn, args, kwargs, None)
     problem = signatures.misfit(fn, placed, named)
     if problem:
@@ -69,7 +69,7 @@ def check_arguments(
 
 
 def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Tell whoever gives an argument of the function as if it were an option how it is given."""
+    """Refuse an argument of the function that is given as an option, and say how to pass it."""
     for name, value in options.items():
         if not is_option(name) and signatures.takes(fn, name):
             rule = (
@@ -80,13 +80,13 @@ def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) ->
 
 
 def check_is_function(fn: object, operation: str, call: str) -> None:
-    """Refuse what is not a function, and most often the result of one. Raises NotAwaitedError for that of a step."""
+    """Refuse what is not a function, often the result of one. Raises NotAwaitedError for the result of a step."""
     check_awaited("it was passed to another step", fn)
     if callable(fn):
         return
     kind = "It must be a function"
     if inspect.iscoroutine(fn):
-        fn.close()  # or Python would complain besides that it was never awaited
+        fn.close()  # or Python would also warn that it was never awaited
         kind = "It is a coroutine"
     rule = f"{kind}. Did you call it? Pass the function itself, and its arguments after it: {call}."
     raise StepConfigError("fn", fn, rule, what=f"Argument of {operation}")
@@ -100,7 +100,7 @@ def arguments_of(
     what: str,
     is_sensitive: bool,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a reusable step as their types. Raises InvalidParamsError."""
+    """Return the arguments of a reusable step, as the declared types. Raises InvalidParamsError."""
     try:
         return defined.arguments.validate(args, kwargs, what=what)
     except InvalidParamsError as problem:
@@ -119,7 +119,7 @@ def check_is_sync(name: str, fn: Callable[..., Any]) -> None:
 def codec_of(fn: Callable[..., Any]) -> Codec:
     """Return the codec of what the function is annotated to return.
 
-    It is remembered by function only where that cannot keep the function itself, or what it holds, in memory.
+    It is cached by function, unless that would keep the function, or what it refers to, in memory.
     """
     function = getattr(fn, "__func__", fn)
     try:
@@ -129,7 +129,7 @@ def codec_of(fn: Callable[..., Any]) -> Codec:
             found = Codec.of(annotation)
             if annotation is Any or not is_local(annotation):
                 _codecs[function] = found
-    except TypeError:  # a callable that cannot be hashed, or not be referred to weakly
+    except TypeError:  # a callable that cannot be hashed or weakly referenced
         return Codec.of(return_annotation(fn))
     return found
 

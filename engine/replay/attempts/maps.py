@@ -1,7 +1,7 @@
-"""A map: a step that owns one `do` for each of its items, and is done when they are.
+"""A map: a step that owns one `do` for each of its items.
 
-The row of the map keeps no results: they are put together from the items' when the map is delivered, so a map of ten
-thousand items costs what its items cost. An item is known by its index. Only the map reaches the handler.
+The row of the map has no results. They are collected from the items when the map is delivered, so a map of ten thousand
+items costs what its items cost. An item is identified by its index. Only the outcome of the map reaches the handler.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.values.states import StepKind, StepStatus, WaitingFor
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a call asks to be done, and how: `fn(*args)` for each of `items`."""
+    """What a call does, and how: `fn(*args)` for each of `items`."""
 
     operation: str  # map, for_each or batch
     items: Sequence[tuple[Any, ...]]
@@ -51,9 +51,9 @@ class Work:
 class MapOperation(Operation):
     """A call of `step.map`, `step.for_each` or `step.batch`.
 
-    At most `concurrency` items have begun and not ended at any time; one that backs off is among them, so the instance
-    parks when all of them do. After one has failed for good no other begins; those that have go on to their own end,
-    further attempts included, and then the map fails with the error of the first.
+    At most `concurrency` items are under way at any time. An item that backs off is among them, so the instance parks
+    when all of them do. After one item has failed for good, no other begins. Those under way continue to their end,
+    including further attempts; then the map fails with the first error.
     """
 
     waiting_for = WaitingFor.RETRY
@@ -61,8 +61,8 @@ class MapOperation(Operation):
     def __init__(self, cycle: CycleState, record: StepRecord, work: Work) -> None:
         super().__init__(cycle, record, self._value)
         self.work = work
-        self._begun: dict[int, ItemOperation] = {}  # by step, without an outcome
-        self._lived: dict[int, Stored] = {}  # by index: the values of outcomes that came in this cycle
+        self._begun: dict[int, ItemOperation] = {}  # under way, by step
+        self._lived: dict[int, Stored] = {}  # values of live outcomes, by index
         self._next = 0  # index of the first item that may not have begun
         self._concurrency = work.concurrency
         self._failed: StepRecord | None = None
@@ -112,7 +112,7 @@ class MapOperation(Operation):
     # Items
 
     def _go_on(self) -> None:
-        """Take in what is recorded of the items; go on with those that have begun."""
+        """Read what is recorded of the items, and continue those that are under way."""
         failed = []
         for record in self._items():
             if record.status == StepStatus.ERRORED:
@@ -170,7 +170,7 @@ class MapOperation(Operation):
 
     def _value(self, text: str) -> list[Any] | None:
         recorded = self._recorded
-        # Where its name alone is its identity, a second call gets what the first one did.
+        # If its name alone is its identity, a second call gets the result of the first.
         is_once = self.work.options.once or self.cycle.identities.is_by_name
         if not is_once and (recorded["operation"], recorded["items"]) != (
             self.work.operation,
@@ -209,7 +209,7 @@ class ItemOperation(DoOperation):
 
     @property
     def is_called_off(self) -> bool:
-        # Another item failed while a pause held its start back, while others ran alone, or while it was on its way.
+        # Another item failed while a pause, an instance that runs alone, or the flush delayed its start.
         return self.map.has_failed and self.record.attempts == 1
 
     @property

@@ -1,4 +1,4 @@
-"""What a body raised, for a delay function that is asked about it in another process: made again from the record."""
+"""The error of a body, made again from its record for a delay function in another process."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from engine.values.errors import StepError
 
-KEY = "class"  # beside what is recorded of an error
+KEY = "class"  # in addition to what is recorded of every error
 
 
 def with_class(text: str, error: BaseException) -> str:
-    """Let the recorded error (JSON text) also say which class it is of."""
+    """Add the class of an error to its record (JSON text)."""
     kind = type(error)
     return json.dumps({**json.loads(text), KEY: [str(kind.__module__), str(kind.__qualname__)]})
 
 
 def again(text: str | None, label: str) -> BaseException:
-    """Return an error of the class that was raised, with its text and those attributes that JSON holds.
+    """Return an error of the class that was raised, with its message and its JSON attributes.
 
-    Where the code has no such class any more, or it cannot be made so, a StepError with the same facts.
+    If the code no longer has that class, or it cannot be made this way, return a StepError with the same facts.
     """
     kept = json.loads(text or "{}")
     message, details = kept.get("message", ""), kept.get("details") or {}
@@ -35,7 +35,7 @@ def _make(where: Any, message: str, details: dict[str, Any]) -> BaseException | 
     if not where:
         return None
     module, name = where
-    found: Any = sys.modules[module]  # nothing is imported for it
+    found: Any = sys.modules[module]  # nothing is imported for this
     for part in name.split("."):
         found = getattr(found, part)
     if not (isinstance(found, type) and issubclass(found, BaseException)):

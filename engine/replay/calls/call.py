@@ -26,19 +26,19 @@ class Owner(Protocol):
         """The identities from the top to the owner."""
 
     def settled(self, operation: Any) -> None:
-        """Take in the outcome of an inner step, which stands in its record and is not written yet."""
+        """Handle the outcome of an inner step, which is in its record and not written yet."""
 
 
 class Call(Unawaited, asyncio.Future[Any]):
     """One durable call, from its start to the delivery of its outcome.
 
-    It is a future, so `gather` and `wait` take it as it is; for `create_task` and `TaskGroup.create_task` the handler's
-    loop makes a coroutine of it. Cancelling it ends the step, unless another call of its identity still waits for
-    it: its body is cancelled and it is recorded so.
+    It is a future, so `gather` and `wait` accept it. For `create_task` and `TaskGroup.create_task`, the handler's loop
+    makes a coroutine of it. Cancelling the call cancels the step and its body, unless another call of the same identity
+    still waits for it.
     """
 
-    waiting_for: ClassVar[WaitingFor]  # when it is what a parked instance waits for
-    phase: StepPhase = phases.CALLED  # changed by `Steps` only, which finds steps by it
+    waiting_for: ClassVar[WaitingFor]  # what a parked instance waits for, if it waits for this
+    phase: StepPhase = phases.CALLED  # changed by `Steps` only, which looks steps up by it
     attempt: AttemptRecord | None = None  # the one that is not over
 
     def __init__(
@@ -64,7 +64,7 @@ class Call(Unawaited, asyncio.Future[Any]):
     # What each kind does
 
     def begin(self) -> None:
-        """Start, or go on from what is recorded."""
+        """Start, or continue from what is recorded."""
         raise NotImplementedError
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class Call(Unawaited, asyncio.Future[Any]):
         raise NotImplementedError
 
     def fire(self) -> None:
-        """The time has come that it waited for."""
+        """Continue: the time that it waited for has come."""
         raise NotImplementedError
 
     def arm(self, when_us: int) -> None:
@@ -80,28 +80,28 @@ class Call(Unawaited, asyncio.Future[Any]):
         raise NotImplementedError
 
     def rearm(self) -> None:
-        """The clock was set: set an alarm of its own anew. The others are the cycle's."""
+        """Set an alarm of its own again, because the clock was set; other alarms belong to the cycle."""
 
     def withdraw(self) -> None:
-        """Its caller has cancelled it."""
+        """Handle the cancellation by its caller."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """It ends without an outcome, and its caller has not cancelled it."""
+        """End without an outcome, and without a cancellation by the caller."""
 
     def closed(self) -> None:
-        """It is not open any more: leave what finds it while it waits."""
+        """Remove it from what looks it up while it is open."""
 
     def recorded_error(self) -> Exception:
-        """Return what the handler sees of a failure: the same live and on every replay."""
+        """Return the error that the handler gets: the same live and on every replay."""
         return outcomes.recorded_error(self.record)
 
     def inner(self) -> Iterable[StepRecord]:
-        """Return the steps that belong to it: where it is cancelled, they are."""
+        """Return the steps that belong to it and are cancelled with it."""
         return ()
 
     def call_of(self, record: StepRecord) -> Call | None:
-        """Return the call of a step that belongs to it, also where that is over and only recorded: for its rollback."""
+        """Return the call of a step that belongs to it, also of one that is over, for its rollback."""
         return None
 
     # What they have in common
@@ -114,17 +114,17 @@ class Call(Unawaited, asyncio.Future[Any]):
 
     @property
     def label(self) -> str:
-        """Its name in the messages of errors."""
+        """The name in error messages."""
         return self.record.name
 
     @property
     def is_wanted(self) -> bool:
-        """Tell whether any of the calls that share the step still waits for its outcome."""
+        """Tell whether a call that shares the step still waits for its outcome."""
         return not self.done() or any(not one.done() for one in self.followers)
 
     @property
     def is_given_up(self) -> bool:
-        """Tell whether all of them were cancelled before there was an outcome."""
+        """Tell whether all calls that share the step were cancelled before it had an outcome."""
         return self.cancelled() and not self.is_wanted and self.record.delivery is None
 
     def cancel(self, msg: Any = None) -> bool:
@@ -134,7 +134,7 @@ class Call(Unawaited, asyncio.Future[Any]):
         return cancelled
 
     def cancel_with(self, task: asyncio.Task[Any]) -> None:
-        """End the step with its task, also with one that was cancelled before it began to wait."""
+        """Cancel the step with its task, even if the task was cancelled before it began to wait."""
         if task.cancelled():
             self.cancel()
 
@@ -144,7 +144,7 @@ class Call(Unawaited, asyncio.Future[Any]):
 
 
 class InertCall:
-    """What a call returns while the handler's coroutines are being closed: it has no identity and never completes."""
+    """What a call returns while the handler's coroutines are closed. It has no identity and never completes."""
 
     def __await__(self) -> Generator[Any, None, Any]:
         while True:

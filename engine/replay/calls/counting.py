@@ -1,4 +1,4 @@
-"""How many steps an instance has made, held to the `max_steps` of its workflow."""
+"""The number of an instance's steps, limited by the `max_steps` of its workflow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class StepCount:
-    """Counts what the handler calls, and what bodies call once their step is delivered: the same on every replay."""
+    """Counts the calls of the handler, and those of bodies once their step is delivered: the same on every replay."""
 
     def __init__(self, history: History, most: int) -> None:
         self._history, self._most = history, most
@@ -32,11 +32,11 @@ class StepCount:
         self._nested += 1
 
     def forget_nested(self) -> None:
-        """Take one back that was never recorded."""
+        """Uncount a step that was never recorded."""
         self._nested -= 1
 
     def delivered(self, seq: int) -> None:
-        """Let the handler's own count take in what the body of this step has called."""
+        """Add the steps that the body of this step called to the handler's own count."""
         if self._nested:
             number = self._history.nested(seq)
             self._nested -= number

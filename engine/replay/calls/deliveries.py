@@ -1,4 +1,4 @@
-"""What the handler is given next: the order that every replay repeats."""
+"""What the handler gets next, in the order that every replay repeats."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from engine.values.states import StepStatus
 
 
 class Deliveries:
-    """The calls of a handler that are not delivered yet: those with a recorded outcome, those that are new, and those
-    whose outcome came in live."""
+    """The undelivered calls of a handler: with a recorded outcome, new, or with a live outcome."""
 
     def __init__(self) -> None:
-        self.entered: dict[StepIdentity, Call] = {}  # the call of each identity that the others follow
+        self.entered: dict[StepIdentity, Call] = {}  # the first call of each identity, which others follow
         self.fresh: deque[Call] = deque()  # called, not recorded, not started
         self.arrived: deque[Call] = deque()  # with a live outcome
         self._recorded: list[tuple[int, int, Call]] = []  # heap by delivery number, then by call
@@ -25,7 +24,7 @@ class Deliveries:
         self._unnumbered: deque[Call] = deque()  # atomic, complete, and not delivered to any handler
 
     def enter(self, call: Call) -> None:
-        """Take in a call of the handler, in its place."""
+        """Add a call of the handler where it belongs."""
         record = call.record
         earlier = self.entered.get(record.identity)
         if earlier is not None and earlier.is_wanted:
@@ -41,13 +40,13 @@ class Deliveries:
             self._unnumbered.append(call)
 
     def calls(self) -> Iterator[Call]:
-        """Return the calls of the handler, in their order, also those that are delivered."""
+        """Yield the calls of the handler in their order, including those that are delivered."""
         for call in self.entered.values():
             yield call
             yield from call.followers
 
     def take_fresh(self) -> list[Call]:
-        """Return the calls that are never to start."""
+        """Return the calls that have not started; they never will."""
         taken = list(self.fresh)
         self.fresh.clear()
         return taken
@@ -59,7 +58,7 @@ class Deliveries:
         return self.arrived.popleft() if self.arrived else None
 
     def take_unnumbered(self) -> Call | None:
-        """Return one that an atomic body completed when its worker died, or its handler was not driven on."""
+        """Return a call that an atomic body completed when its worker died or its handler was not driven."""
         while self._unnumbered:
             call = self._unnumbered.popleft()
             if call.is_wanted:

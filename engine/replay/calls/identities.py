@@ -1,4 +1,4 @@
-"""The identities of a handler's calls, and the records that they find."""
+"""The identities of a handler's calls, and their records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Identities:
     def __init__(self, history: History, entered: Mapping[StepIdentity, Call], *, is_by_name: bool) -> None:
         self._history = history
         self._entered = entered
-        self.is_by_name = is_by_name  # the name alone is the identity
+        self.is_by_name = is_by_name  # a name alone is an identity
         self._counter = Counter()
         self._old_milestones: OldMilestones | None = None  # looked up when first needed
 
@@ -29,7 +29,7 @@ class Identities:
         identity = self._counter.take(kind, name, once=once)
         entered = self._entered
         while once and identity in entered and entered[identity].is_given_up:
-            identity = identity._replace(count=identity.count + 1)  # the handler gave that one up
+            identity = identity._replace(count=identity.count + 1)  # the handler cancelled that one
         record = self._history.steps.get(identity)
         if record is None and kind == StepKind.PROGRESS:
             record = self._old_milestone(identity)
@@ -39,23 +39,23 @@ class Identities:
         return record
 
     def _old_milestone(self, identity: StepIdentity) -> StepRecord | None:
-        """Return what was recorded under another identity than it has now."""
+        """Return a milestone that was recorded under another identity."""
         if self._old_milestones is None:
             self._old_milestones = _old_milestones(self._history)
         return self._old_milestones.get(identity)
 
 
 def _old_milestones(history: History) -> OldMilestones:
-    """Return the milestones that were recorded under one common name, by the identities that their messages have now.
+    """Return milestones that were recorded under one common name, by the identities that their messages have now.
 
-    Once a milestone was identified by its order alone: new code that inserted one shifted the others, and where the
-    name is the identity only the first was kept. Records of that time stay as they are, and are found by their message.
+    Older versions told milestones apart by their order alone. New code that inserted one shifted the others, and where
+    a name is an identity, only the first was kept. Such records stay as they are and are found by their messages.
     """
     counter, found = Counter(), OldMilestones()
     for record in sorted(history.steps.values(), key=lambda record: record.count):
         if (record.parent, record.kind, record.name) == (TOP, StepKind.PROGRESS, OLD_MILESTONE):
             said = json.loads(record.output or "null")
-            if isinstance(said, dict):  # one that was cancelled has said nothing
+            if isinstance(said, dict):  # a cancelled one has no message
                 name = milestone_name(str(said.get("message")))
                 found[counter.take(StepKind.PROGRESS, name)] = record
     return found

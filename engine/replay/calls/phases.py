@@ -1,4 +1,4 @@
-"""The phases of a step in a cycle. Its record says what the database knows of it; its phase, where it stands here."""
+"""The phases of a step in a cycle. The record of a step is what the database knows; its phase is its state here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class StepPhase:
     has_body: bool = False
 
 
-# Not an Enum: a cycle asks for them many times a step, and a member of an Enum takes long to look up.
+# Not an Enum: a cycle reads them many times a step, and looking up a member of an Enum is slow.
 CALLED = StepPhase("called")  # not started; or it has a recorded outcome, which waits for its turn
 WAITING = StepPhase("waiting", is_open=True)  # for a time, an event, another instance, or its inner steps
 DEFERRED = StepPhase("deferred", is_open=True)  # its next attempt must not begin yet

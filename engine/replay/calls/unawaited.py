@@ -1,4 +1,4 @@
-"""What happens to a durable call without `await`: used, an error that says so, and not one about types; else a line."""
+"""Durable calls without `await`: their use is an error that says so, and unused ones are listed at the end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CALLS = {
     "map": "step.map",
     "progress": "step.progress",
 }
-NAMED = 3  # of many that nobody awaited
+NAMED = 3  # at most, of many
 
 
 class Unawaited:
-    """What a future of asyncio's lets pass, or answers with a TypeError of its own, is refused here."""
+    """Refuses uses that an asyncio future accepts, or answers with a TypeError that does not name the mistake."""
 
     record: StepRecord
-    is_awaited = False  # by the handler, or by a task, `gather` or `wait` that has it
+    is_awaited = False  # by the handler, or through a task, `gather` or `wait`
 
     if not TYPE_CHECKING:  # they have the types of a future's
 
@@ -64,14 +64,14 @@ class Unawaited:
 
 
 def check_awaited(use: str, *values: object) -> None:
-    """Raise NotAwaitedError for a durable call among the values, which are handed on."""
+    """Raise NotAwaitedError if one of these values, which are passed on, is a durable call."""
     for value in values:
         if isinstance(value, Unawaited):
             raise value._not_awaited(use)
 
 
 def never_awaited(calls: Iterable[Unawaited]) -> str:
-    """Say which of a handler's calls it has never awaited. Empty if there is none."""
+    """Return a message that names the calls a handler never awaited; empty if there are none."""
     said = [_shown(call) for call in calls if not call.is_awaited]
     if not said:
         return ""

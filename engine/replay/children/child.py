@@ -1,8 +1,7 @@
 """Children: instances that a step starts, `step.run_workflow` and `step.spawn`.
 
-A child is inserted by the flush that records its step, so there is never one without the other, and its id derives
-from the step, so a replay finds the one that is there. Its end is told to its parent by a signal (see
-`engine.worker.parent_notices`).
+A child is inserted by the flush that records its step, so neither exists without the other. Its id is derived from the
+step, so a replay finds it. A signal tells the parent of its end (see `engine.worker.parent_notices`).
 """
 
 from __future__ import annotations
@@ -33,8 +32,10 @@ if TYPE_CHECKING:
     from engine.declare.registry import Workflow
 
 MAX_DEPTH = 20
-DELETED = "deleted"  # what is said of a child that is not there any more
-MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps, beside type and message
+DELETED = "deleted"  # the status of a child that no longer exists
+MAX_ERROR_DETAILS = (
+    4_096  # characters that a parent keeps of a child's error, in addition to type and message
+)
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -48,7 +49,7 @@ class RelationOperation(Operation):
 
     @property
     def origin(self) -> Origin | None:
-        """Return the step whose child it must be; None where any instance of that name is meant."""
+        """Return the step whose child it must be; None if it may be any instance of that name."""
         raise NotImplementedError
 
     @property
@@ -56,7 +57,7 @@ class RelationOperation(Operation):
         return Awaited(self.workflow_name, self.instance_id, self.origin)
 
     def learn(self, found: AwaitedState, as_of_us: int) -> None:
-        """Take in what the database said, asked at this time or later."""
+        """Handle what the database said when asked at this time or later."""
         raise NotImplementedError
 
     def closed(self) -> None:
@@ -154,7 +155,7 @@ def start(
     *,
     is_tied: bool,
 ) -> None:
-    """Have the child inserted with the step's row, which says which one it is."""
+    """Insert the child with the row of the step, which names it."""
     facts = cycle.claimed
     name = child_id(
         facts.key, facts.workflow, facts.id, facts.generation, operation.path, secret=settings.SECRET_KEY
@@ -175,7 +176,7 @@ def start(
 def params_of(
     cycle: CycleState, record: StepRecord, workflow: Workflow[Any, Any], params: object
 ) -> str | None:
-    """Check what a child is to be started with; None for one that is recorded already, whatever the call says now.
+    """Return the checked params of a new child; None if it is already recorded, whatever the call says now.
 
     Raises LimitError for a child at a depth over 20, and what `workflow.start` raises for wrong params.
     """
@@ -196,8 +197,7 @@ def target(record: StepRecord) -> tuple[str, str]:
 
 
 def other_call(record: StepRecord, call: str) -> NonDeterminismError | None:
-    """Tell that the step was recorded by another call, of those that share the kind: what it waits for, and returns,
-    is not what this one does."""
+    """Return an error if the step was recorded by another call of the same kind, with another result."""
     recorded = json.loads(record.options or "{}").get("operation", call)
     if recorded == call:
         return None
@@ -209,7 +209,7 @@ def other_call(record: StepRecord, call: str) -> NonDeterminismError | None:
 
 
 def reading(record: StepRecord, call: str, decode: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return what reads the outcome of a call. Raises NonDeterminismError for that of another one."""
+    """Return a reader for the outcome of a call. It raises NonDeterminismError for the outcome of another call."""
 
     def read(text: str) -> Any:
         problem = other_call(record, call)
@@ -229,7 +229,7 @@ def read_handle(text: str) -> Handle:
 
 
 def error_of(text: str | None) -> ErrorRecord | None:
-    """Return the recorded error of an instance, without its traceback and with no more details than a step can keep."""
+    """Return the recorded error of an instance, without its traceback, and without details that are too large."""
     if text is None:
         return None
     kept = ErrorRecord.from_json(json.loads(text))
@@ -238,7 +238,7 @@ def error_of(text: str | None) -> ErrorRecord | None:
 
 
 def error_json(error: ChildWorkflowError) -> str:
-    """Return what a step records of a child that did not complete."""
+    """Return what a step records about a child that did not complete."""
     why: JSON = None if error.error is None else error.error.to_json()
     details: dict[str, JSON] = {
         "workflow": error.workflow,
@@ -251,7 +251,7 @@ def error_json(error: ChildWorkflowError) -> str:
 
 
 def read_error(record: StepRecord) -> Exception:
-    """Make the error that the handler sees from what is recorded."""
+    """Return the error that the handler gets."""
     kept = json.loads(record.error or "{}")
     said = kept.get("details") or {}
     if kept.get("type") != ChildWorkflowError.__name__:

@@ -1,7 +1,7 @@
 """`step.wait_for_instance`: wait for the end of any instance.
 
-The flush that records the step also notes its instance in `engine_waiter`, for whoever ends the other one. That one is
-looked at only after the commit: so its end is either seen here, or told by a signal.
+The flush that records the step also notes its instance in `engine_waiter`, for the worker that ends the other one. The
+other one is read only after that commit, so its end is either seen here or announced by a signal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.values.identity import check_instance_id, check_workflow_name
 from engine.values.serialization.secret_context import opened
 from engine.values.states import FINAL, StepStatus
 
-WAIT = "wait_for_instance"  # the call, as the step's row says
+WAIT = "wait_for_instance"  # the call, as recorded in the step's row
 WHAT = "Argument of step.wait_for_instance"
 
 
@@ -39,7 +39,7 @@ class InstanceOperation(RelationOperation):
 
     @property
     def origin(self) -> Origin | None:
-        """A child of this instance is known for what it is, however its handle came here."""
+        """Return the step that started it, if it is a child of this instance, wherever its handle came from."""
         return self.cycle.relations.started(self.workflow_name, self.instance_id)
 
     def begin(self) -> None:
@@ -62,7 +62,7 @@ class InstanceOperation(RelationOperation):
         cycle.wait_until(self, record.wake_us, is_new=is_new)
 
     def _note(self) -> None:
-        """Have the end of that instance told to this one, and look at it once that is committed."""
+        """Ask to be told of the end of that instance, and read its state once that is committed."""
         self.cycle.writes.waiters[self.record.seq] = self.whom
         self.cycle.writes.then.append(self._noted)
         self.cycle.relations.note(self.record.seq)
@@ -74,7 +74,7 @@ class InstanceOperation(RelationOperation):
             self.cycle.host.poke(self.cycle)
 
     def fire(self) -> None:
-        """Look once more: it may have ended before the deadline."""
+        """Read its state again: it may have ended before the deadline."""
         self.cycle.relations.expire()
 
     def learn(self, found: AwaitedState, as_of_us: int) -> None:
@@ -84,7 +84,7 @@ class InstanceOperation(RelationOperation):
         elif found.status in FINAL and (deadline is None or (found.finished_us or 0) <= deadline):
             self.cycle.conclude(self, output=self._result(found))
         elif deadline is not None and deadline <= as_of_us:
-            # The call's own length, where it still has one: a pause has moved the deadline.
+            # The length that the call gives, if it still gives one: a pause moves the deadline.
             length_us = deadline - self.record.started_us if self.timeout_us is None else self.timeout_us
             timeout = timedelta(microseconds=length_us)
             self._refuse(
@@ -118,7 +118,7 @@ class InstanceOperation(RelationOperation):
 
 
 def read_result(text: str) -> InstanceResult:
-    """Return what is recorded, the output as its workflow's type where this code knows that workflow."""
+    """Return the recorded result, with the output as its workflow's type if this code has that workflow."""
     data = json.loads(text)
     output, error = data["output"], data["error"]
     if data["status"] == "complete" and data["workflow"] in workflows:
@@ -135,9 +135,9 @@ def read_result(text: str) -> InstanceResult:
 
 
 def meant(cycle: CycleState, handle: Any, workflow: object, id: object) -> tuple[str, str]:
-    """Return the workflow and the id of the instance that is meant.
+    """Return the workflow and the id of the instance.
 
-    Raises StepConfigError, also for the caller itself, and InvalidNameError for what no instance can be called.
+    Raises StepConfigError, also for the caller itself, and InvalidNameError for names that no instance can have.
     """
     if handle is not None and (workflow is not None or id is not None):
         raise StepConfigError("handle", handle, "Give a handle, or workflow= and id=, not both.", what=WHAT)

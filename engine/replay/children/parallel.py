@@ -1,4 +1,4 @@
-"""`step.parallel`: children side by side, of which the first that fails, by the clock, ends the waiting."""
+"""`step.parallel`: run children side by side, until all are complete or the first one fails."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from engine.values.states import StepKind, StepStatus, WaitingFor
 OnFailure = Literal["leave", "terminate"]
 MAX_BRANCHES = 100
 MAX_PARAMS = 64 * 1024 * 1024  # characters, of all branches
-COMPENSATE = f"{RESERVED_PREFIX}compensate"  # the name of the steps that start compensations
+COMPENSATE = f"{RESERVED_PREFIX}compensate"  # name of the steps that start compensations
 
 
 class ParallelOperation(Operation):
-    """A call of `step.parallel`. Its row says how many branches there are; each has a row of its own beneath."""
+    """A call of `step.parallel`. Its row has the number of branches; each branch is an inner step."""
 
     waiting_for = WaitingFor.CHILD
 
@@ -77,7 +77,7 @@ class ParallelOperation(Operation):
         ]
 
     def settled(self, operation: Call) -> None:
-        """Take in the end of a branch."""
+        """Handle the end of a branch."""
         if self.record.is_final:
             return  # a compensation has been started
         if operation.record.status == StepStatus.ERRORED:
@@ -99,13 +99,13 @@ class ParallelOperation(Operation):
         about = ChildWorkflowError(
             self.record.name, error.workflow, error.id, error.status, error.error, index=index
         )
-        # First the children that are left or ended: what compensates comes after what may still be done.
+        # Cancel the other branches first: compensations come after whatever these may still do.
         self.cycle.cancel_inner(self)
         self.cycle.conclude(self, error=error_json(about))
         self._compensate(about)
 
     def _compensate(self, error: ChildWorkflowError) -> None:
-        """Start what undoes the branches that are complete, the last declared first."""
+        """Start the compensations of complete branches, the last declared first."""
         for index in range(len(self.branches) - 1, -1, -1):
             undo = self.branches[index].compensate_with
             done = self._record_of(StepKind.CHILD, self.record.name, index)
@@ -122,13 +122,13 @@ class ParallelOperation(Operation):
             try:
                 operation.params = validate_params(undo, FromStore(about))
             except RepriseError as problem:
-                # Nothing that the handler could do about it: the step says why nobody compensates.
+                # The handler can do nothing about it: the step records why nothing compensates.
                 self.cycle.number(record)
                 text = outcomes.error_json(problem, step=COMPENSATE)
                 self.cycle.conclude(operation, error=text)
             else:
                 self.cycle.start(operation)
-            # No start of the handler's, which a replay would repeat: a pause must not leave it out.
+            # The handler did not start it, so no replay would repeat it: a pause must not leave it out.
             self.cycle.writes.starts.discard(record.seq)
 
     def _changed(self) -> NonDeterminismError:
@@ -156,7 +156,7 @@ class ParallelOperation(Operation):
 
 
 def check_branches(branches: Sequence[object], on_failure: object) -> None:
-    """Raises LimitError for more than 100 branches, StepConfigError for what is none."""
+    """Raise LimitError for more than 100 branches, StepConfigError for what is not a branch."""
     if len(branches) > MAX_BRANCHES:
         advice = "Run them in several calls, or map over them in a workflow of their own."
         raise LimitError("number of branches", len(branches), MAX_BRANCHES, advice=advice)
@@ -171,7 +171,7 @@ def check_branches(branches: Sequence[object], on_failure: object) -> None:
 
 
 def params_of_branches(cycle: CycleState, record: StepRecord, branches: Sequence[Branch]) -> list[str | None]:
-    """Check the params of all branches before any is started; they go to the database together."""
+    """Return the checked params of all branches, before any is started. They are written together."""
     found = [params_of(cycle, record, one.workflow, one.params) for one in branches]
     size = sum(len(one or "") for one in found)
     if size > MAX_PARAMS:

@@ -1,8 +1,8 @@
 """The event loop that handlers run on: deterministic, without I/O and without timers.
 
-A handler sees an ordinary asyncio loop, so futures, tasks, `gather`, `TaskGroup`, locks and queues work. What it
-cannot do here is wait for the outside: whatever would (`asyncio.sleep`, a socket, a thread) is refused with a message
-that names the durable twin, because a replay could not repeat it.
+A handler sees an ordinary asyncio loop, so futures, tasks, `gather`, `TaskGroup`, locks and queues work. It cannot wait
+for anything outside, because a replay could not repeat that: `asyncio.sleep`, sockets and threads are refused with a
+message that names the durable operation to use instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ForeignAwaitError(RepriseError):
 
 
 IN_A_STEP = "Put it in the body of a step: await step.do(name, fn)."
-CLOSINGS = 100  # of a coroutine that awaits again and again while it is being closed
+CLOSINGS = 100  # attempts to close a coroutine that awaits again and again
 SLEEP = "Use await step.sleep(name, duration), or the timeout= of a step or of step.wait_for_event."
 
 
@@ -54,22 +54,22 @@ class HandlerLoop(asyncio.AbstractEventLoop):
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether there is anything to run."""
+        """Tell whether anything is ready to run."""
         return bool(self._ready)
 
     def drain(self) -> None:
-        """Run everything that is ready, and what becomes ready by it.
+        """Run everything that is ready, and what becomes ready through it.
 
-        Called from a plain callback of the worker's loop, never from inside a task: since Python 3.14 the current
-        task is tracked by thread, not by loop.
+        Call it from a plain callback of the worker's loop, never from inside a task: since Python 3.14, asyncio tracks
+        the current task by thread, not by loop.
         """
         ready = self._ready
         with Running(self):
             while ready:
                 handle = ready.popleft()
                 if not handle._cancelled:
-                    # asyncio raises these two on; they are the outcome of their task all the same, and end the
-                    # handler. The worker is not its to end.
+                    # asyncio re-raises these two. They are also the outcome of their task and end the handler, but
+                    # a handler must not end the worker.
                     try:
                         handle._run()
                     except (SystemExit, KeyboardInterrupt):
@@ -78,8 +78,8 @@ class HandlerLoop(asyncio.AbstractEventLoop):
     def shut(self) -> None:
         """Close the coroutines of all tasks, innermost last started first.
 
-        A `finally:` in a handler runs here; one that awaits is cut off where it does (asyncio would complain that a
-        coroutine ignored GeneratorExit, and that pending tasks were destroyed; both are what parking means).
+        A `finally:` in a handler runs here, up to its first await. asyncio would log that a coroutine ignored
+        GeneratorExit and that pending tasks were destroyed, but both are normal when an instance parks.
         """
         self._ready.clear()
         self._closed = True
@@ -92,15 +92,15 @@ class HandlerLoop(asyncio.AbstractEventLoop):
             self._ready.clear()
 
     def _finish(self, generator: AsyncGenerator[Any, Any]) -> None:
-        """Close an async generator that the handler has left, as asyncio does; at a park it just goes."""
+        """Close an async generator that the handler has left, as asyncio does; drop it at a park."""
         if self.is_driven_here and not self._closed:
-            # When a generator is collected is not the handler's doing.
+            # The handler does not decide when a generator is collected.
             self._new_task(generator.aclose(), next(self.numbers.strays))
 
     # What handlers use
 
     def open_tasks(self) -> list[asyncio.Task[Any]]:
-        """Return the tasks that are not done, the first made first."""
+        """Return the tasks that are not done, in the order in which they were made."""
         return [task for task in self._tasks if not task.done()]
 
     def call_soon(
@@ -146,16 +146,16 @@ class HandlerLoop(asyncio.AbstractEventLoop):
 
     @property
     def is_driven_here(self) -> bool:
-        """Tell whether the caller is the handler, and not a body in a thread beside it."""
+        """Tell whether the caller is the handler, and not a body in another thread."""
         return self._driven_by == threading.get_ident()
 
     def is_closed(self) -> bool:
         return self._closed
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Drop asyncio's complaints: an outcome nobody awaited is recorded with its step, not lost."""
+        """Ignore asyncio's warnings: an outcome that was not awaited is recorded with its step, not lost."""
 
-    # What they cannot
+    # What they cannot use
 
     def time(self) -> float:
         raise ForeignAwaitError("The loop's clock", "Use step.now().")
@@ -204,7 +204,7 @@ order_asyncio(HandlerLoop)
 
 
 class Running:
-    """Makes a loop this thread's own, also for async generators: the worker's loop would finish them on itself."""
+    """Makes a loop the running one, also for async generators, which the worker's loop would otherwise finish."""
 
     __slots__ = ("_hooks", "_loop", "_outer")
 
@@ -230,14 +230,12 @@ def _discard(task: asyncio.Task[Any]) -> None:
 
 
 def _close(coro: Coroutine[Any, Any, Any] | Any) -> None:
-    """Close a coroutine here and now: one that awaits in a `finally:` would otherwise end when it is collected."""
+    """Close a coroutine now. One that awaits in a `finally:` would otherwise end when it is collected."""
     for _ in range(CLOSINGS):
         try:
             coro.close()
-        except (
-            RuntimeError
-        ):  # it has ignored GeneratorExit; or raised this itself, and is closed the next time
+        except RuntimeError:  # it ignored GeneratorExit, or raised this itself and is closed the next time
             continue
-        except BaseException:  # noqa: BLE001 - user code in a `finally:`: what it raises has nowhere to go
+        except BaseException:  # noqa: BLE001 - user code in a `finally:`, whose errors nobody can handle
             return
         return

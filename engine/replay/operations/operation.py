@@ -1,4 +1,4 @@
-"""Durable calls that a cycle carries out: a class for each kind. Those without a body and without others are here."""
+"""Durable calls that a cycle carries out, one class for each kind; here sleeps and milestones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Operation(Call):
         owner: Owner | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        # Only what the handler itself calls is called on every replay.
+        # Only the handler's own calls are repeated on every replay.
         number = next(cycle.loop.numbers.futures) if owner is None else None
         super().__init__(record, decode, loop=loop or cycle.loop, number=number, owner=owner)
         self.cycle = cycle
@@ -32,7 +32,7 @@ class Operation(Call):
     def withdraw(self) -> None:
         cycle, record = self.cycle, self.record
         if cycle.loop.is_closed():
-            return  # it is being closed, not cancelled
+            return  # the handler is closed, which cancels nothing
         if record.is_final or not record.seq:
             return
         entered = cycle.deliveries.entered[record.identity]
@@ -70,7 +70,7 @@ class SleepOperation(Operation):
 
 
 class ProgressOperation(Operation):
-    """A call of `step.progress`: a milestone that is complete as soon as it is recorded."""
+    """A call of `step.progress`: a milestone, complete once it is recorded."""
 
     def __init__(self, cycle: CycleState, record: StepRecord, output: str) -> None:
         super().__init__(cycle, record, _nothing)

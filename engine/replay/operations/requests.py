@@ -1,7 +1,7 @@
-"""Requests to people: waits for the one event that answers them, open to everybody through their rows.
+"""Requests to people: waits for the one event that answers them.
 
-The row says what is asked, of whom, and which values are taken (`options`). The event's type is derived from the row's
-number and nobody else's to send, so an answer reaches this request or none.
+The row of the step says what is asked, of whom, and which answers are valid (`options`). The type of the event is
+derived from the number of the step and reserved for its answer, so an answer reaches this request or none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_ASSIGNEE = 160  # "group:" and a name of 150 characters, Django's longest
 class Question:
     """What is asked, of whom, and the type of the answer; checked."""
 
-    options: str  # what the row keeps of it
+    options: str  # as they are recorded
     codec: Codec
 
     @classmethod
@@ -43,7 +43,7 @@ class Question:
         return cls(encode({**asked, "schema": _schema(codec)}, what="request"), codec)
 
     def decode(self, text: str) -> Answer[Any]:
-        """Return the answer from what the wait has recorded: the value as its type."""
+        """Return the answer that the wait recorded, with its value as the declared type."""
         data = json.loads(text)
         given = data["payload"]
         value = self.codec.decode(json.dumps(given["value"]), "answer")
@@ -60,11 +60,11 @@ class RequestOperation(WaitOperation):
         self.options = record.options or question.options
 
     def begin(self) -> None:
-        """Ask, or go on waiting. The event's type comes from the step's number, which is known by now."""
+        """Ask, or continue to wait. The event's type is derived from the step's number, which is known now."""
         self.types = (request_type(self.cycle.claimed.generation, self.record.seq),)
         if not self.record.is_recorded:
             self.record.options = self.options
-            self.record.wake_is_fixed = True  # it expires at the moment that people were told, paused or not
+            self.record.wake_is_fixed = True  # it expires at the time that people were told, paused or not
         super().begin()
 
     def timed_out(self, types: str | Sequence[str], timeout: timedelta) -> EventTimeoutError:

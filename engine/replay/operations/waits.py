@@ -33,7 +33,7 @@ class WaitOperation(Operation):
         self.timeout_us = timeout_us
 
     def begin(self) -> None:
-        """Take a buffered event at once, or wait."""
+        """Consume a buffered event, or wait."""
         record = self.record
         if not record.is_recorded:
             record.status = StepStatus.WAITING
@@ -46,7 +46,7 @@ class WaitOperation(Operation):
             self.cycle.wait_until(self, record.wake_us, is_new=not record.is_recorded)
 
     def receive(self, event: EventRecord) -> None:
-        """Consume the event: it is the outcome."""
+        """Consume the event, which is the outcome."""
         self.cycle.writes.consumed[event.key] = self.record.seq
         self.cycle.conclude(self, output=outcomes.event_json(event))
 
@@ -54,21 +54,21 @@ class WaitOperation(Operation):
         self.expire()
 
     def expire(self) -> None:
-        """Time out, once it is sure that no event came before the deadline."""
+        """Time out, once it is certain that no event came before the deadline."""
         cycle, record, deadline = self.cycle, self.record, self.record.wake_us
         if deadline is None or self.phase is not phases.WAITING:
             return
         if cycle.events.as_of_us < deadline or not cycle.events.covers(frozenset(record.event_types)):
             cycle.matching.read()
             return
-        # The call's own, where it still has one: a pause has moved the deadline.
+        # The length that the call gives, if it still gives one: a pause moves the deadline.
         length_us = deadline - record.started_us if self.timeout_us is None else self.timeout_us
         types = record.event_types[0] if len(record.event_types) == 1 else record.event_types
         error = self.timed_out(types, timedelta(microseconds=length_us))
         cycle.conclude(self, error=outcomes.error_json(error, step=record.name))
 
     def timed_out(self, types: str | Sequence[str], timeout: timedelta) -> EventTimeoutError:
-        """Return the error that tells the handler of the timeout."""
+        """Return the error that the handler gets."""
         return EventTimeoutError(self.record.name, types, timeout)
 
     def closed(self) -> None:

@@ -1,4 +1,4 @@
-"""What an instance has recorded, as its cycle holds it in memory. Its records are `engine.values.records`."""
+"""What an instance has recorded, as its cycle holds it in memory, in the records of `engine.values.records`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPENT = frozenset({AttemptStatus.ERRORED, AttemptStatus.TIMED_OUT})
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Buffered events, oldest first. `is_cut`: there may be more; none is missing that came before `as_of_us`."""
+    """Buffered events, oldest first. `is_cut`: there may be more. None that came before `as_of_us` is missing."""
 
     events: list[EventRecord]
     as_of_us: int
@@ -26,7 +26,7 @@ class Page:
 
 @dataclass(slots=True)
 class History:
-    """The recorded steps of one generation, with what is needed to go on from them."""
+    """The recorded steps of one generation, and what a cycle needs to continue from them."""
 
     steps: dict[StepIdentity, StepRecord] = field(default_factory=dict)
     running: dict[int, AttemptRecord] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class History:
         self.last_delivery = max(self.last_delivery, record.delivery or 0)
 
     def add_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
-        """Count the attempts of unfinished steps; one still `running` was left behind by a worker that died."""
+        """Count the attempts of unfinished steps. One that is still `running` was left behind by a worker that died."""
         by_step: dict[int, list[AttemptRecord]] = defaultdict(list)
         for attempt in attempts:
             if attempt.phase == AttemptPhase.ROLLBACK:
@@ -73,7 +73,7 @@ class History:
                     self.unasked[record.seq] = attempt
 
     def beneath(self, seq: int) -> Iterator[StepRecord]:
-        """Give the inner steps of a step, and theirs, the outer ones first."""
+        """Yield the inner steps of a step, and theirs, the outer ones first."""
         waiting = [seq]
         while waiting:
             for record in self.inner.get(waiting.pop(), {}).values():
@@ -81,16 +81,16 @@ class History:
                 waiting.append(record.seq)
 
     def nested(self, seq: int) -> int:
-        """Count the steps that the body of a step has called, and theirs; or the bodies of its items."""
+        """Count the steps that the body of a step, or the bodies of its items, called, and those that these called."""
         return sum(record.is_nested for record in self.beneath(seq))
 
     def forget_inner(self, record: StepRecord) -> None:
-        """Forget a step that was called and has not begun."""
+        """Forget a step that was called but has not begun."""
         del self.steps[record.identity]
         del self.inner[record.parent][record.identity]
 
     def mark_nested(self) -> int:
-        """Mark the steps that were called by bodies, and count them."""
+        """Mark the steps that bodies called, and count them."""
         if self.inner:
             for record in self.steps.values():
                 if record.kind == StepKind.DO:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """The step of an instance that has started a child. The child's row names it; its id alone proves nothing."""
+    """The step that started a child. The child's row names it; the child's id alone proves nothing."""
 
     generation: int
     seq: int
@@ -41,10 +41,10 @@ class NewChild:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedState:
-    """What the database says of the instance that a step waits for; of one that has not ended, no more than that.
+    """What the database says about the instance that a step waits for; if it has not ended, only its status.
 
-    `status` is None if there is no such instance, or if it is not the child that is meant. `is_noted`: whoever ends it
-    will tell the step's instance.
+    `status` is None if there is no such instance, or if it is not the expected child. `is_noted`: the step's instance
+    will be told of its end.
     """
 
     seq: int

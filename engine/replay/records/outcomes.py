@@ -51,7 +51,7 @@ def kept_json(kept: ErrorRecord, *, step: str = "", attempts: int = 0) -> str:
 
 
 def recorded_error(record: StepRecord) -> Exception:
-    """Make the error that the handler sees from what is recorded: the same live and on every replay."""
+    """Return the error that the handler gets: the same live and on every replay."""
     kept = json.loads(record.error or "{}")
     details = kept.get("details") or {}
     if record.kind in _TIMEOUTS:
@@ -79,7 +79,7 @@ def params_refused(params: str, error: Exception) -> NonDeterminismError:
 
 def output_refused(record: StepRecord, error: Exception, label: str = "") -> NonDeterminismError:
     if isinstance(error, NonDeterminismError):
-        return error  # it says already which inner step's, or which key is missing
+        return error  # it already names the inner step, or the missing key
     if record.sensitive and isinstance(error, InvalidValueError):
         error = output_masked(error)
     return NonDeterminismError(
@@ -90,7 +90,7 @@ def output_refused(record: StepRecord, error: Exception, label: str = "") -> Non
 
 
 def _mismatch(error: Exception) -> str:
-    if isinstance(error, InvalidValueError):  # its own text says that the value cannot be stored
+    if isinstance(error, InvalidValueError):  # its full text says that the value cannot be stored
         return cut(f"at {error.path}, {error.message.rstrip('.')}", 1000)
     return cut(str(error), 1000)
 
@@ -99,6 +99,6 @@ def _mismatch(error: Exception) -> str:
 
 
 def event_json(event: EventRecord) -> str:
-    """Return a received event as its wait records it; the payload goes in as it was stored."""
+    """Return a received event as its wait records it, with the payload as it was stored."""
     head = json.dumps({"type": event.type, "sent_by": event.sent_by, "received_us": event.received_us})
     return f'{head[:-1]}, "payload": {event.payload}}}'

@@ -1,7 +1,7 @@
 """Errors about values of sensitive steps, without the values.
 
-What validators say may quote what they were given, and so may the path to it: the keys of a dict are a part of the
-value. What is left is which rule it was.
+The messages of validators may quote the value, and so may the path to it, because the keys of a dict are part of the
+value. Only the rule that was broken is kept.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _ARGUMENT = re.compile(r"args\.[A-Za-z_]\w*")
 
 
 def output_masked(problem: InvalidValueError) -> InvalidValueError:
-    """Return the refusal of an output. To be raised `from None`: the original has it all."""
+    """Return the refusal of an output. Raise it `from None`: the original contains the value."""
     message = f"It breaks the rule {_code(problem.code)}. Where and why is not shown, because the step is sensitive."
     return InvalidValueError("$", problem.code, message, what=problem.what)
 
 
 def arguments_masked(problem: InvalidParamsError) -> InvalidParamsError:
-    """Return the refusal of arguments; the names of parameters are no secret."""
+    """Return the refusal of arguments. The names of parameters are not secret."""
     errors = [
         ParamError(
             path=found[0] if (found := _ARGUMENT.match(error["path"])) else "args",

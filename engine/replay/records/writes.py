@@ -1,4 +1,4 @@
-"""What a cycle wants written: gathered until the journal's next flush, and folded to one write a row."""
+"""What a cycle wants written by the journal's next flush: one write a row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from engine.values.states import FINAL, InstanceStatus
 class Leave:
     """How an instance leaves its worker.
 
-    `waiting` only if no signal came meanwhile (`signals` is the number that the cycle has seen); `paused` only if a
-    pause is still asked for, unless the engine pauses it and gives a `pause_reason`; `queued` gives it back; the final
-    ones end it.
-    `running` does not leave: it says that the rollbacks begin, after which the instance `ends_as`.
+    It becomes `waiting` only if no signal came in the meantime (`signals` is the number that the cycle has seen), and
+    `paused` only if the pause is still requested, unless the engine pauses it and gives a `pause_reason`. `queued`
+    releases it, and a final status ends it. With `running` it does not leave: its rollbacks begin, after which it
+    `ends_as`.
     """
 
     status: str
@@ -33,40 +33,40 @@ class Leave:
 
     @property
     def is_end(self) -> bool:
-        """Tell whether the handler has ended: what led to that is recorded, also while a pause is asked for."""
+        """Tell whether the handler has ended: what led to that is recorded even while a pause is requested."""
         return self.status in FINAL or self.status == InstanceStatus.RUNNING
 
 
 @dataclass(slots=True)
 class Writes:
-    """One flush's worth of one cycle. A row that is written twice is written once, as it stands at the flush."""
+    """What one flush writes for one cycle. A row that changes twice is written once, as it is at the flush."""
 
     steps: dict[int, StepRecord] = field(default_factory=dict)
     attempts: dict[tuple[int, int], AttemptRecord] = field(default_factory=dict)
     consumed: dict[int, int] = field(default_factory=dict)  # event key → seq of the wait
     logs: list[LogLine] = field(default_factory=list)
     leave: Leave | None = None
-    # Steps that begin with this flush. While a pause is asked for, the statement leaves them out.
+    # Steps that begin with this flush. While a pause is requested, the statement leaves them out.
     starts: set[int] = field(default_factory=set)
-    then: list[Callable[[bool], None]] = field(default_factory=list)  # told whether the starts were left out
+    then: list[Callable[[bool], None]] = field(default_factory=list)  # with whether the starts were left out
     committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
     children: dict[int, NewChild] = field(default_factory=dict)  # by the step that starts it
     waiters: dict[int, Awaited] = field(default_factory=dict)  # by the step that waits
-    owes: bool = False  # a step that had a child was cancelled: whoever sees to it ends the child
+    owes: bool = False  # a step with a child was cancelled: the child has to be ended
 
     def __bool__(self) -> bool:
         return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave or self.waiters)
 
     @property
     def concerns_others(self) -> bool:
-        """Tell whether there is anything here about other instances: most flushes have nothing of that."""
+        """Tell whether anything here concerns other instances; in most flushes nothing does."""
         return bool(self.children or self.waiters or self.owes)
 
     def add_attempt(self, attempt: AttemptRecord) -> None:
         self.attempts[attempt.step_seq, attempt.number] = attempt
 
     def begun(self) -> Writes:
-        """Return what a pause leaves out: the starts, and what goes with them."""
+        """Return what a pause leaves out: the starts, and what belongs to them."""
         return Writes(
             steps={seq: record for seq, record in self.steps.items() if seq in self.starts},
             attempts={where: one for where, one in self.attempts.items() if where[0] in self.starts},
@@ -78,7 +78,7 @@ class Writes:
         )
 
     def absorb(self, later: Writes) -> None:
-        """Take in what the cycle wrote after these could not be flushed."""
+        """Add what the cycle wrote after these could not be flushed."""
         self.steps |= later.steps
         self.attempts |= later.attempts
         self.consumed |= later.consumed

@@ -43,7 +43,7 @@ class ChildCalls:
     @overload
     def run_workflow(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Any]: ...
     def run_workflow(self, name: str, workflow: Any, params: Any = None) -> Any:
-        """Start a child and wait for its output. It is ended with this instance, and when this call is cancelled.
+        """Start a child and wait for its output. It ends with this instance, or when this call is cancelled.
 
         Raises ChildWorkflowError if it does not complete; and at once, with nothing started, UnknownWorkflowError,
         InvalidParamsError, or LimitError for a child at a depth over 20.
@@ -67,7 +67,7 @@ class ChildCalls:
     @overload
     def spawn(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Handle]: ...
     def spawn(self, name: str, workflow: Any, params: Any = None) -> Any:
-        """Start a child that goes its own way, whatever becomes of this instance; return its handle.
+        """Start a child that is independent of this instance; return its handle.
 
         Raises what `run_workflow` raises at once.
         """
@@ -88,10 +88,10 @@ class ChildCalls:
         id: str | None = None,
         timeout: Duration | None = None,
     ) -> Coroutine[Any, Any, InstanceResult]:
-        """Wait until an instance has ended, however it does, and return how.
+        """Wait until an instance has ended; return its status, output and error.
 
         Raises InstanceNotFoundError if there is none, InstanceTimeoutError after `timeout`, StepConfigError for this
-        instance itself, and InvalidNameError for a name or an id that none can have.
+        instance itself, and InvalidNameError for an invalid name or id.
         """
         check_awaited("it was passed to another step", handle)
         cycle = self._entrance.enter("wait_for_instance", name)
@@ -109,9 +109,9 @@ class ChildCalls:
     ) -> Coroutine[Any, Any, list[Any]]:
         """Run children side by side, at most 100; return their outputs in the order of the branches.
 
-        The first that fails, by the clock, raises ChildWorkflowError at once; the others are left to themselves, or
-        ended with `on_failure="terminate"`. Those complete by then are compensated by what their branch says.
-        Raises what `run_workflow` raises at once, for any of them, before any is started.
+        The first that fails raises ChildWorkflowError at once. The others continue, or are terminated with
+        `on_failure="terminate"`. Branches that are complete by then are compensated as they declare.
+        Raises what `run_workflow` raises at once, for any branch, before any is started.
         """
         cycle = self._entrance.enter("parallel", name)
         if cycle is None:

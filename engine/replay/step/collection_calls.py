@@ -1,4 +1,4 @@
-"""`step.map`, `step.for_each` and `step.batch`: one call for many items, each of which is a step of its own."""
+"""The calls of `step` for many items, each of which is a step of its own: `map`, `for_each` and `batch`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TakesContext(Protocol[I_contra, T_co]):
     def __call__(self, item: I_contra, index: int, /, *, ctx: StepContext) -> T_co: ...
 
 
-# What is called for each item; the context, for functions that have a parameter `ctx`, may stand first or last.
+# The function for each item. If it has a parameter `ctx`, that may come first or last.
 OnItem = Callable[[I, int], T] | Callable[[I, int, StepContext], T] | Callable[[StepContext, I, int], T]
 
 
@@ -92,13 +92,13 @@ class Collections:
     ) -> Coroutine[Any, Any, Any]:
         """Run `fn(item, index)` for each item, at most `concurrency` at a time; return the results in order.
 
-        Each item is a step of its own, with attempts, and done once: a replay goes on with the rest. The options of
-        `step.do` hold for each of them. Once one has failed for good no other begins; when those that have begun have
-        come to their own ends, StepError names the first that failed, as "name[index]".
+        Each item is a step of its own, with attempts, and runs once: a replay continues with the rest. The options of
+        `step.do` apply to each item. Once one has failed for good, no other begins. When those under way have ended,
+        StepError names the first that failed, as "name[index]".
 
-        Raises StepConfigError for a wrong argument or option, InvalidParamsError for an item that does not fit the
-        arguments of a step made by `@define_step`, LimitError if the items go past the workflow's
-        max_steps, before anything is begun.
+        Raises StepConfigError for a wrong argument or option, InvalidParamsError for an item that does not match the
+        arguments of a step made by `@define_step`, LimitError if the items exceed the workflow's max_steps; all
+        before anything begins.
         """
         return self._each("map", name, items, fn, concurrency, options)
 
@@ -112,7 +112,7 @@ class Collections:
         concurrency: int = 10,
         **options: Any,
     ) -> Coroutine[Any, Any, None]:
-        """Do what `map` does, for the sake of its effects: the results stay recorded, and None is returned."""
+        """Do what `map` does, but return None. The results stay recorded."""
         return self._each("for_each", name, items, fn, concurrency, options)
 
     def batch(
@@ -125,9 +125,9 @@ class Collections:
         batch_size: int = 20,
         **options: Any,
     ) -> Coroutine[Any, Any, None]:
-        """Run `fn(batch, start_index)` for each `batch_size` items, one batch after the other; return None.
+        """Run `fn(batch, start_index)` for each `batch_size` items, one batch after another; return None.
 
-        Each batch is a step of its own; one that failed for good is named "name[number]", counted from 0.
+        Each batch is a step of its own, named "name[number]" in errors, counted from 0.
         """
         operation = "batch"
         _check_number(operation, "batch_size", batch_size, MAX_BATCH_SIZE)
@@ -175,7 +175,7 @@ class Collections:
 
 
 def _arguments(operation: str, items: Any, batch_size: int | None, *, most: int) -> list[tuple[Any, int]]:
-    """Give what each call of the function gets. More than `most` are not even taken from a generator."""
+    """Return the arguments of each call. At most one more than `most` is taken from a generator."""
     try:
         given = iter(items)
     except TypeError:

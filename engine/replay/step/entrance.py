@@ -1,4 +1,4 @@
-"""The door through which calls of `step` reach the cycle."""
+"""The entrance of `step` calls to the cycle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.values.retry import StepOptions
 
 
 class Entrance:
-    """Lets in the calls of the handler that runs, and nothing else."""
+    """Accepts the calls of the running handler, and no others."""
 
     def __init__(self, cycle: CycleState, decision: Decision) -> None:
         self.cycle = cycle
@@ -21,13 +21,13 @@ class Entrance:
         self.defaults = cycle.workflow.step_defaults
 
     def enter(self, operation: str, name: str) -> CycleState | None:
-        """Let a call of the running handler in. None: it is being closed, and every call is inert."""
+        """Accept a call of the handler; return None if the handler is being closed, when every call is inert."""
         if not self.cycle.loop.is_driven_here:
             raise nested_calls.refusal(operation, name)
         return self.entered()
 
     def entered(self) -> CycleState | None:
-        """Let a call in that is known to be the handler's."""
+        """Accept a call that is known to be the handler's."""
         if self.cycle.loop.is_closed():
             return None
         if self.decision.decided is not None:
@@ -35,7 +35,7 @@ class Entrance:
         return self.cycle
 
     def options(self, name: str, options: dict[str, Any]) -> StepOptions:
-        """Return the options of a step: what the call gives, over the workflow's defaults."""
+        """Return the options of a step: those of the call, over the workflow's defaults."""
         if not options:
             return self.defaults
         check_awaited("it was passed to another step", *options.values())

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 Awaited = Coroutine[Any, Any, Any]
 
 FORM = "await step.do(name, fn, *args)"
-NO_FUNCTION: Any = object()  # None is what the caller may have got from a function
+NO_FUNCTION: Any = object()  # None may be what the caller got from a function
 
 
 class StepCall(Protocol[P, T_co]):
@@ -47,7 +47,7 @@ class StepCall(Protocol[P, T_co]):
 
 
 class StepDecorator:
-    """What `@step.do("name")` is: it takes the function below it. Awaited, the function was forgotten."""
+    """What `step.do("name")` returns: a decorator of the function below it. If it is awaited, the function is missing."""
 
     def __init__(self, decorate: Callable[[Callable[..., Any]], Callable[..., Awaited]]) -> None:
         self._decorate = decorate
@@ -87,7 +87,7 @@ class WorkCalls:
     @overload
     def do(self, name: str, /, **options: Any) -> StepDecorator: ...
     def do(self, name: str, fn: Any = NO_FUNCTION, /, *args: Any, **options: Any) -> Any:
-        """Run `fn(*args)` once it has succeeded, ever; return its recorded result.
+        """Run `fn(*args)` until it succeeds once; return its recorded result.
 
         Sync functions run in a thread, async ones on the worker's loop. A parameter of `fn` named `ctx` receives the
         StepContext. Options: max_attempts, delay, backoff, max_delay, jitter, timeout, once, sensitive, atomic,
@@ -124,8 +124,8 @@ class WorkCalls:
     def run(self, defined: DefinedStep[Any, Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a step made by `@define_step`, once; return its recorded result.
 
-        Arguments that do not fit raise InvalidParamsError here, and nothing is recorded; a return value that does
-        not fit fails the step without a retry. Raises what `do` raises, too.
+        Invalid arguments raise InvalidParamsError here, and nothing is recorded. An invalid return value fails the step
+        without a retry. Also raises what `do` raises.
         """
         if not isinstance(defined, DefinedStep):
             rule = "It must be made by @define_step. For a plain function: await step.do(name, fn, *args)."

@@ -1,4 +1,4 @@
-"""Matching buffered events with the waits for them: the oldest event of a fitting type goes to the oldest wait."""
+"""Match buffered events with waits: the oldest event of a matching type goes to the oldest wait."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from engine.replay.waiting.open_waits import OpenWaits, Wait
 
 
 class EventMatching:
-    """Gives the events that have been read to the waits that are open, and asks for more where these find none."""
+    """Gives the events that were read to the open waits, and asks for more if a wait finds none."""
 
     def __init__(self, events: EventBuffer, waits: OpenWaits, ask: Callable[[], None]) -> None:
         self._events, self._waits, self._ask = events, waits, ask
 
     def offer_to(self, wait: Wait) -> None:
-        """Give a new wait the oldest event that it takes."""
+        """Give a new wait the oldest event that it accepts."""
         if not (self._events.is_offered and self._waits.are_known):
             self.offer_all()
             return
-        for at, event in enumerate(self._events.events):  # of those that are left, older waits take none
+        for at, event in enumerate(self._events.events):  # older waits accept none of those that are left
             if _takes(wait, event):
                 del self._events.events[at]
                 self._give(event, wait)
@@ -28,23 +28,23 @@ class EventMatching:
         self._read_on()
 
     def offer_all(self) -> None:
-        """Give each buffered event to the oldest wait that takes it; read on while a wait may find one."""
-        # All or none: an older event of the types that are not here may belong to a wait that would take a younger one.
+        """Give each buffered event to the oldest wait that accepts it; read on while a wait may find one."""
+        # All or none: a wait that accepts a newer event may be due an older one, of a type that is not here.
         if self._waits.are_known:
             self._give_all()
             self._events.is_offered = True
         self._read_on()
 
     def read(self) -> None:
-        """Read the next events that the open waits could take."""
+        """Read the next events that the open waits could accept."""
         if not self._events.is_reading:
             self._events.ask(frozenset(self._waits.types))
             self._ask()
 
     def expire_overdue(self, now_us: int) -> None:
-        """After events were read: time out the waits whose deadline has passed.
+        """Time out the waits whose deadline has passed, after events were read.
 
-        Also one that passed while they were read: its timer has fired then, and asked for what was being read already.
+        If a deadline passed during the read, its timer has already fired, and only asked for that read.
         """
         for wait in self._waits:
             deadline = wait.record.wake_us

@@ -1,4 +1,4 @@
-"""The open waits for events of an instance, by their types: thousands may be open at once."""
+"""The open waits of an instance for events, by type. Thousands may be open at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Wait(Protocol):
         """Consume the event: it is the outcome."""
 
     def expire(self) -> None:
-        """Time out, once it is sure that no event came before the deadline."""
+        """Time out, once it is certain that no event came before the deadline."""
 
 
 class OpenWaits:
-    """Each by its step's number; the oldest has the lowest."""
+    """Waits by the numbers of their steps; the oldest has the lowest."""
 
     def __init__(self) -> None:
         self._by_seq: dict[int, Wait] = {}
@@ -37,7 +37,7 @@ class OpenWaits:
         return seq in self._by_seq
 
     def __iter__(self) -> Iterator[Wait]:
-        """Give all, the oldest first."""
+        """Yield all waits, the oldest first."""
         return iter([self._by_seq[seq] for seq in sorted(self._by_seq)])
 
     @property
@@ -47,11 +47,11 @@ class OpenWaits:
 
     @property
     def are_known(self) -> bool:
-        """Tell whether all of them are among those that were made known."""
+        """Tell whether the events of all of them have been read."""
         return not self._unknown
 
     def know(self, types: frozenset[str] | None) -> None:
-        """Take note of the types of which the events are here; None stands for all."""
+        """Note the types whose events have been read; None means all."""
         self._known = types
         self._unknown = set() if types is None else self.types - types
 
@@ -64,7 +64,7 @@ class OpenWaits:
                 self._unknown.add(one)
 
     def remove(self, seq: int) -> None:
-        """Take out one that is over; nothing if it is not open."""
+        """Remove a wait that is over, if it is open."""
         operation = self._by_seq.pop(seq, None)
         for one in () if operation is None else set(operation.record.event_types):
             waiting = self._by_type[one]
@@ -74,7 +74,7 @@ class OpenWaits:
                 self._unknown.discard(one)
 
     def oldest(self, type: str, received_us: int) -> Wait | None:
-        """Return the oldest wait that takes an event of this type which came then."""
+        """Return the oldest wait that accepts an event of this type, received at this time."""
         for seq in self._by_type.get(type, ()):
             deadline = self._by_seq[seq].record.wake_us
             if deadline is None or received_us <= deadline:

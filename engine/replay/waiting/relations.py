@@ -1,4 +1,4 @@
-"""The instances that an instance waits for: its children, and others whose end it wants to know."""
+"""The other instances that an instance waits for, its children among them."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ class Awaiting(Protocol):
         """The instance that it waits for."""
 
     def learn(self, found: AwaitedState, as_of_us: int) -> None:
-        """Take in what the database said, asked at this time or later."""
+        """Handle what the database said when asked at this time or later."""
 
 
 class Relations:
-    """What a cycle waits for among other instances, and whether it knows the latest of them."""
+    """The calls that wait for other instances, and whether their latest state is known."""
 
     def __init__(self, history: History, generation: int) -> None:
         self._history, self._generation = history, generation
         self._open: dict[int, Awaiting] = {}  # by seq
-        self._noting: set[int] = set()  # steps that are to be looked at when their note is committed
+        self._noting: set[int] = set()  # steps to ask about when their note is committed
         self._is_stale = False
         self._is_asking = False
         self._as_of_us = 0
-        self._children: dict[tuple[str, str], Origin] | None = None  # once it is asked for
+        self._children: dict[tuple[str, str], Origin] | None = None  # once needed
 
     # Children
 
     def started(self, workflow: str, id: str) -> Origin | None:
-        """Return the step of this instance that has started the instance of that name, if one has."""
+        """Return the step of this instance that started that instance, if one did."""
         if self._children is None:
             self._children = dict(_children(self._history.steps.values(), self._generation))
         return self._children.get((workflow, id))
 
     def starts(self, workflow: str, id: str, origin: Origin) -> None:
-        """Take in that a step begins now, and starts a child."""
+        """Note that a step that begins now starts a child."""
         if self._children is not None:
             self._children[workflow, id] = origin
 
@@ -57,20 +57,20 @@ class Relations:
         self._open[seq] = call
 
     def remove(self, seq: int) -> None:
-        """Take out one that is over; nothing if it is not open."""
+        """Remove a call that is over, if it is open."""
         self._open.pop(seq, None)
 
     def note(self, seq: int) -> None:
-        """Take in that the database is being told what this step waits for."""
+        """Note that the database is being told what this step waits for."""
         self._noting.add(seq)
 
     def noted(self, seq: int, *, has_begun: bool) -> None:
-        """Take in that it has been told, or that a pause has left that out."""
+        """Note that the database was told, or that a pause left that out."""
         self._noting.discard(seq)
         self._is_stale = self._is_stale or has_begun
 
     def expire(self) -> None:
-        """What is known may be old: ask again."""
+        """Ask again, because what is known may be outdated."""
         self._is_stale = True
 
     # Asking
@@ -80,26 +80,26 @@ class Relations:
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether there will be news without anybody's signal, so that it is too early to park."""
+        """Tell whether an answer is still expected, so that it is too early to park."""
         return self._is_asking or bool(self._noting)
 
     @property
     def question(self) -> list[Awaiting]:
-        """The calls to ask for: those that are committed, and with them the children that they started."""
+        """The calls to ask about: those that are committed, and so are the children that they started."""
         return [one for one in self._open.values() if one.record.is_recorded]
 
     @property
     def is_to_ask(self) -> bool:
-        """Tell whether there may be news, which are not being asked for already."""
+        """Tell whether there may be news that nobody is asking for yet."""
         return self._is_stale and not self._is_asking and bool(self.question)
 
     def ask(self, now_us: int) -> None:
-        """Take in that the question is asked now."""
+        """Note that the question is asked now."""
         self._is_stale, self._is_asking = False, True
         self._as_of_us = now_us
 
     def answer(self, found: Iterable[AwaitedState]) -> None:
-        """Take in the answer: the instance that ended first comes first."""
+        """Handle the answer, beginning with the instance that ended first."""
         self._is_asking = False
         for one in sorted(found, key=lambda one: (one.finished_us or 0, one.seq)):
             call = self._open.get(one.seq)
@@ -107,7 +107,7 @@ class Relations:
                 call.learn(one, self._as_of_us)
 
     def drop_answer(self) -> None:
-        """Take in that the answer came while the handler is not driven: it is asked again when it is."""
+        """Ignore an answer that came while the handler is not driven, and ask again later."""
         self._is_asking = False
         self._is_stale = True
 

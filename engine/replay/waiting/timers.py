@@ -1,4 +1,4 @@
-"""The deadlines of an instance's open operations, and of the instance itself."""
+"""The deadlines of an instance's open steps, and of the instance itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from engine.replay.calls.call import Call
 
-DEADLINE = 0  # stands for the workflow's own timeout among the steps' numbers
+DEADLINE = 0  # in place of a step's number: the workflow's own timeout
 
 
 class Timers:
@@ -21,14 +21,14 @@ class Timers:
         heapq.heappush(self._heap, (when_us, seq))
 
     def due(self, now_us: int) -> Iterator[int]:
-        """Take out the steps whose time has come, the earliest first; DEADLINE for the instance."""
+        """Remove and yield the steps that are due, the earliest first; DEADLINE means the instance."""
         while self._heap and self._heap[0][0] <= now_us:
             when_us, seq = heapq.heappop(self._heap)
             if self._counts(when_us, seq):
                 yield seq
 
     def next(self) -> tuple[int, int] | None:
-        """Return the time of the next deadline, and whose it is."""
+        """Return the time of the next deadline, and the step that it belongs to."""
         while self._heap:
             if self._counts(*self._heap[0]):
                 return self._heap[0]
@@ -36,7 +36,7 @@ class Timers:
         return None
 
     def next_step(self) -> Call | None:
-        """Return the operation whose deadline is next, leaving the instance's own aside."""
+        """Return the call with the next deadline, except the instance's own."""
         for when_us, seq in sorted(self._heap):
             if seq != DEADLINE and self._counts(when_us, seq):
                 return self._open[seq]
