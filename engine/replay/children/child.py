@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 20
 DELETED = "deleted"  # the status of a child that no longer exists
-MAX_ERROR_DETAILS = (
-    4_096  # characters that a parent keeps of a child's error, in addition to type and message
-)
+MAX_ERROR_DETAILS = 4_096  # characters of a child's error that its parent keeps
 MICROSECOND = timedelta(microseconds=1)
 
 

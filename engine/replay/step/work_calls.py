@@ -47,7 +47,7 @@ class StepCall(Protocol[P, T_co]):
 
 
 class StepDecorator:
-    """What `step.do("name")` returns: a decorator of the function below it. If it is awaited, the function is missing."""
+    """What `step.do("name")` returns: it takes the function below it. If it is awaited, the function is missing."""
 
     def __init__(self, decorate: Callable[[Callable[..., Any]], Callable[..., Awaited]]) -> None:
         self._decorate = decorate
