@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.declare.registry import workflows as workflows
     from engine.declare.schedules import Schedule as Schedule
     from engine.decorators import workflow as workflow
-    from engine.replay.step import WorkflowStep as WorkflowStep
+    from engine.replay.step.workflow_step import WorkflowStep as WorkflowStep
     from engine.values.errors import AtomicStepError as AtomicStepError
     from engine.values.errors import BetweenStepsError as BetweenStepsError
     from engine.values.errors import ChildIdTakenError as ChildIdTakenError
@@ -122,7 +122,7 @@ _HOMES = {
     "workflow": "engine.decorators",
     "workflows": "engine.declare.registry",
     **dict.fromkeys(("RollbackContext", "StepContext"), "engine.declare.context"),
-    "WorkflowStep": "engine.replay.step",
+    "WorkflowStep": "engine.replay.step.workflow_step",
 }
 
 __all__ = sorted(_HOMES)

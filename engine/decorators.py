@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, overload
 from engine.declare.registry import Workflow, declare_workflow
 from engine.declare.schedules import Schedule
 from engine.declare.workflow_options import OnCodeChange, StepIdentityRule
-from engine.replay.step import WorkflowStep
+from engine.replay.step.workflow_step import WorkflowStep
 
 P = TypeVar("P")
 R = TypeVar("R")

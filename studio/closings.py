@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engine.models import Audit, Instance, Step
-from engine.status.bidi import isolated
-from engine.status.sentence import Moment, Sentence, quoted
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import Moment, Sentence, quoted
 from engine.values.states import Action
 
 _DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.status.facts import Servers
-from engine.status.status_line import busy
+from engine.status.sentences.status_line import busy
 from studio.attention import Attention
 
 

@@ -12,7 +12,7 @@ from engine.status import record
 from engine.status.generations import Generations
 from engine.status.prefixes import with_prefixes
 from engine.status.record import Limits, Record
-from engine.status.sentence import Sentence
+from engine.status.sentences.sentence import Sentence
 from engine.status.snapshot import snapshot
 from engine.status.steps import logs_of, steps_of
 from engine.values.identity import TOP

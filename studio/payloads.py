@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from engine.status.bidi import isolated_strings
+from engine.status.sentences.bidi import isolated_strings
 from engine.values.serialization import Unreadable, decode, envelope, read_beginning
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from engine.models import Instance
 from engine.status.facts import StatusFacts
 from engine.status.gathering import facts_by_key
-from engine.status.sentence import Sentence
-from engine.status.short_line import short_line
+from engine.status.sentences.sentence import Sentence
+from engine.status.sentences.short_line import short_line
 from studio.display_status import display_status
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.invariants import INVARIANTS, Invariant
-from engine.worker.claims import LIGHT_FACTOR
+from engine.worker.capacity import LIGHT_FACTOR
 from tests.violations import offenders
 
 # What workers do in time. Where rows are planted, there is no worker.

@@ -17,9 +17,9 @@ from engine.models import Instance
 from engine.status import search
 from engine.status.facts import StatusFacts
 from engine.status.gathering import database_now, facts_by_key, without_values
-from engine.status.sentence import as_text
+from engine.status.sentences.sentence import as_text
+from engine.status.sentences.short_line import short_line
 from engine.status.servers import servers_of
-from engine.status.short_line import short_line
 from engine.values.errors import RepriseError
 from engine.values.states import FINAL, InstanceStatus
 from engine.values.tags import check_tags

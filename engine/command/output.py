@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
 from engine.status.record import Record
-from engine.status.sentence import as_text
+from engine.status.sentences.sentence import as_text
 from engine.steer.requests import is_answer
 
 Document = dict[str, Any]

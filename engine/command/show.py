@@ -17,7 +17,7 @@ from engine.models import Attempt, Instance, Step
 from engine.status import record
 from engine.status.errors import error_line
 from engine.status.record import Limits, Record
-from engine.status.sentence import as_text
+from engine.status.sentences.sentence import as_text
 from engine.status.snapshot import snapshot
 from engine.status.steps import count_inside, read_old_milestones, steps_of
 

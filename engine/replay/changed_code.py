@@ -1,18 +1,18 @@
-"""An instance that is taken on by other code than it started under (docs/guarantees.md, 4)."""
+"""Instances that continue under other code than they started with (docs/guarantees.md, 4)."""
 
 from __future__ import annotations
 
 import json
 
-from engine.replay.history import LogLine
+from engine.replay.records.history import LogLine
 from engine.replay.state import CycleState
 from engine.values.errors import CodeChangedError
 
-DIGITS = 7  # of a fingerprint, read as a number: they fit an integer of PostgreSQL's
+DIGITS = 7  # of a fingerprint, read as a number that fits into a PostgreSQL integer
 
 
 def refusal(cycle: CycleState) -> CodeChangedError | None:
-    """Tell why the instance may not go on: its workflow wants somebody to accept the new code first."""
+    """Return the error to pause with, if the workflow requires that somebody accepts the new code first."""
     if cycle.workflow.on_code_change != "pause" or not _has_changed(cycle):
         return None
     return CodeChangedError(
@@ -21,15 +21,15 @@ def refusal(cycle: CycleState) -> CodeChangedError | None:
 
 
 def note(cycle: CycleState) -> None:
-    """Say in the instance's log that it goes on under other code, once for each."""
+    """Log, once for each new code, that the instance continues under it."""
     if not _has_changed(cycle):
         return
     recorded, current = cycle.claimed.code, cycle.workflow.fingerprint
     fields = json.dumps({"recorded": recorded, "current": current})
     text = "The workflow's code has changed since this instance started; it goes on under the new code."
-    # A place of its own for each code, where the handler's lines have none: written at every replay, it is there once.
+    # Each code has a position of its own, outside those of the handler's lines: replays write the same line again.
     position = -1 - int(current[:DIGITS], 16)
-    # No flush of its own: some record follows in any case, and be it the parking.
+    # It needs no flush of its own: a record follows in any case, if only the park.
     cycle.writes.logs.append(LogLine("warning", text, fields, cycle.host.now_us(), position=position))
 
 

@@ -1,12 +1,12 @@
-"""One stay of an instance in a worker: replay what is recorded, go on from there, leave.
+"""One stay of an instance in a worker: replay what is recorded, continue from there, leave.
 
-The main path is `advance`: run the handler until it waits; then give it the next recorded outcome, or, when none is
-left, start what it called for the first time, or give it the next outcome that came in live; and when there is
-nothing to give and no body of it runs, park. Every outcome gets a delivery number, recorded with it, and a replay
-delivers in that order, so the handler takes the same turn each time.
+The main path is `advance`. It runs the handler until that waits, then delivers the next recorded outcome. When none is
+left, it starts what the handler called for the first time, or delivers the next live outcome. When there is nothing to
+deliver and no body runs, it parks. Every outcome is recorded with a delivery number. A replay delivers in that order,
+so the handler takes the same turns each time.
 
-Outcomes go to the handler before they are committed: handler code has no effects, and the commit that follows also
-carries the start of what the handler called next. A body starts only after that commit.
+Outcomes reach the handler before they are committed: handler code has no effects, and the commit that follows also
+contains the start of what the handler called next. A body starts only after that commit.
 """
 
 from __future__ import annotations
@@ -14,31 +14,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from engine.replay import changed_code, outcomes
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.call import Call
-from engine.replay.exit import Exit
-from engine.replay.history import History, Page
+from engine.replay import changed_code
+from engine.replay.attempts.attempt import AttemptedOperation
+from engine.replay.calls.call import Call
+from engine.replay.exit import endings
+from engine.replay.exit.endings import Ending
+from engine.replay.exit.exit import Exit
+from engine.replay.exit.recovery import Recovery
 from engine.replay.host import Claimed, Host, Phase
-from engine.replay.outcomes import Ending
-from engine.replay.relations import AwaitedState
-from engine.replay.rollback import Rollbacks
+from engine.replay.records import outcomes
+from engine.replay.records.history import History, Page
+from engine.replay.records.other_instances import AwaitedState
+from engine.replay.records.writes import Leave
+from engine.replay.rollback.rollbacks import Rollbacks
 from engine.replay.state import CycleState
-from engine.replay.step import WorkflowStep
-from engine.replay.timers import DEADLINE
-from engine.replay.writes import Leave
+from engine.replay.step.workflow_step import WorkflowStep
+from engine.replay.waiting.timers import DEADLINE
 from engine.values.errors import CodeChangedError, NonDeterminismError, WorkflowTimeoutError
 from engine.values.states import InstanceStatus
 
 if TYPE_CHECKING:
     from engine.declare.registry import Workflow
 
-DRIVING = Phase.DRIVING  # asked for several times a step, and a member of an Enum takes long to look up
+DRIVING = Phase.DRIVING  # read several times a step, and looking up a member of an Enum is slow
 STEERED = (DRIVING, Phase.QUIESCING, Phase.ROLLING_BACK)
 
 
 class Cycle(CycleState):
-    """Drives the handler, then the rollbacks, as far as they can go now."""
+    """Drives the handler, then the rollbacks."""
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Cycle(CycleState):
     ) -> None:
         super().__init__(host, workflow, claimed, history)
         self.exit = Exit(self)
+        self.recovery = Recovery(self, self.exit)
         self.rollbacks: Rollbacks | None = None  # once they have begun
 
     # Entering
@@ -60,7 +64,7 @@ class Cycle(CycleState):
             self.pause_with_reason(refusal)
             return
         changed_code.note(self)
-        step = WorkflowStep(self, self.exit)
+        step = WorkflowStep(self, self.exit.decision)
         try:
             args = (self.workflow.params.decode(self.claimed.params),) if self.workflow.takes_params else ()
         except Exception as error:  # noqa: BLE001 - the types are the user's: whatever validators raise
@@ -86,8 +90,8 @@ class Cycle(CycleState):
             self.exit.close_if_ended()
 
     def _turn(self) -> None:
-        if self.exit.cut_short is not None:
-            self._cut_short(self.exit.cut_short)
+        if self.exit.decision.cut_short is not None:
+            self._cut_short(self.exit.decision.cut_short)
             return
         self._fire_timers()
         may_have_ended = True
@@ -108,19 +112,19 @@ class Cycle(CycleState):
                 return
 
     def _cut_short(self, ending: Ending) -> None:
-        """End so, whatever the handler would do; but it meets what is recorded first: that tells how to undo it."""
-        is_to_be_undone = self.exit.rolls_back(ending)
+        """End this way, whatever the handler would do; replay first what is recorded, if there is anything to undo."""
+        is_to_be_undone = self.exit.decision.rolls_back(ending)
         while is_to_be_undone and self.phase is DRIVING:
             if self.loop.is_ready:
                 self.host.drive(self)
-            if self.exit.forced is not None or not self._deliver_recorded():
+            if self.exit.decision.forced is not None or not self._deliver_recorded():
                 break
         if self.phase is DRIVING:
             self.deliveries.take_fresh()
             self.exit.end(ending)
 
     def _has_ended(self) -> bool:
-        ending = self.exit.found()
+        ending = self.exit.decision.found()
         if ending is not None:
             self.exit.end(ending)
         return ending is not None
@@ -155,13 +159,13 @@ class Cycle(CycleState):
 
     def _deliver_to_handler(self, call: Call) -> None:
         record = call.record
-        # Another worker may have been a few milliseconds ahead: for the handler time does not go back.
+        # Another worker may have been a few milliseconds ahead. For the handler, time never goes backwards.
         self.now_us = max(self.now_us, record.finished_us or 0)
         self.step_count.delivered(record.seq)
         self.deliver(call)
 
     def _rest(self) -> None:
-        """Nothing to give to the handler: wait for a body, or for what it was claimed for, or park."""
+        """Wait for a body or for the time that it was claimed for, or park: nothing can be delivered."""
         if self.relations.is_to_ask:
             self.relations.ask(self.host.due_us())
             self.host.read_relations(self)
@@ -174,13 +178,13 @@ class Cycle(CycleState):
         elif steps.open:
             self.exit.park()
         else:
-            self.exit.end(outcomes.deadlock())
+            self.exit.end(endings.deadlock())
 
     def _fire_timers(self) -> None:
         for seq in self.timers.due(self.host.due_us()):
             if seq == DEADLINE:
                 timeout = WorkflowTimeoutError("timeout", self.workflow.timeout_or_zero)
-                self._cut_short(outcomes.of_error(timeout))
+                self._cut_short(endings.of_error(timeout))
                 return
             self.steps.open[seq].fire()
 
@@ -190,23 +194,23 @@ class Cycle(CycleState):
         self.exit.pause_with_reason(error)
 
     def recover(self, error: Exception) -> None:
-        """The database refuses what this cycle writes, or the engine failed: end with that error, and only that."""
-        refused = self.exit.begin_recovery(error)
+        """End with an error of the engine, or with a refusal of the database; record nothing else."""
+        refused = self.recovery.begin(error)
         if refused is not None and self.rollbacks is not None:
             self.rollbacks.give_up(refused, error)
         elif refused is not None:
-            self.exit.end_refused(refused, error)
+            self.recovery.end(refused, error)
 
     # Answers
 
     def written(
         self, status: str, signals: int, ends_as: str = "", *, leave: Leave | None, has_left: bool
     ) -> None:
-        """Take in the answer to a flush: what the row said when the writes, with this `leave`, were made.
+        """Handle the answer to a flush: what the row said when these writes, with this `leave`, were made.
 
-        An answer that comes while the cycle leaves may belong to an earlier flush: the one that leaves is still on
-        its way then, and finds out by itself what the row says. One that comes after the cycle has left says nothing:
-        the next cycle of the instance may be under way.
+        While the cycle leaves, an answer may belong to an earlier flush. The flush that leaves is then still under way
+        and brings its own answer. An answer after the cycle has left is ignored: the next cycle of the instance may
+        have begun.
         """
         if self.phase is Phase.LEFT:
             return
@@ -225,13 +229,13 @@ class Cycle(CycleState):
                 self.exit.resume()
 
     def on_signals(self, status: str, signals: int, ends_as: str = "") -> None:
-        """Somebody changed the row: an event came, a pause was asked for or withdrawn, or the end after rollbacks."""
+        """Handle a change of the row: an event, a pause requested or withdrawn, or a requested end after rollbacks."""
         if signals <= self.signals or self.phase not in STEERED:
             return
         self.signals = signals
         self.events.is_stale = True
         self.relations.expire()
-        if ends_as and self.exit.after_rollbacks is None:
+        if ends_as and self.exit.decision.after_rollbacks is None:
             self.exit.terminate()
             return
         if status == InstanceStatus.WAITING_FOR_PAUSE:
@@ -245,10 +249,10 @@ class Cycle(CycleState):
                 self.host.poke(self)
 
     def on_events(self, page: Page, signals: int) -> None:
-        """Take in the answer to `events.question`; `signals` is what the row said before it was asked."""
+        """Handle the answer to `events.question`; `signals` is what the row said before the question."""
         if not self.events.is_reading:
             return  # answered already
-        # One that came since was maybe too late for this answer; nothing else tells of it.
+        # An event since then may have missed this answer, and nothing else announces it.
         self.events.take(page, is_stale=signals < self.signals)
         self.waits.know(self.events.types)
         if self.phase is DRIVING:
@@ -257,7 +261,7 @@ class Cycle(CycleState):
             self.host.poke(self)
 
     def on_relations(self, found: Iterable[AwaitedState]) -> None:
-        """Take in the answer to `relations.question`."""
+        """Handle the answer to `relations.question`."""
         if self.phase is not DRIVING:
             self.relations.drop_answer()
             return

@@ -1,4 +1,4 @@
-"""What a cycle is given, the phases it goes through, and what it asks of the worker that holds it."""
+"""What a cycle gets from its worker, its phases, and what it asks of that worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol, TypeVar
 
-from engine.replay.history import AttemptRecord
+from engine.values.records import AttemptRecord
 
 C_contra = TypeVar("C_contra", contravariant=True)  # a cycle
 O_contra = TypeVar("O_contra", contravariant=True)  # an operation with attempts
@@ -14,7 +14,7 @@ O_contra = TypeVar("O_contra", contravariant=True)  # an operation with attempts
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An instance as it was claimed: what its cycle needs of the row."""
+    """What a cycle needs of the row of its instance, as it was claimed."""
 
     key: int
     workflow: str
@@ -26,20 +26,20 @@ class Claimed:
     started_us: int
     deadline_us: int | None
     isolated: bool
-    due_us: int = 0  # when it was due, which may be a moment ahead
+    due_us: int = 0  # when it is due, which may be just ahead
     log_lines: int = 0  # of the handler's log
-    code: str = ""  # the fingerprint of the handler that it started under, or that was accepted since
-    ends_as: str = ""  # after its rollbacks, which have begun; then also `error`, JSON text
+    code: str = ""  # fingerprint of the handler that it started under, or that was accepted since
+    ends_as: str = ""  # after its rollbacks, if these have begun; then with `error`, JSON text
     error: str | None = None
-    depth: int = 0  # how many instances stand above it, each started by the one before
+    depth: int = 0  # number of its ancestors, each started by the one before
 
 
 class Phase(Enum):
     DRIVING = auto()
-    QUIESCING = auto()  # pausing or draining: bodies finish, the handler is not driven on
+    QUIESCING = auto()  # pausing or draining: bodies finish, the handler is not driven
     ENDING = auto()  # the handler has ended: what is still open is being cancelled
-    ROLLING_BACK = auto()  # one rollback after the other; the handler is gone
-    LEAVING = auto()  # the last write is on its way
+    ROLLING_BACK = auto()  # rollbacks run one after another; the handler is gone
+    LEAVING = auto()  # the last write is under way
     LEFT = auto()
 
 
@@ -49,10 +49,10 @@ class Host(Protocol[C_contra, O_contra]):
     name: str
 
     def now_us(self) -> int:
-        """Return the database's time, not earlier than it is: for deadlines and records."""
+        """Return the database's time, never too early: for deadlines and records."""
 
     def due_us(self) -> int:
-        """Return the database's time, not later than it is: to tell what is due."""
+        """Return the database's time, never too late: to find what is due."""
 
     def poke(self, cycle: C_contra) -> None:
         """Call `cycle.advance()` soon, once."""
@@ -61,15 +61,15 @@ class Host(Protocol[C_contra, O_contra]):
         """Write `cycle.writes` soon, and call `cycle.written()`."""
 
     def call_at(self, cycle: C_contra, when_us: int) -> None:
-        """Poke the cycle at this time; replaces what was asked before."""
+        """Poke the cycle at this time; this replaces an earlier request."""
 
     def run_body(self, cycle: C_contra, operation: O_contra, attempt: AttemptRecord) -> None:
-        """Run the body and call `operation.settle`, or `take_in` if it recorded its success by itself."""
+        """Run the body and call `operation.settle`, or `take_in` if it recorded its success itself."""
 
     def cancel_body(self, cycle: C_contra, attempt: AttemptRecord) -> bool:
         """Cancel an async body; set `ctx.cancelled` of a sync one.
 
-        False if it is too late, because an atomic body is being committed: what came of it is told.
+        Return False if it is too late, because an atomic body is being committed; its outcome is then reported.
         """
 
     def ask_delay(
@@ -78,10 +78,10 @@ class Host(Protocol[C_contra, O_contra]):
         """Call the delay function and then `operation.back_off`, or `give_up`."""
 
     def read_events(self, cycle: C_contra) -> None:
-        """Read what `cycle.events.question` asks for and call `cycle.on_events`."""
+        """Read what `cycle.events.question` asks for, then call `cycle.on_events`."""
 
     def read_relations(self, cycle: C_contra) -> None:
-        """Read what `cycle.relations.question` asks for and call `cycle.on_relations`."""
+        """Read what `cycle.relations.question` asks for, then call `cycle.on_relations`."""
 
     def drive(self, cycle: C_contra) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""
@@ -93,13 +93,13 @@ class Host(Protocol[C_contra, O_contra]):
         """Forget the cycle."""
 
     def give_up(self, cycle: C_contra, reason: str) -> None:
-        """Pause the instance, which this cycle leaves without a write, for this reason (JSON)."""
+        """Pause the instance with this reason (JSON). Its cycle leaves without a write."""
 
     def holds_only(self, cycle: C_contra) -> bool:
         """Tell whether this worker holds no other instance."""
 
     def acquitted(self, cycle: C_contra) -> None:
-        """Take note that an instance need not run alone any more."""
+        """Note that an instance need not run alone any more."""
 
     def rested(self, cycle: C_contra) -> None:
-        """Take note that no body of the instance runs any more."""
+        """Note that no body of the instance runs any more."""

@@ -1,4 +1,4 @@
-"""What a cycle knows of its instance, and what it wants written: its operations see it so."""
+"""What a cycle knows of its instance and wants written, as its operations see it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from engine.replay import outcomes, phases
-from engine.replay.call import Call
-from engine.replay.counting import StepCount
-from engine.replay.deliveries import Deliveries
-from engine.replay.event_buffer import EventBuffer
-from engine.replay.history import AttemptRecord, History, LogLine, StepRecord
+from engine.replay.calls import phases
+from engine.replay.calls.call import Call
+from engine.replay.calls.counting import StepCount
+from engine.replay.calls.deliveries import Deliveries
+from engine.replay.calls.identities import Identities
+from engine.replay.calls.steps import Steps
+from engine.replay.handler.loop import HandlerLoop
 from engine.replay.host import Claimed, Host, Phase
-from engine.replay.identities import Identities
-from engine.replay.loop import HandlerLoop
-from engine.replay.matching import EventMatching
-from engine.replay.open_waits import OpenWaits
-from engine.replay.relations import Relations
-from engine.replay.steps import Steps
-from engine.replay.timers import Timers
-from engine.replay.writes import Writes
+from engine.replay.records import outcomes
+from engine.replay.records.history import AttemptRecord, History, LogLine, StepRecord
+from engine.replay.records.log_lines import log_line
+from engine.replay.records.writes import Writes
+from engine.replay.waiting.event_buffer import EventBuffer
+from engine.replay.waiting.matching import EventMatching
+from engine.replay.waiting.open_waits import OpenWaits
+from engine.replay.waiting.relations import Relations
+from engine.replay.waiting.timers import Timers
 from engine.values.errors import CodeChangedError, NonDeterminismError
 from engine.values.identity import StepIdentity
 from engine.values.serialization import JSON
@@ -30,12 +32,12 @@ from engine.values.states import AttemptStatus, StepKind, StepStatus
 if TYPE_CHECKING:
     from engine.declare.registry import Workflow
 
-# Asked for at every step, and a member of an Enum takes long to look up.
+# Read at every step, and looking up a member of an Enum is slow.
 DRIVING, ENDING = Phase.DRIVING, Phase.ENDING
 
 
 class CycleState(ABC):
-    """The parts of a cycle, each of which changes itself, and the changes that concern several of them."""
+    """The parts of a cycle, each of which changes only itself, and the changes that concern several of them."""
 
     def __init__(
         self, host: Host[Any, Any], workflow: Workflow[Any, Any], claimed: Claimed, history: History
@@ -44,15 +46,15 @@ class CycleState(ABC):
         self.workflow = workflow
         self.claimed = claimed
         self.history = history
-        # The rest of an event loop is refused by methods that are set afterwards.
+        # The remaining methods of an event loop are set after the class, and refuse every call.
         self.loop = HandlerLoop(claimed.workflow, claimed.id)  # type: ignore[abstract]
         self.main: asyncio.Task[Any] | None = None  # the handler's
         self.phase = Phase.DRIVING  # changed by `Exit` only
         self.writes = Writes()
         self.signals = claimed.signals
-        self.now_us = claimed.started_us  # what the handler is told
+        self.now_us = claimed.started_us  # as the handler sees it
         self.log_position = 0  # of the handler's last line
-        self.is_resting = False  # claimed a moment before its time, it only waits for that
+        self.is_resting = False  # it was claimed just before it is due, and waits for that moment
 
         self.steps = Steps()
         self.timers = Timers(self.steps.open)
@@ -71,7 +73,7 @@ class CycleState(ABC):
 
     @abstractmethod
     def pause_with_reason(self, error: NonDeterminismError | CodeChangedError) -> None:
-        """Pause: nothing runs and nothing is overwritten until code or operator changes."""
+        """Pause with an error: nothing runs or is overwritten until the code changes or an operator acts."""
 
     @property
     def is_driving(self) -> bool:
@@ -102,15 +104,15 @@ class CycleState(ABC):
         self.host.flush(self)
 
     def add_log(self, line: LogLine) -> None:
-        if self.phase is not Phase.LEFT:  # else a body says it that has outlived its attempt
+        if self.phase is not Phase.LEFT:  # otherwise it is of a body that has outlived its attempt
             self.writes.logs.append(line)
             self.host.flush(self)
 
     def say(self, level: str, message: str, fields: dict[str, JSON]) -> None:
-        """Write a line of the handler's log, once over all replays."""
+        """Write a line to the handler's log, once over all replays."""
         self.log_position += 1
         if self.phase is Phase.DRIVING and self.log_position > self.history.log_lines:
-            line = outcomes.log_line(level, message, fields, self.host.now_us())
+            line = log_line(level, message, fields, self.host.now_us())
             self.add_log(LogLine(*line, position=self.log_position))
 
     def take_writes(self) -> Writes:
@@ -119,19 +121,19 @@ class CycleState(ABC):
         return taken
 
     def put_back(self, writes: Writes) -> None:
-        """Take what could not be written, with what came meanwhile."""
+        """Keep what could not be written, with what was added since."""
         writes.absorb(self.writes)
         self.writes = writes
 
     # Starting
 
     def enter(self, call: Call) -> Coroutine[Any, Any, Any]:
-        """Take in a call of the handler: replay its outcome, or start it when nothing recorded is left to replay."""
+        """Accept a call of the handler: replay its outcome, or start it once nothing is left to replay."""
         self.deliveries.enter(call)
         return call  # type: ignore[return-value]  # the loop makes a coroutine of it where one is needed
 
     def start(self, call: Call) -> None:
-        """Begin a step, or go on with it."""
+        """Begin a step, or continue it."""
         self.number(call.record)
         self.steps.enter(call, phases.WAITING)
         call.begin()
@@ -143,7 +145,7 @@ class CycleState(ABC):
             record.started_us = self.host.now_us()
 
     def start_deferred(self) -> None:
-        """Start what was deferred, as far as it may begin now."""
+        """Start deferred attempts that may begin now."""
         if not self.steps.deferred:
             return
         for call in list(self.steps.deferred.values()):
@@ -151,7 +153,7 @@ class CycleState(ABC):
                 call.start()
 
     def wait_until(self, call: Call, when_us: int | None, *, is_new: bool = True) -> None:
-        """Let a step wait; when the time has come, it is fired."""
+        """Let a step wait, and fire it at this time."""
         record = call.record
         record.wake_us = when_us
         if is_new:
@@ -164,14 +166,14 @@ class CycleState(ABC):
             call.arm(when_us)
 
     def rest_until(self, when_us: int) -> None:
-        """Stay for the moment that it was claimed ahead of its time."""
+        """Wait for the time for which it was claimed just before."""
         self.is_resting = True
         self.host.call_at(self, when_us)
 
     # Settling
 
     def conclude(self, call: Call, *, output: str | None = None, error: str | None = None) -> None:
-        """Record the outcome of a step and deliver it in its turn; an inner step's goes to its owner."""
+        """Record the outcome of a step and deliver it in turn; the outcome of an inner step goes to its owner."""
         record = call.record
         record.status = StepStatus.COMPLETE if error is None else StepStatus.ERRORED
         record.output, record.error = output, error
@@ -181,7 +183,7 @@ class CycleState(ABC):
         self.number_delivery(call)
 
     def take_in(self, call: Call, *, output: str, finished_us: int) -> None:
-        """Deliver the outcome that an atomic step has recorded by itself, if anybody still waits for it."""
+        """Deliver the outcome that an atomic step recorded itself, if a call still waits for it."""
         record = call.record
         record.status, record.output, record.finished_us = StepStatus.COMPLETE, output, finished_us
         record.stands = True
@@ -191,7 +193,7 @@ class CycleState(ABC):
             self.number_delivery(call)
 
     def number_delivery(self, call: Call) -> None:
-        """Put an outcome into the order of deliveries; an inner step's goes to its owner."""
+        """Give an outcome its place among the deliveries; the outcome of an inner step goes to its owner."""
         record = call.record
         self.record(record)
         if call.owner is None:
@@ -203,7 +205,7 @@ class CycleState(ABC):
         self.host.poke(self)
 
     def deliver(self, call: Call) -> None:
-        """Give a call, and those that follow it, the outcome that is recorded."""
+        """Deliver the recorded outcome to a call and to those that follow it."""
         self.steps.enter(call, phases.DELIVERED)
         if not call.done():
             self._hand_over(call)
@@ -240,7 +242,7 @@ class CycleState(ABC):
         attempt.finished_us = self.host.now_us()
 
     def end_body(self, call: Call) -> None:
-        """A body has ended and the worker lives: the instance need not run alone any more."""
+        """Note that a body has ended without killing its worker: the instance need not run alone any more."""
         self.steps.end_body(call)
         if self.isolated:
             self.clear()
@@ -248,12 +250,12 @@ class CycleState(ABC):
             self.host.rested(self)
 
     def clear(self) -> None:
-        """The instance has shown that it does not kill its worker: others may run beside it."""
+        """Let others run beside the instance: it has not killed its worker."""
         self.isolated = False
         self.host.acquitted(self)
 
     def begin_body(self) -> bool:
-        """Take in that a body is about to begin; tell whether it is alone in its worker, to show what it does."""
+        """Note that a body is about to begin; return whether it is alone in its worker, which proves what it does."""
         is_alone = self.isolated and self.host.holds_only(self)
         if not is_alone:
             self.run_beside()
@@ -261,7 +263,7 @@ class CycleState(ABC):
         return is_alone
 
     def run_beside(self) -> None:
-        """Another body begins in this worker: whichever kills it, one that runs by now was not alone."""
+        """Note that another body begins in this worker: if the worker dies now, those that run were not alone."""
         if not self.has_lone_body:
             return
         self.has_lone_body = False
@@ -271,7 +273,7 @@ class CycleState(ABC):
         self.host.flush(self)
 
     def cancel_attempt(self, call: Call) -> None:
-        """Close an attempt whose worker drains or whose instance is stopped: it spends nothing."""
+        """Close an attempt of a worker that drains, or of an instance that is stopped. It spends nothing."""
         attempt = call.attempt
         assert attempt is not None
         self.steps.end_body(call)
@@ -279,7 +281,7 @@ class CycleState(ABC):
         self.writes.add_attempt(attempt)
 
     def close_lost(self, record: StepRecord) -> None:
-        """Close the attempt that a dead worker left behind. It spends none, and counts as a crash only if alone."""
+        """Close the attempt that a dead worker left behind. It spends nothing, and is a crash only if it was alone."""
         attempt = self.history.running.pop(record.seq, None)
         if attempt is None:
             return
@@ -289,7 +291,7 @@ class CycleState(ABC):
         self.record(record, attempt)
 
     def close_left_behind(self) -> None:
-        """Close what a dead worker left behind, where this one has not gone on with it: it leaves, maybe for long."""
+        """Close the attempts of a dead worker that this one did not continue: it leaves, perhaps for long."""
         for record in self.history.steps.values():
             if record.seq in self.history.running:
                 self.close_lost(record)
@@ -300,23 +302,23 @@ class CycleState(ABC):
                     self.record(record, attempt)
 
     def wait_for_next(self, record: StepRecord) -> None:
-        """Say of a step whose attempt was lost that it waits: whoever goes on with it makes the next one at once."""
+        """Mark a step whose attempt was lost as waiting, and due: the next worker makes the next attempt at once."""
         if record.status == StepStatus.RUNNING:
             record.status, record.wake_us = StepStatus.WAITING, self.host.now_us()
 
     # Cancelling
 
     def cancel_inner(self, call: Call) -> None:
-        """The step is over: cancel what belongs to it and is not."""
+        """Cancel the inner steps of a step that is over."""
         inner = [one for one in call.inner() if one.seq and not one.is_final]
-        for one in inner:  # before, or what is deferred would begin when the body before it is dropped
+        for one in inner:  # first, or a deferred one would begin when the body before it is dropped
             self.steps.abandon(one.seq)
         for one in inner:
             self.cancel(one)
 
     def cancel(self, record: StepRecord) -> None:
-        """Cancel a step for good, unless it is too late for that: its body is being committed."""
-        # Recorded by an earlier worker, it may not have been begun by this one.
+        """Cancel a step for good, unless its body is already being committed."""
+        # An earlier worker may have recorded an attempt that this one has not continued.
         self.close_lost(record)
         self.steps.abandon(record.seq)
         call = self.steps.bodies.get(record.seq)

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from engine.models import Audit, Generation, Instance
-from engine.status.bidi import isolated
 from engine.status.facts import LastAction
-from engine.status.sentence import Code, Moment, Part, Sentence, quoted
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import Code, Moment, Part, Sentence, quoted
 from engine.values.states import FINAL, Action
 
 SHOWN = 50  # of the earlier ones, the newest

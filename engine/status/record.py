@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from engine.models import Attempt, Audit, Event, Instance, Step
-from engine.status import status_line
 from engine.status.facts import StatusFacts
-from engine.status.gathering import facts_of
+from engine.status.gathering import facts_of, without_values
 from engine.status.generations import Generations
-from engine.status.relations import children_of, parent_of
-from engine.status.sentence import Sentence
+from engine.status.sentences import status_line
+from engine.status.sentences.sentence import Sentence
 from engine.status.snapshot import Snapshot
-from engine.status.steps import attempts_by_step
+from engine.status.steps import attempts_by_step, steps_of
+
+KEPT_CHILDREN = 51  # at most that are found where a restart has kept their steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Record:
 
 def read(shown: Snapshot, steps: Sequence[Step], *, limits: Limits, with_payloads: bool) -> Record:
     """Read what belongs to an instance and to these of its steps, with a fixed number of queries."""
-    instance, born = shown.instance, children_of(shown.instance)
+    instance, born = shown.instance, _children_of(shown.instance)
     events, has_more_events = _newest(events_of(instance, with_payloads=with_payloads), limits.events)
     children, has_more_children = _newest(born.order_by("-key"), limits.children)
     return Record(
@@ -85,7 +86,7 @@ def read(shown: Snapshot, steps: Sequence[Step], *, limits: Limits, with_payload
         steps=steps,
         attempts=attempts_by_step(instance, steps),
         events=events,
-        parent=parent_of(instance),
+        parent=_parent_of(instance),
         children=children,
         children_total=born.count() if has_more_children else len(children),
         audit=list(Audit.objects.filter(instance_key=instance.key).order_by("-key")[: limits.actions]),
@@ -97,6 +98,31 @@ def events_of(instance: Instance, *, with_payloads: bool = False) -> QuerySet[Ev
     """Return the query for its events, the newest first."""
     rows = Event.objects.filter(instance_id=instance.key).order_by("-key")
     return rows if with_payloads else rows.defer("payload")
+
+
+def _parent_of(instance: Instance) -> Instance | None:
+    """Read who started it, where that was an instance that is still there."""
+    if instance.parent_key is None:
+        return None
+    rows = Instance.objects.only("key", "workflow", "id", "generation", "status")
+    return rows.filter(key=instance.parent_key).first()
+
+
+def _children_of(instance: Instance) -> QuerySet[Instance]:
+    """Find what this generation has started, and what the steps that it keeps have started."""
+    started = Q(parent_generation=instance.generation)
+    for generation, seq in _kept_children(instance):
+        started |= Q(parent_generation=generation, parent_step=seq)
+    return without_values().filter(started, parent_key=instance.key)
+
+
+def _kept_children(instance: Instance) -> list[tuple[int, int]]:
+    """Find the steps that were kept and have a child: in which generation they ran, and their numbers."""
+    if instance.generation == 1:
+        return []
+    kept = steps_of(instance).filter(kind="child", kept_from__isnull=False).order_by("-seq")
+    rows = kept.only("kept_from", "seq")[:KEPT_CHILDREN]
+    return [(step.kept_from, step.seq) for step in rows if step.kept_from is not None]
 
 
 def _newest(rows: QuerySet[Any], limit: int) -> tuple[Sequence[Any], bool]:

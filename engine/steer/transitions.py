@@ -4,7 +4,7 @@ A declaration is the rest of a WITH. Its caller writes the first part, under the
 instances, with their rows locked (in that part or before). What it writes is returned by the last part, so the
 caller can read how many that were, and tell others. Lock order: instance, steps, attempts.
 
-What a cycle does itself (park, end, begin its rollbacks) is written by the flush, in `engine.worker.database.sql`.
+What a cycle does itself (park, end, begin its rollbacks) is written by the flush (`engine.worker.database.flush_sql`).
 """
 
 from __future__ import annotations

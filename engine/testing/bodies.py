@@ -10,8 +10,8 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.history import AttemptRecord
+from engine.replay.attempts.attempt import AttemptedOperation
+from engine.replay.records.history import AttemptRecord
 from engine.replay.state import CycleState
 from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.crashes import Crash, Crashes

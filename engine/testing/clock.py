@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from engine.replay.outcomes import micros, moment
+from engine.replay.records.outcomes import micros, moment
 from engine.worker.database.clock import DatabaseClock
 
 # Not transaction_timestamp(): it says which transaction this is.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.replay.attempts import AttemptedOperation
+from engine.replay.attempts.attempt import AttemptedOperation
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord, StepRecord
-from engine.replay.writes import Writes
+from engine.replay.records.history import AttemptRecord, StepRecord
+from engine.replay.records.writes import Writes
 from engine.testing.targets import Target, by_number
 from engine.values.states import AttemptPhase, AttemptStatus, StepKind, StepStatus
 

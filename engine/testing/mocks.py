@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.history import AttemptRecord
+from engine.replay.attempts.attempt import AttemptedOperation
+from engine.replay.records.history import AttemptRecord
 from engine.testing.errors import WorkflowTestError
 from engine.testing.targets import Target, by_number
 from engine.values.errors import StepTimeoutError

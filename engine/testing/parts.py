@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.replay.cycle import Cycle
-from engine.replay.history import StepRecord
-from engine.replay.writes import Writes
+from engine.replay.records.history import StepRecord
+from engine.replay.records.writes import Writes
 from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.crashes import Crash, Crashes
 from engine.testing.errors import NonDeterministicHandlerError
@@ -90,7 +90,7 @@ class ForgetfulCycle(Cycle):
         return super()._start_fresh()
 
     def _has_ended(self) -> bool:
-        if self.exit.is_decided:
+        if self.exit.decision.is_by_handler:
             self._check()
         return super()._has_ended()
 

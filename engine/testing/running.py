@@ -9,7 +9,7 @@ from datetime import datetime
 from asgiref.sync import AsyncToSync
 
 from engine.models import Instance
-from engine.replay.outcomes import micros
+from engine.replay.records.outcomes import micros
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
 from engine.testing.crashes import Crash

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.replay.outcomes import micros
+from engine.replay.records.outcomes import micros
 from engine.testing import waiting
 from engine.testing.clock import StandingClock
 from engine.testing.errors import (

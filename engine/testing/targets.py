@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.declare.defined_step import DefinedStep
-from engine.replay.history import StepRecord
+from engine.replay.records.history import StepRecord
 from engine.testing.errors import WorkflowTestError
 from engine.values.states import StepKind
 

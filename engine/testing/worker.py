@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
-from engine.replay.history import History
 from engine.replay.host import Claimed
+from engine.replay.records.history import History
 from engine.testing.bodies import InlineBodies
 from engine.testing.clock import StandingClock
 from engine.testing.crashes import Crash, Crashes, Life
@@ -27,9 +27,10 @@ from engine.testing.parts import (
     UnlimitedSlices,
     mocked_handler,
 )
-from engine.worker.claims import Claimer, Isolates
+from engine.worker.claims import Claimer
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
+from engine.worker.isolation import Isolates
 
 log = logging.getLogger("engine.testing")
 

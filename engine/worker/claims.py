@@ -6,49 +6,32 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 
 from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
-from engine.replay.history import History
-from engine.replay.host import Claimed, Phase
+from engine.replay.host import Claimed
+from engine.replay.records.history import History
 from engine.steer.notify import ALONE, REAP
 from engine.values.states import InstanceStatus
+from engine.worker.capacity import LIGHT_SECONDS, SATURATED_NEW_SECONDS, Capacity
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.limits import Limits
 from engine.worker.database.reader import Reader
+from engine.worker.held import Held
+from engine.worker.isolation import Isolates, Isolation
 
 log = logging.getLogger("engine.shift")
 
 SWEEP_SECONDS = 5.0
 AFTER_DEATH_SECONDS = 0.25  # until a second sweep, for what somebody held at the first
-LIGHT_SECONDS = 0.02  # after so long in async bodies only, an instance takes no slot
-LIGHT_FACTOR = 8  # instances that a shift holds at most, in slots
 HANG_BACK_SECONDS = 0.01  # that a shift leaves what is due to the one at the front
 QUIET_SECONDS = 0.01  # without a wake-up, before asking when the next is due
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 LEAVE_SECONDS = 1.0  # that a shift goes on claiming when another one is to take its place
-ALONE_SECONDS = 10.0  # after so long alone, an instance counts as harmless
-# With no thread free, a shift leaves what is due to others for so long: it may need a thread. What wakes up, for longer
-# than they hang back, but not so long that it is late where no shift has one; what is new, as long as a busy one takes.
-SATURATED_SECONDS = 0.02
-SATURATED_NEW_SECONDS = 0.3
 PASS_ON_SECONDS = 0.05  # between two calls to other shifts
 
 
 MakeCycle = Callable[[CycleHost, Claimed, History], Cycle]
-
-
-class Isolates(StrEnum):
-    """Whether a shift takes the instances that must run alone.
-
-    A shift in a cluster never does: one long body would keep it from all other work, and the cluster has processes for
-    them, which take nothing else. Without a cluster it does when it has nothing else.
-    """
-
-    NEVER = "never"
-    WHEN_EMPTY = "when_empty"
-    ONLY = "only"
 
 
 def make_cycle(host: CycleHost, claimed: Claimed, history: History) -> Cycle:
@@ -78,19 +61,17 @@ class Claimer:
         self.woken = asyncio.Event()
         self._host = host
         self._reader = reader
-        self._slots = slots
-        self._isolates = isolates
+        self._capacity = Capacity(host, reader, slots)
+        self._held = Held(host, reader)
+        self._isolation = Isolation(host, reader, isolates)
         self._on_changed = on_changed
         self._on_notices = on_notices
         self._make_cycle = make_cycle
         self._loop = asyncio.get_running_loop()
         self._codes = workflows.codes_that_pause()
-        self._isolating: Cycle | None = None
-        self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
         self._waits_until = 0.0
         self._sweep_at = 0.0  # at once
         self._somebody_died = False
-        self._wants_isolated = False
         self._has_freed = False  # a place of a workflow that has a limit
         self._has_parked = False  # what is due before the others would look, and cannot be taken here
         self._passed_on_at = float("-inf")
@@ -129,8 +110,8 @@ class Claimer:
             self._somebody_died = True
         elif is_own:
             self.has_signals = True
-        elif payload == ALONE and self._claims_isolated_only:
-            self._wants_isolated = True
+        elif payload == ALONE and self._isolation.is_only:
+            self._isolation.is_wanted = True
             self._loop.call_later(HANG_BACK_SECONDS * len(self._host.cycles), self.woken.set)
             return
         elif payload != "":
@@ -147,10 +128,6 @@ class Claimer:
         self.has_signals = True
         self.woken.set()
 
-    @property
-    def _claims_isolated_only(self) -> bool:
-        return self._isolates is Isolates.ONLY
-
     async def wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
         ends_at = self._sweep_at
@@ -166,19 +143,19 @@ class Claimer:
     def _looks_for_due(self) -> bool:
         return (
             self.claims
-            and not self._claims_isolated_only
-            and self._isolating is None
-            and self._free_slots() > 0
+            and not self._isolation.is_only
+            and not self._isolation.is_under_way
+            and self._capacity.free_slots(has_backlog=self.has_backlog) > 0
         )
 
     async def _next_due_at(self) -> float:
         """Return when the next instance is due for this shift, on the monotonic clock."""
-        self._leave_to_others()
+        self._capacity.leave_to_others()
         due_us = await self._reader.next_due(self.limits)
         if due_us is None:
             return float("inf")
         due_in = self._host.clock.seconds_until(due_us)
-        if self._is_saturated():  # what is overdue is new
+        if self._capacity.is_saturated:  # what is overdue is new
             return time.monotonic() + (due_in or SATURATED_NEW_SECONDS / 4)
         return time.monotonic() + (due_in or HELD_UP_SECONDS if self.is_front else due_in + HANG_BACK_SECONDS)
 
@@ -194,7 +171,7 @@ class Claimer:
 
     async def _step_forward(self) -> None:
         """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
-        if not self.is_front and not self._claims_isolated_only and self.claims:
+        if not self.is_front and not self._isolation.is_only and self.claims:
             self.is_front = await self._reader.take_front(sorted(workflows))
 
     async def sweep(self) -> None:
@@ -202,7 +179,7 @@ class Claimer:
         self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
         self._somebody_died = False
         self.has_signals = self.has_signals or bool(self._host.cycles)
-        self._wants_isolated = self._isolates is not Isolates.NEVER
+        self._isolation.look_again()
         self._on_changed(await self._reader.follow_clock(sorted(workflows)))
         reaped = await self._reader.reap()
         if reaped:
@@ -213,7 +190,7 @@ class Claimer:
             self.woken.set()
         if await self._reader.has_parent_notices():
             self._on_notices()
-        if self._codes and not self._claims_isolated_only:
+        if self._codes and not self._isolation.is_only:
             self._on_changed(await self._reader.go_back(self._codes))
         if self.limits:
             self._on_changed(await self._reader.hold_back(self.limits))
@@ -224,11 +201,11 @@ class Claimer:
             await self._pass_on()
         if not self.claims:
             return 0
-        if self._wants_isolated and self._may_isolate() and await self._claim_isolated():
+        if self._may_isolate() and await self._claim_isolated():
             return 1
-        if self._claims_isolated_only or self._isolating is not None:
+        if self._isolation.is_only or self._isolation.is_under_way:
             return 0
-        free = self._free_slots()
+        free = self._capacity.free_slots(has_backlog=self.has_backlog)
         if free <= 0:
             return 0
         found = await self._take_due(free)
@@ -237,43 +214,22 @@ class Claimer:
         return len(found)
 
     def _may_isolate(self) -> bool:
-        """Tell whether one that must run alone can be observed here: beside those that were, in a process for these."""
-        if self._isolating is not None:
-            return False
-        if self._claims_isolated_only:
-            # One without a body is about to leave: the next one will be alone in a moment.
-            return not self._is_saturated() and all(
-                cycle.steps.bodies for cycle in self._host.cycles.values()
-            )
-        return not self._host.cycles
+        return self._isolation.is_wanted and self._isolation.is_possible(
+            is_saturated=self._capacity.is_saturated
+        )
 
     async def _claim_isolated(self) -> bool:
         """Take one that must run alone, and observe it; tell whether there is one."""
         found = await self._take_due(1, isolated=True)
-        self._wants_isolated = bool(found)
+        self._isolation.is_wanted = bool(found)
         if found:
-            await self._run_beside()
+            await self._isolation.run_beside()
             self.take(found)
-            self._isolating = self._host.cycles.get(found[0][0].key)
-            if self._isolating is not None:
-                self._loop.call_later(ALONE_SECONDS, self._acquit, self._isolating)
+            self._isolation.observe(self._host.cycles.get(found[0][0].key))
         return bool(found)
 
-    async def _run_beside(self) -> None:
-        """Whichever kills this worker from now on, what runs here was not alone."""
-        if any(cycle.has_lone_body for cycle in self._host.cycles.values()):
-            for cycle in self._host.cycles.values():
-                cycle.run_beside()
-            await self._reader.run_beside()
-
-    def _acquit(self, cycle: Cycle) -> None:
-        """It has run alone for long enough: others may run beside it."""
-        if self._isolating is cycle:
-            cycle.clear()
-            cycle.start_deferred()
-
     async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
-        self._leave_to_others()
+        self._capacity.leave_to_others()
         return await self._reader.claim(self.limits, limit, isolated=isolated)
 
     async def _pass_on(self) -> None:
@@ -284,27 +240,6 @@ class Claimer:
             self._passed_on_at = time.monotonic()
             self._has_freed = self._has_parked = False
             await self._reader.notify_wake()
-
-    def _free_slots(self) -> int:
-        """Count the slots: an instance that only awaits async bodies costs memory, no time, and takes none."""
-        if self._reader.memory.is_full:
-            return 0
-        held = len(self._host.cycles)
-        if held < self._slots or not self.has_backlog:
-            return self._slots - held
-        busy = sum(
-            not self._host.bodies.only_awaits(cycle, LIGHT_SECONDS) for cycle in self._host.cycles.values()
-        )
-        return min(self._slots - busy, self._slots * LIGHT_FACTOR - held)
-
-    def _leave_to_others(self) -> None:
-        """Decide how long what is due is left to others, which have a thread for it."""
-        is_saturated = self._is_saturated()
-        self._reader.late_seconds = SATURATED_SECONDS if is_saturated else 0.0
-        self._reader.late_new_seconds = SATURATED_NEW_SECONDS if is_saturated else 0.0
-
-    def _is_saturated(self) -> bool:
-        return self._host.bodies.is_saturated
 
     def take(self, found: list[tuple[Claimed, History]]) -> None:
         for claimed, history in found:
@@ -324,31 +259,12 @@ class Claimer:
     async def look_at_rows(self) -> None:
         """Ask the rows what happened to what this seat holds: taken away, signalled, paused, or held for nothing."""
         self.has_signals = False
-        known = dict(self._host.cycles)
-        held = await self._reader.held()
-        for key, cycle in known.items():
-            if cycle.phase in (Phase.LEAVING, Phase.LEFT) or self._host.cycles.get(key) is not cycle:
-                continue
-            row = held.get(key)
-            if row is None or row.fence != cycle.claimed.fence:
-                cycle.exit.abandon()
-            else:
-                cycle.on_signals(row.status, row.signals, row.ends_as)
-        await self.let_go(
-            {
-                row.key: row.fence
-                for row in held.values()
-                if row.key not in known or row.fence > known[row.key].claimed.fence
-            }
-        )
+        await self.let_go(await self._held.look())
 
     async def let_go(self, strays: dict[int, int]) -> None:
         """Give back what this seat holds without a cycle, or pause it where the engine has given it up."""
-        self._given_up = {key: why for key, why in self._given_up.items() if why[0] == strays.get(key)}
+        found = await self._held.let_go(strays)
         if strays:
-            found = await self._reader.let_go(
-                {key: self._given_up.get(key, (fence, None)) for key, fence in strays.items()}
-            )
             log.warning("let go of %s, which no cycle drives", sorted(found))
             self.has_signals = len(found) < len(strays)  # somebody holds the others
             self._on_changed(found)
@@ -362,11 +278,8 @@ class Claimer:
         self._reader.memory.forget(cycle.claimed)
         if was_full:
             self.woken.set()
-        if self._isolating is cycle:
-            self._isolating = None
-            self._wants_isolated = True
-        self._wants_isolated = self._wants_isolated or self._claims_isolated_only
-        if self._wants_isolated or self.has_backlog or not self._host.cycles:
+        self._isolation.left(cycle)
+        if self._isolation.is_wanted or self.has_backlog or not self._host.cycles:
             self.woken.set()
         if cycle.claimed.workflow in self.limits:
             self._has_freed = True
@@ -384,14 +297,12 @@ class Claimer:
             self.woken.set()
 
     def give_up(self, cycle: Cycle, reason: str) -> None:
-        self._given_up[cycle.claimed.key] = cycle.claimed.fence, reason
+        self._held.give_up(cycle, reason)
         self.has_signals = True
         self.woken.set()
 
     def acquitted(self, cycle: Cycle) -> None:
-        if self._isolating is cycle:
-            self._isolating = None
-            self._wants_isolated = True
+        if self._isolation.end(cycle):
             self.woken.set()
             self._loop.create_task(self._reader.acquit(cycle.claimed))
 

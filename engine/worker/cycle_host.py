@@ -8,10 +8,10 @@ from typing import Protocol
 
 import psycopg
 
-from engine.replay.attempts import AttemptedOperation
+from engine.replay.attempts.attempt import AttemptedOperation
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord
 from engine.replay.host import Phase
+from engine.replay.records.history import AttemptRecord
 from engine.worker.bodies.attempt import Bodies
 from engine.worker.bodies.slices import Slices
 from engine.worker.database.clock import DatabaseClock

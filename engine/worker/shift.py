@@ -25,7 +25,7 @@ from engine.values.states import InstanceStatus
 from engine.worker import loop_end
 from engine.worker.bodies.attempt import SYNC_BODIES, Bodies
 from engine.worker.bodies.slices import Slices
-from engine.worker.claims import Claimer, Isolates
+from engine.worker.claims import Claimer
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.changes import Changes
 from engine.worker.database.clock import DatabaseClock
@@ -35,6 +35,7 @@ from engine.worker.database.line import Line
 from engine.worker.database.reader import Reader
 from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
 from engine.worker.idle_memory import IdleMemory
+from engine.worker.isolation import Isolates
 from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic

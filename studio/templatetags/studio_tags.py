@@ -13,9 +13,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from engine.models import Audit
-from engine.status import bidi, status_line
 from engine.status.facts import Servers
-from engine.status.sentence import Code, Moment, Part, Sentence
+from engine.status.sentences import bidi, status_line
+from engine.status.sentences.sentence import Code, Moment, Part, Sentence
 from engine.steer import retention, schedules
 from engine.steer.requests import ANSWER, is_answer
 from engine.values.durations import format_duration

@@ -16,8 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.declare.registry import Workflow
 from engine.models import Event, Instance
-from engine.worker import claims
-from engine.worker.database import sql
+from engine.worker import isolation
+from engine.worker.database import flush_sql
 from engine.worker.database.line import Line
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
@@ -213,7 +213,7 @@ def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Or it would be charged for a worker that the other one kills."""
-    monkeypatch.setattr(claims, "ALONE_SECONDS", 0.2)
+    monkeypatch.setattr(isolation, "ALONE_SECONDS", 0.2)
     has_seen = threading.Event()
     seen: list[bool] = []
 
@@ -239,7 +239,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The journal says that it is not alone any more while the body commits its own end."""
-    monkeypatch.setattr(claims, "ALONE_SECONDS", 0.2)
+    monkeypatch.setattr(isolation, "ALONE_SECONDS", 0.2)
     runs, is_held = threading.Event(), threading.Event()
 
     def body(ctx: StepContext) -> None:
@@ -256,7 +256,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
     execute = Line.execute
 
     async def execute_late(line: Line, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
-        if statement == sql.FLUSH and runs.is_set() and not is_held.is_set():
+        if statement == flush_sql.FLUSH and runs.is_set() and not is_held.is_set():
             assert '"running"' in parameters["attempts"]
             is_held.set()
             while not await asyncio.to_thread(is_recorded):

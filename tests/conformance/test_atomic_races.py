@@ -16,7 +16,7 @@ from django.db import connection, connections, transaction
 from engine import NonRetryableError, RollbackContext, StepContext, StepError, WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.replay.exit import Exit
+from engine.replay.exit.exit import Exit
 from engine.worker import claims, shift
 from tests.faults.points import violations
 from tests.guards import unguarded

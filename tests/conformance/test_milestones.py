@@ -14,7 +14,7 @@ from django.test import Client
 
 from engine import WorkflowStep, workflow, workflows
 from engine.models import Instance, Step
-from engine.replay import step
+from engine.replay.step import workflow_step
 from tests.records import steps
 from tests.shifts import run_to_end, running_shift, wait_for
 
@@ -32,7 +32,7 @@ def older_engine(is_there: bool) -> Iterator[None]:
     """Record milestones as they were recorded once: all under one name."""
     with pytest.MonkeyPatch.context() as patch:
         if is_there:
-            patch.setattr(step, "milestone_name", lambda message: "progress")
+            patch.setattr(workflow_step, "milestone_name", lambda message: "progress")
         yield
 
 

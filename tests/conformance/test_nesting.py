@@ -11,7 +11,7 @@ import pytest
 
 from engine import StepContext, StepError, WorkflowStep, define_step, workflow
 from engine.models import Instance, Step
-from engine.replay.nesting import Nest
+from engine.replay.nesting.nest import Nest
 from engine.worker.database.journal import Journal
 from tests.records import attempts, crash, outcomes, statuses, step, tree
 from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until, witness

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.steer import sql as public
-from engine.worker.database import claim_sql, cluster_sql
+from engine.worker.database import claim_sql, cluster_sql, flush_sql, history_sql
 from engine.worker.database import sql as worker
 
 QUERY, PARSE, BIND, SYNC, TERMINATE = b"Q", b"P", b"B", b"S", b"X"
@@ -97,7 +97,7 @@ def name_of(statement: str) -> str:
 def _known() -> dict[str, re.Pattern[str]]:
     """Every statement that the engine has as a constant, as the server gets it: with $1 for a parameter."""
     if not _patterns:
-        for module in (worker, claim_sql, cluster_sql, public):
+        for module in (worker, flush_sql, history_sql, claim_sql, cluster_sql, public):
             for name, text in vars(module).items():
                 if name.isupper() and isinstance(text, str) and len(text.split()) > 1:
                     escaped = re.escape(" ".join(text.split()).replace("%%", "%"))

@@ -12,10 +12,10 @@ from typing import Any
 from django.db import connection
 
 from engine.models import Instance, Log
-from engine.replay.history import History, StepRecord
 from engine.replay.host import Claimed
-from engine.replay.outcomes import micros
-from engine.worker.database import rows, sql
+from engine.replay.records.history import History, StepRecord
+from engine.replay.records.outcomes import micros
+from engine.worker.database import history_sql, rows
 
 HERE = Path(__file__).parent
 JSON_TEXTS = {"options", "output", "error"}
@@ -87,7 +87,7 @@ def without_traceback(error: dict[str, Any] | None) -> dict[str, Any] | None:
 def _records(instance: Instance) -> list[StepRecord]:
     with connection.cursor() as cursor:
         which = {"keys": [instance.key], "generations": [instance.generation]}
-        cursor.execute(sql.HISTORY_STEPS, which)
+        cursor.execute(history_sql.HISTORY_STEPS, which)
         return [rows.step(row)[1] for row in cursor.fetchall()]
 
 

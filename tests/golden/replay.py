@@ -6,8 +6,8 @@ from typing import Any
 
 from engine.declare.registry import Workflow
 from engine.replay.cycle import Cycle
-from engine.replay.history import History
 from engine.replay.host import Claimed
+from engine.replay.records.history import History
 
 
 class ReplayDiffers(AssertionError):

@@ -15,7 +15,7 @@ from django.db import connection
 from engine import NonRetryableError, StepContext, StepError, WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
-from engine.replay import raised
+from engine.replay.attempts import raised
 from engine.values.errors import NonDeterminismError
 from engine.worker import shift
 from engine.worker.bodies import attempt, delays

@@ -12,9 +12,9 @@ from django.db import connection, transaction
 
 from engine import EventTimeoutError, WorkflowStep, workflow
 from engine.models import Event, Instance
-from engine.replay.event_buffer import Question
-from engine.replay.history import Page
-from engine.worker.database import sql
+from engine.replay.records.history import Page
+from engine.replay.waiting.event_buffer import Question
+from engine.worker.database import history_sql
 from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.limits import Limits
 from engine.worker.database.line import Line
@@ -124,7 +124,7 @@ def test_reading_and_counting_go_by_what_is_buffered_however_much_was_consumed()
         cursor.execute("VACUUM ANALYZE engine_event")
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        plan = explain(sql.BUFFERED_EVENTS, page)
+        plan = explain(history_sql.BUFFERED_EVENTS, page)
     assert "engine_event_buffered" in {node.get("Index Name") for node in nodes(plan)}
     assert buffers(plan) < 20
 

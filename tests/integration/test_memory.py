@@ -11,8 +11,8 @@ import pytest
 from engine import WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.replay.history import History, StepRecord
 from engine.replay.host import Claimed
+from engine.replay.records.history import History, StepRecord
 from engine.worker.database import memory
 from engine.worker.database.memory import Memory, portion
 from tests.shifts import running_shift, wait_for, wait_until

@@ -23,10 +23,10 @@ from engine import EventTimeoutError, RepriseError, RollbackContext, WorkflowSte
 from engine.declare.registry import Workflow
 from engine.invariants import INVARIANTS, look
 from engine.models import Attempt, Audit, Instance, Step
-from engine.replay.history import AttemptRecord, StepRecord
-from engine.replay.writes import Leave, Writes
+from engine.replay.records.history import AttemptRecord, StepRecord
+from engine.replay.records.writes import Leave, Writes
 from engine.steer import requests, retention
-from engine.worker.database import claim_sql, rows, sql
+from engine.worker.database import claim_sql, flush_sql, rows, sql
 from tests.shifts import running_shift, wait_until
 
 pytestmark = pytest.mark.second_tier
@@ -284,7 +284,7 @@ def _flushed(key: int, status: str | None) -> list[tuple[Any, ...]]:
         writes.leave = Leave(status, output=output)
     batch = rows.Batch(NOBODY)
     batch.add(SimpleNamespace(claimed=SimpleNamespace(key=key, generation=1, fence=FENCE)), writes)  # type: ignore[arg-type]
-    return _asked(sql.FLUSH, batch.parameters())
+    return _asked(flush_sql.FLUSH, batch.parameters())
 
 
 def _asked(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:

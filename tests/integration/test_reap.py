@@ -16,8 +16,8 @@ from engine.invariants import INVARIANTS, look
 from engine.models import Attempt, Instance, Step
 from engine.steer.notify import REAP
 from engine.worker import claims, shift
-from engine.worker.claims import Isolates
 from engine.worker.database import sql
+from engine.worker.isolation import Isolates
 from tests.integration.rows import attempt_of, leased, step_of
 from tests.integration.sessions import Hints
 from tests.shifts import running_shift, wait_for

@@ -13,7 +13,7 @@ from engine.models import Instance, Step, Waiter
 from engine.steer import relations
 from engine.steer.deletion import remove
 from engine.worker import claims
-from engine.worker.database import sql
+from engine.worker.database import flush_sql, history_sql
 from engine.worker.database.connect import SESSION
 from tests.integration.plants import child_of, waiting
 from tests.integration.rows import NOW, leased, row_of, step_of
@@ -205,7 +205,8 @@ def test_no_end_is_lost_without_a_sweep(monkeypatch: pytest.MonkeyPatch, own_reg
 @pytest.mark.parametrize("name", ["RELATIVES", "FLUSH", "FLUSH_WITH_OTHERS", "SETTLE", "ORPHANS"])
 def test_a_plan_made_for_empty_tables_reads_few_rows_of_full_ones(name: str) -> None:
     """Sessions of workers keep theirs: every row is found by a key, or by an index of few."""
-    statement = str(getattr(sql, name, None) or getattr(relations, name)).replace("%(large)b", "'{}'")
+    [home] = [module for module in (history_sql, flush_sql, relations) if hasattr(module, name)]
+    statement = str(getattr(home, name)).replace("%(large)b", "'{}'")
     named = dict.fromkeys(re.findall(r"%\((\w+)\)", statement), "[]")
     values = named | {"seat": 1, "key": 1, "generation": 1, "only": None, "limit": 1}
     with transaction.atomic(), connection.cursor() as cursor:

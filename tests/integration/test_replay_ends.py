@@ -10,8 +10,8 @@ import pytest
 
 from engine import StepConfigError, WorkflowStep, workflow
 from engine.models import Instance
-from engine.replay.history import StepRecord
-from engine.replay.writes import Writes
+from engine.replay.records.history import StepRecord
+from engine.replay.records.writes import Writes
 from engine.worker.database.journal import BATCH_BYTES, _parts
 from tests.shifts import run_to_end, running_shift, wait_for
 

@@ -11,8 +11,8 @@ import pytest
 
 from engine import WorkflowStep, workflow, workflows
 from engine.replay.cycle import Cycle
-from engine.replay.history import EventRecord, History, Page
 from engine.replay.host import Claimed
+from engine.replay.records.history import EventRecord, History, Page
 from tests.integration.test_replay_races import NOW_US, Desk, answer, take
 
 pytestmark = [pytest.mark.usefixtures("own_registry"), pytest.mark.second_tier]

@@ -10,12 +10,12 @@ import pytest
 
 from engine import WorkflowStep, branch, workflow
 from engine.declare.registry import Workflow
-from engine.replay.bodies import DoOperation
+from engine.replay.attempts.bodies import DoOperation
 from engine.replay.cycle import Cycle
-from engine.replay.history import AttemptRecord, EventRecord, History, Page
 from engine.replay.host import Claimed, Phase
-from engine.replay.relations import AwaitedState
-from engine.replay.writes import Leave, Writes
+from engine.replay.records.history import AttemptRecord, EventRecord, History, Page
+from engine.replay.records.other_instances import AwaitedState
+from engine.replay.records.writes import Leave, Writes
 from engine.values.serialization import Stored
 from engine.worker.database import journal, lost_answers
 

@@ -13,7 +13,7 @@ import pytest
 from engine import WorkflowStep, workflow
 from engine.models import Instance, Step
 from engine.replay.cycle import Cycle
-from engine.replay.history import Page
+from engine.replay.records.history import Page
 from engine.values.errors import EventTimeoutError
 from engine.worker import shift
 from engine.worker.bodies.attempt import Bodies

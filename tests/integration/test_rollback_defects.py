@@ -7,7 +7,7 @@ import pytest
 from engine import RollbackContext, WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.replay.cycle import Cycle
-from engine.replay.rollback import RollbackOperation
+from engine.replay.rollback.operation import RollbackOperation
 from tests.integration.test_given_up import refusing_ends
 from tests.records import lines
 from tests.shifts import run_to_end, running_shift, wait_for

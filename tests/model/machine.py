@@ -16,12 +16,12 @@ from engine import InstanceFinishedError
 from engine.declare.registry import Workflow
 from engine.models import Instance
 from engine.models.connection import parameters
-from engine.replay.outcomes import micros
+from engine.replay.records.outcomes import micros
 from engine.steer import lifecycle
 from engine.steer.events import send_event
-from engine.worker.claims import Isolates
-from engine.worker.database import claim_sql, sql
+from engine.worker.database import claim_sql, flush_sql, history_sql, sql
 from engine.worker.database.connect import SESSION as WORKER_SESSION
+from engine.worker.isolation import Isolates
 from tests.model import clock
 from tests.model.clock import SimulatedClock
 from tests.model.oracle import FINAL, Oracle, Promises
@@ -42,7 +42,12 @@ do = st.builds(lambda name, delay: ["do", name, delay], st.sampled_from("ab"), s
 sleep = st.builds(lambda seconds: ["sleep", seconds], st.sampled_from([0, 0.15, 3, 40]))
 wait = st.tuples(st.just("wait"), st.sampled_from(["red", "blue"]), st.sampled_from([None, 2, 35])).map(list)
 progress = st.just(["progress", "on the way"])
-CUTS = {"flush": sql.FLUSH, "claim": claim_sql.CLAIM, "history": sql.HISTORY_STEPS, "held": sql.HELD}
+CUTS = {
+    "flush": flush_sql.FLUSH,
+    "claim": claim_sql.CLAIM,
+    "history": history_sql.HISTORY_STEPS,
+    "held": sql.HELD,
+}
 simple = do | do | sleep | wait
 pair = st.builds(
     lambda kind, one, other: [kind, one, other], st.sampled_from(["both", "race"]), simple, simple
@@ -332,9 +337,9 @@ class Protocol(RuleBasedStateMachine):
     def refuse(self, worker: int, what: str) -> None:
         """Let the database refuse what a worker writes next, or its next look for events, or cancel a statement."""
         statement, error = {
-            "records": (sql.FLUSH, psycopg.errors.UntranslatableCharacter("not storable")),
-            "flush": (sql.FLUSH, psycopg.errors.QueryCanceled("by somebody")),
-            "reading": (sql.BUFFERED_EVENTS, psycopg.errors.InternalError_("not readable")),
+            "records": (flush_sql.FLUSH, psycopg.errors.UntranslatableCharacter("not storable")),
+            "flush": (flush_sql.FLUSH, psycopg.errors.QueryCanceled("by somebody")),
+            "reading": (history_sql.BUFFERED_EVENTS, psycopg.errors.InternalError_("not readable")),
             "claim": (claim_sql.CLAIM, psycopg.errors.QueryCanceled("by somebody")),
         }[what]
         one = self._worker(worker)

@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from engine.replay import phases
-from engine.replay.bodies import DoOperation
-from engine.replay.call import Call
+from engine.replay.attempts.bodies import DoOperation
+from engine.replay.calls import phases
+from engine.replay.calls.call import Call
+from engine.replay.calls.deliveries import Deliveries
 from engine.replay.cycle import Cycle
-from engine.replay.deliveries import Deliveries
-from engine.replay.exit import Exit
-from engine.replay.history import AttemptRecord, Page
+from engine.replay.exit.exit import Exit
 from engine.replay.host import Phase
+from engine.replay.operations.waits import WaitOperation
+from engine.replay.records.history import AttemptRecord, Page
 from engine.replay.state import CycleState
-from engine.replay.timers import Timers
-from engine.replay.waits import WaitOperation
+from engine.replay.waiting.timers import Timers
 from engine.steer import sql as calls
 from engine.steer import transitions
 from engine.worker import cycle_host
 from engine.worker.bodies import attempt
 from engine.worker.claims import Claimer
-from engine.worker.database import claim_sql, lost_answers, rows, sql
+from engine.worker.database import claim_sql, flush_sql, history_sql, lost_answers, rows, sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
 from tests.model.worker import HandShift
@@ -44,7 +44,7 @@ def mutant(tale: str) -> Callable[[Change], Change]:
     return keep
 
 
-def rewrite(patch: Patch, statement: str, old: str, new: str, *, of: ModuleType = sql) -> None:
+def rewrite(patch: Patch, statement: str, old: str, new: str, *, of: ModuleType = flush_sql) -> None:
     """Change a statement; the guard must be there to be taken out."""
     text = getattr(of, statement)
     assert old in text, f"{statement} has no {old!r} any more"
@@ -145,17 +145,17 @@ def flush_waits_for_locks(patch: Patch) -> None:
 
 @mutant("worker_is_killed_in_a_body")
 def reap_nothing(patch: Patch) -> None:
-    rewrite(patch, "REAP", "WHERE owner IS NOT NULL", "WHERE owner IS NULL AND owner IS NOT NULL")
+    rewrite(patch, "REAP", "WHERE owner IS NOT NULL", "WHERE owner IS NULL AND owner IS NOT NULL", of=sql)
 
 
 @mutant("worker_sweeps_beside_a_living_one")
 def reap_the_living(patch: Patch) -> None:
-    rewrite(patch, "REAP", "AND (owner <> ALL", "AND (true OR owner <> ALL")
+    rewrite(patch, "REAP", "AND (owner <> ALL", "AND (true OR owner <> ALL", of=sql)
 
 
 @mutant("worker_is_killed_while_its_instance_is_to_pause")
 def reap_forgets_the_pause(patch: Patch) -> None:
-    rewrite(patch, "REAP", "status = 'waiting_for_pause'", "status = ''")
+    rewrite(patch, "REAP", "status = 'waiting_for_pause'", "status = ''", of=sql)
 
 
 @mutant("old_stay_flushes_while_the_new_one_waits_for_its_turn")
@@ -281,12 +281,12 @@ def end_leaves_out_what_began(patch: Patch) -> None:
 
 @mutant("pause_comes_before_the_next_step_is_recorded")
 def steps_begin_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", sql._goes_on("s"), "true")
+    rewrite(patch, "FLUSH", flush_sql._goes_on("s"), "true")
 
 
 @mutant("pause_comes_before_the_next_step_is_recorded")
 def attempts_begin_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", sql._goes_on("a"), "true")
+    rewrite(patch, "FLUSH", flush_sql._goes_on("a"), "true")
 
 
 @mutant("worker_stops_before_a_retry_is_recorded_that_a_pause_leaves_out")
@@ -313,7 +313,7 @@ def loss_is_recorded_without_its_step(patch: Patch) -> None:
 
 @mutant("pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows")
 def events_go_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", sql._goes_on("c"), "true")
+    rewrite(patch, "FLUSH", flush_sql._goes_on("c"), "true")
 
 
 @mutant("pause_is_withdrawn_while_the_instance_leaves")
@@ -426,6 +426,7 @@ def completed_steps_are_forgotten(patch: Patch) -> None:
         "HISTORY_STEPS",
         "ORDER BY s.instance_id",
         "WHERE s.status <> 'complete' ORDER BY s.instance_id",
+        of=history_sql,
     )
 
 
@@ -436,6 +437,7 @@ def lost_attempts_are_forgotten(patch: Patch) -> None:
         "HISTORY_ATTEMPTS",
         "AND a.step_seq = s.seq",
         "AND a.step_seq = s.seq AND a.status <> 'running'",
+        of=history_sql,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from engine.invariants import INVARIANTS
-from engine.worker.database import claim_sql, sql
+from engine.worker.database import claim_sql, flush_sql, sql
 from tests.model.clock import SimulatedClock
 from tests.model.worker import LEASE_SECONDS, Body, HandShift
 
@@ -80,7 +80,7 @@ class Oracle:
     # What workers do
 
     def before(self, worker: HandShift, statement: str, parameters: Any) -> None:
-        if statement is sql.FLUSH:
+        if statement is flush_sql.FLUSH:
             self._before = self.snapshots([one["key"] for one in json.loads(parameters["cycles"])])
 
     def after(self, worker: HandShift, statement: str, parameters: Any, rows: list[Any]) -> None:
@@ -97,7 +97,7 @@ class Oracle:
             for key, (holder, _) in self.holders.items():
                 if holder is worker:
                     self._lease_until[key] = self._lease()
-        elif statement is sql.FLUSH:
+        elif statement is flush_sql.FLUSH:
             self._flushed(worker, parameters, rows)
 
     def _lease(self) -> int:

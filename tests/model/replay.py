@@ -7,7 +7,7 @@ from typing import Any
 from engine.declare.registry import Workflow
 from engine.replay.host import Claimed
 from engine.values.columns import microseconds
-from engine.worker.database import rows, sql
+from engine.worker.database import history_sql, rows
 from tests.golden import replay as golden
 from tests.model.oracle import Broken, Oracle
 
@@ -23,7 +23,7 @@ def replay(oracle: Oracle, workflow: Workflow[Any, Any], key: int, now_us: int) 
     [(*facts, output)] = oracle.rows(INSTANCE, (key,))
     claimed = Claimed(*facts)
     which = {"keys": [key], "generations": [claimed.generation]}
-    history = rows.histories([key], oracle.rows(sql.HISTORY_STEPS, which))[key]
+    history = rows.histories([key], oracle.rows(history_sql.HISTORY_STEPS, which))[key]
     try:
         cycle = golden.replay(workflow, claimed, history, now_us=now_us)
     except golden.ReplayDiffers as problem:

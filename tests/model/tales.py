@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.worker.database import sql
+from engine.worker.database import flush_sql
 from tests.model.machine import Protocol
 
 A, B, C = ["do", "a", 0], ["do", "b", 0], ["do", "c", 0]
@@ -84,7 +84,7 @@ class Teller:
         """Let the worker go on until its next flush is about to be sent."""
         one = self.machine.workers[worker]
         for _ in range(30):
-            if sql.FLUSH in one.connection.to_send:
+            if flush_sql.FLUSH in one.connection.to_send:
                 return
             self._do(self.machine.step, worker=worker, count=1, choice=0)
         raise Untold("there is nothing to flush")

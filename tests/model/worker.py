@@ -13,16 +13,17 @@ from typing import Any, Protocol
 import psycopg
 
 from engine.declare.context import StepContext
-from engine.replay.bodies import DoOperation
+from engine.replay.attempts.bodies import DoOperation
 from engine.replay.cycle import Claimed, Cycle
-from engine.replay.history import AttemptRecord, History
+from engine.replay.records.history import AttemptRecord, History
 from engine.values.states import InstanceStatus
 from engine.worker.bodies.attempt import Bodies
-from engine.worker.claims import Claimer, Isolates, make_cycle
+from engine.worker.claims import Claimer, make_cycle
 from engine.worker.cycle_host import CycleHost
-from engine.worker.database import sql
+from engine.worker.database import flush_sql, history_sql, sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
+from engine.worker.isolation import Isolates
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
@@ -160,7 +161,7 @@ class HandConnection:
         refusal = self.refusals.pop(statement, None)
         if refusal is None:
             return
-        if statement is sql.FLUSH and isinstance(refusal, psycopg.DataError):
+        if statement is flush_sql.FLUSH and isinstance(refusal, psycopg.DataError):
             self._shift.witness.refused(parameters)
         raise refusal
 
@@ -256,7 +257,7 @@ class HandShift:
     def is_reading_events(self) -> bool:
         """Tell whether the next statement is to look for the events of one instance, not part of a claim."""
         is_claiming = self._main is not None and not self._main.done()
-        return not is_claiming and sql.BUFFERED_EVENTS in self.connection.to_send
+        return not is_claiming and history_sql.BUFFERED_EVENTS in self.connection.to_send
 
     def step(self, choice: int = 0) -> None:
         if self.loop.waiting:

@@ -257,7 +257,7 @@ def test_what_a_dead_worker_held_goes_on_soon_however_long_its_bodies(
 
     A shift that has taken more than it has threads for runs so many.
     """
-    cluster = make_cluster(**constants(claims__ALONE_SECONDS=0.5))
+    cluster = make_cluster(**constants(isolation__ALONE_SECONDS=0.5))
     for number in range(count):
         cluster.begin(kind, f"e{number}", seconds=8.0)
     wait_until(lambda: len([line for line in cluster.noted() if line.startswith("e")]) >= threads)

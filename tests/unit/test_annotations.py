@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from engine.replay import calls
+from engine.replay.attempts import functions
 from engine.values.serialization import Codec, return_annotation
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def test_the_annotation_of_a_body_that_many_steps_call_is_looked_up_once(
         looked_up.append(fn)
         return return_annotation(fn)
 
-    monkeypatch.setattr(calls, "_codecs", WeakKeyDictionary())
-    monkeypatch.setattr(calls, "return_annotation", look_up)
+    monkeypatch.setattr(functions, "_codecs", WeakKeyDictionary())
+    monkeypatch.setattr(functions, "return_annotation", look_up)
     for _ in range(3):
-        calls.codec_of(body)
+        functions.codec_of(body)
     assert looked_up == [body]

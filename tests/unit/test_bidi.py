@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.status.bidi import isolated, isolated_strings
-from engine.status.sentence import quoted
+from engine.status.sentences.bidi import isolated, isolated_strings
+from engine.status.sentences.sentence import quoted
 
 OVERRIDE, FIRST_STRONG, LEFT_ISOLATE, END = "\u202e", "\u2068", "\u2066", "\u2069"
 HEBREW = "שלום"

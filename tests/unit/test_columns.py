@@ -16,7 +16,7 @@ from engine.steer import sql
 from engine.values import columns
 from engine.values.columns import CHANGES, INTEGER, LARGE_JSON, TEXT, TEXTS, TIME, Table
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP, StepRecord
-from engine.worker.database import sql as worker
+from engine.worker.database import flush_sql, history_sql
 
 OWNED = {"instance_id", "generation"}  # whose rows they are: the same for all rows of a cycle
 KINDS: dict[columns.SqlType, type[models.Field]] = {  # type: ignore[type-arg]
@@ -100,9 +100,9 @@ def test_what_is_no_column_comes_after_the_columns() -> None:
 
 def test_the_statements_have_every_column() -> None:
     for column in STEP.columns:
-        assert column.name in worker.HISTORY_STEPS, column
+        assert column.name in history_sql.HISTORY_STEPS, column
         assert column.name in sql.KEEP_STEPS, column
     for name in (one.name for one in STEP.columns if one.written is CHANGES):
-        assert f"{name} = excluded.{name}" in worker.FLUSH
+        assert f"{name} = excluded.{name}" in flush_sql.FLUSH
     assert [one.name for one in STEP.columns if one.name not in STEP.inserted()] == ["kept_from"]
     assert json.loads(STEP.writer()('"key":1', StepRecord(1, 0, "do", "a", 1)))["status"] == "running"

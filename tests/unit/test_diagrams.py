@@ -42,7 +42,9 @@ def test_every_file_that_the_page_names_is_there() -> None:
     named = set(re.findall(r"`((?:engine|studio|tests|docs)/[\w/.-]+\.(?:py|md))`", TEXT))
     named |= {
         f"engine/{one}"
-        for one in re.findall(r"`((?:replay|worker|invariants|models|command|status)/\w+\.py)`", TEXT)
+        for one in re.findall(
+            r"`((?:replay|worker|invariants|models|command|status|steer|values|declare)/[\w/]+\.py)`", TEXT
+        )
     }
     assert len(named) > 20
     assert [one for one in sorted(named) if not (PROJECT / one).is_file()] == []

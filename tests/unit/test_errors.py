@@ -2,6 +2,8 @@
 
 import contextlib
 from datetime import timedelta
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
@@ -197,6 +199,26 @@ def test_every_error_is_a_reprise_error_and_control_flow_is_none():
     flow = {ControlFlow, FailWorkflow, AbortWorkflow, CompleteWorkflow}
     assert {cls for cls in raised if not issubclass(cls, RepriseError)} == flow
     assert not [cls for cls in flow if issubclass(cls, Exception)]
+
+
+def declared() -> dict[str, type]:
+    """Find the classes in the files of the room."""
+    modules = [import_module(found.name) for found in iter_modules(errors.__path__, f"{errors.__name__}.")]
+    return {
+        name: kind
+        for module in modules
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and kind.__module__.startswith(errors.__name__)
+    }
+
+
+def test_every_error_has_its_name_in_the_module_that_users_import_it_from():
+    """Pickles, and what is recorded for delay functions, find a class by that module."""
+    kinds = declared()
+    assert {*kinds, "ErrorRecord"} == set(errors.__all__)
+    assert {name: (kind.__module__, getattr(errors, name)) for name, kind in kinds.items()} == {
+        name: ("engine.values.errors", kind) for name, kind in kinds.items()
+    }
 
 
 def test_control_flow_passes_by_except_exception():

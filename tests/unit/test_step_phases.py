@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine.replay import phases
-from engine.replay.history import AttemptRecord, StepRecord
-from engine.replay.phases import StepPhase
-from engine.replay.steps import Steps
+from engine.replay.calls import phases
+from engine.replay.calls.phases import StepPhase
+from engine.replay.calls.steps import Steps
+from engine.replay.records.history import AttemptRecord, StepRecord
 
 ALL = [phase for phase in vars(phases).values() if isinstance(phase, StepPhase)]
 

@@ -29,9 +29,9 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 from psycopg.pq import TransactionStatus
 
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.history import AttemptRecord
+from engine.replay.attempts.attempt import AttemptedOperation
 from engine.replay.host import Phase
+from engine.replay.records.history import AttemptRecord
 from engine.replay.state import CycleState
 from engine.values.errors import AtomicStepError, StepConfigError, StepTimeoutError
 from engine.values.serialization import Stored

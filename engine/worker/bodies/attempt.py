@@ -15,9 +15,11 @@ from typing import Any
 from asgiref.sync import SyncToAsync
 
 from engine.declare.context import StepContext, StepLog
-from engine.replay import nesting, outcomes
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.history import AttemptRecord, LogLine
+from engine.replay.attempts.attempt import AttemptedOperation
+from engine.replay.nesting.body import current
+from engine.replay.nesting.nested_operation import make_task
+from engine.replay.records.history import AttemptRecord, LogLine
+from engine.replay.records.log_lines import log_line
 from engine.replay.state import CycleState
 from engine.values.errors import OpenTransactionError, StepTimeoutError
 from engine.values.serialization import Stored
@@ -47,7 +49,7 @@ class Bodies:
         self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int], *, threads: int = SYNC_BODIES
     ) -> None:
         self._loop = loop
-        loop.set_task_factory(nesting.make_task)
+        loop.set_task_factory(make_task)
         self._now_us = now_us
         self._thread = threading.get_ident()
         self.threads = Threads(threads)
@@ -163,7 +165,7 @@ class Bodies:
         self, running: Running, fn: Callable[..., Awaitable[Any]], context: contextvars.Context
     ) -> None:
         running.loop = self._loop
-        context.run(nesting.current.set, running)
+        context.run(current.set, running)
         running.calls = self._orm_calls()
         context.run(SyncToAsync.thread_sensitive_context.set, running.calls.context)
         running.task = task = self._loop.create_task(self._await(running, fn), context=context)
@@ -200,7 +202,7 @@ class Bodies:
 
     def _in_thread(self, running: Running) -> None:
         """Run a sync body on its thread; however it ends, the loop is told."""
-        nesting.current.set(running)
+        current.set(running)
         self._from_thread(self._start_clock_in_thread, running)
         try:
             end = self._call_sync(running)
@@ -315,7 +317,7 @@ class Bodies:
         record, claimed = operation.record, cycle.claimed
 
         def say(level: str, message: str, fields: dict[str, Any]) -> None:
-            text = outcomes.log_line(level, message, fields, self._now_us())
+            text = log_line(level, message, fields, self._now_us())
             line = LogLine(*text, step_seq=record.seq, attempt=attempt.number)
             if threading.get_ident() == self._thread:
                 cycle.add_log(

@@ -16,8 +16,8 @@ from typing import Any
 from asgiref.sync import SyncToAsync
 
 from engine.declare.context import StepContext
-from engine.replay.attempts import AttemptedOperation
-from engine.replay.history import AttemptRecord
+from engine.replay.attempts.attempt import AttemptedOperation
+from engine.replay.records.history import AttemptRecord
 from engine.values.durations import parse_duration
 from engine.values.errors import DelayFunctionError, NonRetryableError
 from engine.worker.bodies.orm_calls import BodyCalls

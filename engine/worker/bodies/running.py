@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.replay.nesting import Body
+from engine.replay.nesting.body import Body
 from engine.values.signatures import with_context
 from engine.values.states import AttemptPhase
 from engine.worker.bodies import atomic

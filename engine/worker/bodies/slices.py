@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from engine.replay import outcomes
 from engine.replay.cycle import Cycle
+from engine.replay.exit import endings
 from engine.values.errors import ControlFlow, WorkflowTimeoutError
 
 # Seconds until the next interruption of a handler that swallowed one. So short that one soon falls between the
@@ -60,7 +60,7 @@ class Slices:
         self._run(cycle, cycle.loop.drain, limit - self._used.get(cycle, 0.0))
         if self._used[cycle] > limit:
             error = WorkflowTimeoutError("handler_timeout", cycle.workflow.handler_timeout)
-            cycle.exit.force(outcomes.of_error(error))
+            cycle.exit.decision.force(endings.of_error(error))
 
     def shut(self, cycle: Cycle) -> None:
         """Close the handler's coroutines; a `finally:` has what is left of the same time, and a moment at least."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from engine.replay import nesting
+from engine.replay.nesting.body import current
 from engine.values.errors import OpenTransactionError
 from engine.worker.bodies import sessions
 from engine.worker.bodies.threads import Job, Threads
@@ -19,7 +19,7 @@ class Call(Future[Any]):
     def __init__(self, fn: Callable[[], Any]) -> None:
         super().__init__()
         self._fn: Callable[[], Any] | None = fn
-        self._body = nesting.current.get()
+        self._body = current.get()
         self._job: Job | None = None
 
     def __str__(self) -> str:

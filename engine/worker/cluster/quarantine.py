@@ -73,7 +73,7 @@ class Quarantine:
             self._children.remove(child)
 
     def _live(self, parent: int) -> None:
-        from engine.worker.claims import Isolates
+        from engine.worker.isolation import Isolates
         from engine.worker.shift import Terms, run
 
         try:

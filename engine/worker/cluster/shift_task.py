@@ -61,7 +61,7 @@ def shift() -> None:
 
     It returns None whatever happens: django-q would keep anything else, and run it again.
     """
-    from engine.worker.claims import Isolates
+    from engine.worker.isolation import Isolates
     from engine.worker.shift import Terms, run
 
     if _shared is None:

@@ -17,10 +17,10 @@ import psycopg
 
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
-from engine.replay.writes import Writes
+from engine.replay.records.writes import Writes
 from engine.values.errors import ChildIdTakenError
 from engine.values.states import InstanceStatus
-from engine.worker.database import lost_answers, sql
+from engine.worker.database import flush_sql, lost_answers
 from engine.worker.database.clock import DatabaseClock, ticks_ns
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.line import Line
@@ -121,7 +121,7 @@ class Journal:
         rows = Batch(self._seat)
         for cycle, writes in batch:
             rows.add(cycle, writes)
-        statement = sql.FLUSH_WITH_OTHERS if rows.concerns_others else sql.FLUSH
+        statement = flush_sql.FLUSH_WITH_OTHERS if rows.concerns_others else flush_sql.FLUSH
         sent = ticks_ns()
         cursor = await self._line.execute(statement, rows.parameters())
         found = await cursor.fetchall()
@@ -145,7 +145,7 @@ class Journal:
 
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
         async def ask() -> list[tuple[Any, ...]]:
-            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
+            cursor = await self._line.execute(flush_sql.RECORDED, lost_answers.parameters(self._seat, batch))
             return await cursor.fetchall()
 
         await self._line.reopen()

@@ -12,14 +12,14 @@ import json
 from collections.abc import Iterable
 
 from engine.replay.cycle import Cycle
-from engine.replay.history import StepRecord
-from engine.replay.writes import Writes
+from engine.replay.records.history import StepRecord
+from engine.replay.records.writes import Writes
 from engine.values.states import StepStatus
 from engine.worker.database import rows
 
 
 def parameters(seat: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, object]:
-    """Return the parameters of `sql.RECORDED`."""
+    """Return the parameters of `flush_sql.RECORDED`."""
     cycles, starts, lines = list[object](), list[object](), list[object]()
     for cycle, writes in batch:
         key = cycle.claimed.key

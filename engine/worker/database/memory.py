@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.replay.history import History
 from engine.replay.host import Claimed
+from engine.replay.records.history import History
 
 MOST_BYTES = 256 * 1024 * 1024  # held, as texts: who has that much claims nothing more
 PORTION_BYTES = (

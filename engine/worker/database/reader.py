@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import psycopg
 
-from engine.replay.event_buffer import Question
-from engine.replay.history import History, Page
 from engine.replay.host import Claimed
-from engine.replay.relations import AwaitedState, Awaiting
+from engine.replay.records.history import History, Page
+from engine.replay.records.other_instances import AwaitedState
+from engine.replay.waiting.event_buffer import Question
+from engine.replay.waiting.relations import Awaiting
 from engine.steer import relations
-from engine.worker.database import cluster_sql, memory, rows, sql
+from engine.worker.database import cluster_sql, history_sql, memory, rows, sql
 from engine.worker.database.clock import DatabaseClock, ticks_ns
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.leases import Leases
@@ -160,7 +161,7 @@ class Reader:
 
     async def _sizes(self, claims: list[Claimed]) -> dict[int, int]:
         old = [one for one in claims if one.fence > 1]
-        return dict(await self._fetch(sql.HISTORY_SIZES, _which(old))) if len(old) > 1 else {}
+        return dict(await self._fetch(history_sql.HISTORY_SIZES, _which(old))) if len(old) > 1 else {}
 
     async def _give_back(self, claims: list[Claimed]) -> None:
         given = [{"key": one.key, "fence": one.fence, "due_us": one.due_us} for one in claims]
@@ -175,10 +176,10 @@ class Reader:
     async def _histories(self, claims: list[Claimed], as_of_us: int) -> dict[int, History]:
         old = [one for one in claims if one.fence > 1]
         which = _which(old)
-        steps = await self._fetch(sql.HISTORY_STEPS, which) if old else []
+        steps = await self._fetch(history_sql.HISTORY_STEPS, which) if old else []
         found = rows.histories((one.key for one in claims), steps)
         if rows.any_unsettled(found):
-            rows.add_attempts(found, await self._fetch(sql.HISTORY_ATTEMPTS, which))
+            rows.add_attempts(found, await self._fetch(history_sql.HISTORY_ATTEMPTS, which))
         signalled = [one.key for one in claims if one.signals]
         pages = await self._pages(signalled, ALL, as_of_us) if signalled else {}
         for one in claims:
@@ -189,7 +190,7 @@ class Reader:
     async def _pages(self, keys: list[int], question: Question, as_of_us: int) -> dict[int, Page]:
         """Read a page of buffered events of each instance, in all not much more than PAGE_BYTES."""
         found = await self._fetch(
-            sql.BUFFERED_EVENTS,
+            history_sql.BUFFERED_EVENTS,
             {
                 "keys": keys,
                 "after": question.after,
@@ -272,7 +273,7 @@ class Reader:
             "wanted": json.dumps(wanted),
         }
         async with self._lock:
-            return [AwaitedState(*row) for row in await self._fetch(sql.RELATIVES, values)]
+            return [AwaitedState(*row) for row in await self._fetch(history_sql.RELATIVES, values)]
 
     async def has_parent_notices(self) -> bool:
         """Tell whether the end of an instance has still to be told to those that it concerns."""

@@ -7,9 +7,9 @@ from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 from engine.replay.cycle import Cycle
-from engine.replay.history import History, Page
-from engine.replay.relations import NewChild
-from engine.replay.writes import Leave, Writes
+from engine.replay.records.history import History, Page
+from engine.replay.records.other_instances import NewChild
+from engine.replay.records.writes import Leave, Writes
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
 from engine.values.states import AttemptStatus, StepStatus
 
@@ -28,7 +28,7 @@ class Held(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a flush says of an instance: a row of `sql.FLUSH`."""
+    """What a flush says of an instance: a row of `flush_sql.FLUSH`."""
 
     key: int
     is_ours: bool

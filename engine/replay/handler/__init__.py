@@ -1,0 +1,1 @@
+"""The event loop of a handler, on which every replay takes the same turns."""

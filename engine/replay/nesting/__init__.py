@@ -1,0 +1,1 @@
+"""Bodies that call steps of their own."""

@@ -1,0 +1,142 @@
+"""Nested steps: what an async body calls by `step.do` and `step.run`.
+
+A nested step belongs to the step whose body calls it. Its name counts there, and the timeout of that step includes it.
+Its outcome goes to that body once it is committed, because what the body does next must not come before the record. It
+starts at once, also while a pause is requested: the body around it has to finish. If an attempt at the outer step
+fails, its nested steps stay as they are. The next attempt continues those that are unfinished, and gets the recorded
+outcome of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from engine.replay.attempts import functions
+from engine.replay.nesting.body import Body, current
+from engine.replay.nesting.nest import Nest
+from engine.replay.nesting.nested_operation import NestedOperation
+from engine.replay.state import CycleState
+from engine.values.errors import LimitError, ParkingError, StepConfigError
+from engine.values.identity import check_step_name, seeded_uuid4
+from engine.values.retry import StepOptions
+from engine.values.serialization import Codec
+from engine.values.states import AttemptPhase
+
+MAX_DEPTH = 20
+
+SYNC = "which is a plain function. Only an async body can run steps: make it `async def`, and await them."
+THREAD = "but not by its own coroutine. Call it there, not from a thread or another event loop."
+ROLLBACK = "where it is rolled back. No step can run there: do the work in the rollback's function itself."
+MILESTONE = (
+    "which cannot report progress. Call it from the workflow's handler, before or after that step; in the body, "
+    "write a line into its log: ctx.log.info(message)."
+)
+ENDING = (
+    "which cannot end the instance. Return or raise in the body, and call it from the workflow's handler."
+)
+STRAY = "in a thread of its own, or after its end. Call it from a handler or from the coroutine of a body."
+
+# Of what only a handler may call, the calls that never park.
+RULES = {"progress": MILESTONE, "fail": ENDING, "abort": ENDING, "complete": ENDING}
+
+
+def do(
+    cycle: CycleState,
+    name: str,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: StepOptions,
+    codec: Codec | None,
+) -> Coroutine[Any, Any, Any]:
+    """Run a step for the calling body. Raises ParkingError if no body calls, or one that cannot run steps."""
+    loop = asyncio._get_running_loop()
+    if current.is_gone and loop is not None:
+        return _too_late(loop)
+    body = _caller(cycle, name)
+    _check(name, body, options)
+    if not body.is_open:
+        assert loop is not None  # the body's own
+        return _too_late(loop)
+    nest = _nest(body)
+    record = nest.record_of(name, once=options.once)
+    if not record.is_final:
+        nest.check_arguments(record, fn, args, kwargs)
+    options = functions.options_in_force(record, options)
+    operation = NestedOperation(nest, record, fn, args, kwargs, options, codec or functions.codec_of(fn))
+    return nest.enter(operation)  # type: ignore[return-value]  # a task is made of it by `make_task`
+
+
+def refusal(operation: str, name: str = "") -> ParkingError:
+    """Return the error for an operation that only a handler may call."""
+    body = current.get()
+    rule = RULES.get(operation, ParkingError.RULE)
+    return ParkingError(operation, name, "another step" if body is None else body.operation.label, rule=rule)
+
+
+def say(cycle: CycleState, level: str, message: str, fields: dict[str, Any]) -> None:
+    """Write a line to the log of the calling body. Code that has outlived its cycle writes nothing."""
+    body = current.get()
+    if body is not None and body.cycle is cycle:
+        body.context.log.say(level, message, fields)
+
+
+def uuid4(cycle: CycleState) -> UUID:
+    nest = _nest(_body(cycle, "uuid4"))
+    nest.uuids += 1
+    return seeded_uuid4(nest.seed, nest.uuids)
+
+
+def random(cycle: CycleState) -> Random:
+    return _nest(_body(cycle, "random")).random
+
+
+def _body(cycle: CycleState, operation: str, name: str = "") -> Body:
+    body = current.get()
+    if body is None or body.cycle is not cycle:
+        raise ParkingError(operation, name, "another step", rule=STRAY)
+    return body
+
+
+def _caller(cycle: CycleState, name: str) -> Body:
+    body = _body(cycle, "do", name)
+    if body.attempt.phase == AttemptPhase.ROLLBACK:
+        raise ParkingError("do", name, body.operation.label, rule=ROLLBACK)
+    if body.loop is None:
+        raise ParkingError("do", name, body.operation.label, rule=SYNC)
+    if asyncio._get_running_loop() is not body.loop:
+        raise ParkingError("do", name, body.operation.label, rule=THREAD)
+    return body
+
+
+def _check(name: str, body: Body, options: StepOptions) -> None:
+    check_step_name(name)
+    what = f'Step "{name}" inside the body of step "{body.operation.label}"'
+    if options.rollback is not None:
+        rule = "A nested step has no rollback of its own. Give one to the step around it."
+        raise StepConfigError("rollback", options.rollback, rule, what=what)
+    if options.atomic:
+        rule = "A nested step cannot be atomic. Call it from the workflow's handler."
+        raise StepConfigError("atomic", options.atomic, rule, what=what)
+    if len(body.operation.path) >= MAX_DEPTH:
+        raise LimitError("depth of nested steps", len(body.operation.path) + 1, MAX_DEPTH)
+
+
+def _nest(body: Body) -> Nest:
+    if body.nest is None:
+        body.nest = Nest(body)
+    return body.nest
+
+
+def _too_late(loop: asyncio.AbstractEventLoop) -> Coroutine[Any, Any, Any]:
+    """Cancel a call of an attempt that is over, so that its body unwinds.
+
+    Not at once: a body that tries again and again would never yield.
+    """
+    never: asyncio.Future[Any] = loop.create_future()
+    loop.call_soon(never.cancel)
+    return never  # type: ignore[return-value]

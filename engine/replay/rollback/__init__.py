@@ -1,0 +1,1 @@
+"""Undo what the steps of an instance did, in reverse order of their start."""

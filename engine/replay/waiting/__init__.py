@@ -1,0 +1,1 @@
+"""What an instance waits for: events, deadlines, and the ends of other instances."""

@@ -1,0 +1,1 @@
+"""Sentences that say where an instance stands, for pages and the command line."""

@@ -1,0 +1,183 @@
+"""The status line: one sentence that says where an instance stands and what it waits for.
+
+Pure: plain data in, a sentence in parts out. The same sentence serves the page, the list and the command line.
+"""
+
+from __future__ import annotations
+
+from engine.status.facts import LastAction, Rollback, Servers, StatusFacts
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import (
+    Code,
+    Moment,
+    Sentence,
+    as_text,
+    capital,
+    error_text,
+    many,
+    quoted,
+)
+from engine.status.sentences.step_line import because, first, label, leading, of_step, running_turn
+from engine.values.durations import format_duration
+
+
+def status_line(facts: StatusFacts) -> Sentence:
+    """Say it in one sentence."""
+    return capital(_explain(facts))
+
+
+def _explain(facts: StatusFacts) -> Sentence:
+    tell = {
+        "queued": _queued,
+        "running": _running,
+        "waiting": _waiting,
+        "waiting_for_pause": _pausing,
+        "paused": _paused,
+        "complete": _complete,
+        "errored": _errored,
+        "terminated": _terminated,
+    }[facts.status]
+    if facts.rollback is None:
+        return tell(facts)
+    is_at_it = facts.rollback.state == "running" and facts.status in ("running", "waiting")
+    said: Sentence = ("Rolling back",) if is_at_it else tell(facts)
+    stop = () if is_at_it or as_text(said, facts.now).endswith(".") else (".",)
+    return (*said, *stop, *_rollback(facts.rollback, facts))
+
+
+def _rollback(rollback: Rollback, facts: StatusFacts) -> Sentence:
+    """Say how far the rollbacks are, after what is said anyway."""
+    done = f"{rollback.undone} of {many(rollback.of, 'step', 'steps')} undone"
+    step = rollback.step
+    if rollback.state == "complete":
+        return (f" Rolled back: {done}.",)
+    if rollback.state == "failed":
+        where: Sentence = ("",) if step is None else (" at ", *label(step), *because(step))
+        return (" The rollback failed", *where, f". {done}.")
+    end = f"; {done}, then it is {rollback.ends_as}."
+    if facts.status not in ("running", "waiting"):
+        return (f" It is being rolled back{end}",)
+    if step is None:
+        return (f"{end}",)
+    turn = running_turn(step)
+    if not step.is_waiting:
+        return (": ", *label(step), " is undone for ", Moment("since", step.started_at), turn, end)
+    wake = Moment("until", step.wake_at or facts.now)
+    return (": ", *label(step), f" could not be undone{turn}", *because(step), ". Next attempt ", wake, end)
+
+
+def _queued(facts: StatusFacts) -> Sentence:
+    since, servers = facts.wake_at or facts.created_at, facts.servers
+    if not servers.count:
+        return (
+            "The workers of " if servers.is_starting else "No worker serves ",
+            Code(facts.workflow),
+            f"{' are starting' if servers.is_starting else ''}. It has waited for ",
+            Moment("since", since),
+            " and starts when one comes.",
+        )
+    if facts.places and facts.places.is_full:
+        return (
+            "Held back for ",
+            Moment("since", since),
+            f": {facts.places.held} of {facts.places.limit} ",
+            Code(facts.workflow),
+            " run (max_running). It goes on when one of them ends or waits.",
+        )
+    return (
+        "Waiting for a worker for ",
+        Moment("since", since),
+        f". {many(servers.count, 'worker serves', 'workers serve')} ",
+        Code(facts.workflow),
+        f", {busy(servers)}.",
+    )
+
+
+def busy(servers: Servers) -> str:
+    """Say how many of the workers' slots are taken."""
+    of = f"{servers.slots:,}"
+    return f"all {of} slots busy" if servers.is_full else f"{servers.held:,} of {of} slots busy"
+
+
+def _running(facts: StatusFacts) -> Sentence:
+    if not facts.steps:
+        return ("The handler runs; no step is open.",)
+    return (*of_step(leading(facts.steps), facts.now), *_beside(facts))
+
+
+def _waiting(facts: StatusFacts) -> Sentence:
+    step = first(facts.steps)
+    if step is None:
+        return ("Waiting", *_nobody(facts))
+    return (*of_step(step, facts.now), *_beside(facts), *_nobody(facts))
+
+
+def _pausing(facts: StatusFacts) -> Sentence:
+    running = [step for step in facts.steps if not step.is_waiting]
+    what: Sentence = ("it stands still",) if not running else label(running[0])
+    return ("Pausing", *_by(facts.last_action), ": what runs is finished first, ", *what, ".")
+
+
+def _paused(facts: StatusFacts) -> Sentence:
+    if error_kind(facts.pause_reason) == "CodeChangedError":
+        return (
+            "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
+        )
+    if facts.pause_reason:
+        return ("Paused by the engine: ", error_text(facts.pause_reason))
+    return (
+        "Paused",
+        *_by(facts.last_action),
+        ". Nothing new starts and timers stand still until it is resumed.",
+    )
+
+
+def _complete(facts: StatusFacts) -> Sentence:
+    took = (facts.finished_at or facts.now) - (facts.began_at or facts.created_at)
+    steps = f" with {many(facts.steps_complete, 'step', 'steps')}" if facts.steps_complete else ""
+    return (f"Completed in {format_duration(took)}{steps}.",)
+
+
+def _errored(facts: StatusFacts) -> Sentence:
+    error = facts.error or {}
+    name, attempts = error.get("step"), error.get("attempts")
+    where: Sentence = ("Failed at step ", Code(str(name))) if name else ("Failed",)
+    after = (
+        f" (after {many(attempts, 'attempt', 'attempts')})" if isinstance(attempts, int) and attempts else ""
+    )
+    return (*where, f"{after}: {error_text(error)}")
+
+
+def _terminated(facts: StatusFacts) -> Sentence:
+    count = facts.steps_complete
+    is_kept = count and facts.rollback is None
+    kept = f" {many(count, 'finished step stays', 'finished steps stay')} done." if is_kept else ""
+    if facts.last_action is None:
+        reason = abort_reason(facts)
+        return ("The workflow ended itself", f": {reason}." if reason else ".", kept)
+    return ("Terminated", *_by(facts.last_action), ".", kept)
+
+
+def _beside(facts: StatusFacts) -> Sentence:
+    more = len(facts.steps) - 1
+    return (f" {many(more, 'other step is', 'other steps are')} open beside it.",) if more > 0 else ()
+
+
+def _nobody(facts: StatusFacts) -> Sentence:
+    is_served = facts.servers.count or facts.servers.is_starting
+    return () if is_served else (" No worker serves ", Code(facts.workflow), " now.")
+
+
+def _by(last_action: LastAction | None) -> Sentence:
+    if last_action is None:
+        return ()
+    reason = f": {quoted(last_action.reason)}" if last_action.reason else ""
+    return (f" by {isolated(last_action.actor) or 'a program'} ", Moment("ago", last_action.at), reason)
+
+
+def error_kind(error: dict[str, object] | None) -> str:
+    return str((error or {}).get("type", ""))
+
+
+def abort_reason(facts: StatusFacts) -> str:
+    return str((facts.error or {}).get("message") or "")

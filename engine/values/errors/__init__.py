@@ -1,0 +1,121 @@
+"""The errors of the engine: one class a situation, its data as attributes, a message that says what to do."""
+
+from engine.values.error_record import ErrorRecord
+from engine.values.errors.base import RepriseError
+from engine.values.errors.calls import (
+    BetweenStepsError,
+    NotAwaitedError,
+    ParkingError,
+    StepArgumentsError,
+    StepConfigError,
+)
+from engine.values.errors.control_flow import AbortWorkflow, CompleteWorkflow, ControlFlow, FailWorkflow
+from engine.values.errors.instances import (
+    DedupConflictError,
+    InstanceExistsError,
+    InstanceFinishedError,
+    InstanceNeededError,
+    InstanceNotFinishedError,
+    InstanceNotFoundError,
+    RestartError,
+    RollbackNotFailedError,
+    StepNotFoundError,
+)
+from engine.values.errors.requests import (
+    RequestAnsweredError,
+    RequestClosedError,
+    RequestForbiddenError,
+    RequestNotFoundError,
+)
+from engine.values.errors.schedules import ScheduleNotDeclaredError, ScheduleNotFoundError
+from engine.values.errors.steps import (
+    AtomicStepError,
+    DelayFunctionError,
+    NonRetryableError,
+    OpenTransactionError,
+    RollbackNotFoundError,
+    StepError,
+    StepTimeoutError,
+    WorkerLostError,
+)
+from engine.values.errors.values import (
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    ParamError,
+)
+from engine.values.errors.waits import (
+    ChildIdTakenError,
+    ChildWorkflowError,
+    EventTimeoutError,
+    InstanceTimeoutError,
+    RequestTimeoutError,
+)
+from engine.values.errors.workflows import (
+    CodeChangedError,
+    DeclarationError,
+    NonDeterminismError,
+    SecretKeyError,
+    UnknownWorkflowError,
+    WorkflowTimeoutError,
+)
+
+__all__ = [
+    "AbortWorkflow",
+    "AtomicStepError",
+    "BetweenStepsError",
+    "ChildIdTakenError",
+    "ChildWorkflowError",
+    "CodeChangedError",
+    "CompleteWorkflow",
+    "ControlFlow",
+    "DeclarationError",
+    "DedupConflictError",
+    "DelayFunctionError",
+    "ErrorRecord",
+    "EventTimeoutError",
+    "FailWorkflow",
+    "InstanceExistsError",
+    "InstanceFinishedError",
+    "InstanceNeededError",
+    "InstanceNotFinishedError",
+    "InstanceNotFoundError",
+    "InstanceTimeoutError",
+    "InvalidNameError",
+    "InvalidParamsError",
+    "InvalidValueError",
+    "LimitError",
+    "NonDeterminismError",
+    "NonRetryableError",
+    "NotAwaitedError",
+    "OpenTransactionError",
+    "ParamError",
+    "ParkingError",
+    "RepriseError",
+    "RequestAnsweredError",
+    "RequestClosedError",
+    "RequestForbiddenError",
+    "RequestNotFoundError",
+    "RequestTimeoutError",
+    "RestartError",
+    "RollbackNotFailedError",
+    "RollbackNotFoundError",
+    "ScheduleNotDeclaredError",
+    "ScheduleNotFoundError",
+    "SecretKeyError",
+    "StepArgumentsError",
+    "StepConfigError",
+    "StepError",
+    "StepNotFoundError",
+    "StepTimeoutError",
+    "UnknownWorkflowError",
+    "WorkerLostError",
+    "WorkflowTimeoutError",
+]
+
+# Users import them from here, so tracebacks, pickles and the records of delay functions name this module, whichever
+# file declares a class.
+for _name in __all__:
+    if globals()[_name].__module__.startswith(f"{__name__}."):
+        globals()[_name].__module__ = __name__

@@ -1,0 +1,147 @@
+"""Errors of an instance, for those who start and control it."""
+
+import difflib
+from collections.abc import Sequence
+
+from engine.values.error_record import cut
+from engine.values.errors.base import RepriseError, shown
+
+NEAR_AMONG = 500  # names: to compare with thousands takes seconds
+
+
+class InstanceExistsError(RepriseError):
+    def __init__(self, workflow: str, id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        super().__init__(
+            f'Workflow "{workflow}" already has an instance "{id}". Choose another id, or use get_or_start().'
+        )
+
+
+class InstanceNotFoundError(RepriseError, LookupError):
+    def __init__(self, workflow: str, id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        super().__init__(f'Workflow "{workflow}" has no instance {shown(id)}. Ids are unique per workflow.')
+
+
+class InstanceFinishedError(RepriseError):
+    """The instance is final, and what was asked needs one that is not."""
+
+    def __init__(self, workflow: str, id: str, status: str, action: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.action = action
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is not possible any more. '
+            "Only a restart leaves a final status."
+        )
+
+
+class RollbackNotFailedError(RepriseError):
+    """There is no failed rollback to be retried."""
+
+    def __init__(self, workflow: str, id: str, status: str, rollback: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.rollback = rollback
+        state = f"its rollback is {rollback}" if rollback else "it has no rollback"
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}, and {state}. Only a rollback that failed can be '
+            "retried."
+        )
+
+
+class StepNotFoundError(RepriseError, LookupError):
+    """The present generation has no such step at its top level, so it cannot be restarted from there."""
+
+    def __init__(
+        self,
+        workflow: str,
+        id: str,
+        step: tuple[object, object, object],
+        known: Sequence[tuple[str, str, int]],
+    ) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.step = step
+        self.known = list(known)
+        names = {_step_shown(*one): None for one in self.known}
+        near = difflib.get_close_matches(_step_shown(*step), [*names][:NEAR_AMONG], n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        listed = ", ".join([*names][:20]) or "none"
+        more = f", and {len(names) - 20:,} more" if len(names) > 20 else ""
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" has no step {_step_shown(*step)} to restart from.{hint} '
+            f"Its steps: {listed}{more}."
+        )
+
+
+class RestartError(RepriseError):
+    """What a restart would have to keep is not there any more."""
+
+    def __init__(
+        self, workflow: str, id: str, step: str, undone: str, first_undone: str, rollback: str = "complete"
+    ) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.step = step
+        self.undone = undone
+        self.first_undone = first_undone
+        self.rollback = rollback
+        happened = {
+            "failed": f"the rollback of step {undone}, which is before it, failed",
+            "running": f"step {undone}, which is before it, is being rolled back",
+        }
+        why = happened.get(rollback, f"step {undone}, which is before it, has been rolled back")
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" cannot be restarted from step {step}: {why}. '
+            f"Restart it from step {first_undone} or an earlier one, or from the start."
+        )
+
+
+class InstanceNotFinishedError(RepriseError):
+    """Only what is finished can be deleted."""
+
+    def __init__(self, workflow: str, id: str, status: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}. Only a finished instance can be deleted; terminate '
+            "it first."
+        )
+
+
+class InstanceNeededError(RepriseError):
+    """Another instance waits for the outcome of this one, so it cannot be deleted yet."""
+
+    def __init__(self, workflow: str, id: str, by_workflow: str, by_id: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.by_workflow = by_workflow
+        self.by_id = by_id
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" cannot be deleted while instance "{by_id}" of workflow '
+            f'"{by_workflow}" has not taken in how it ended. Try again when that has gone on, or is finished.'
+        )
+
+
+class DedupConflictError(RepriseError):
+    """The dedup key was used before, for an event with another type or payload."""
+
+    def __init__(self, workflow: str, id: str, dedup_key: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.dedup_key = dedup_key
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
+            "The first one stands; send this one under a key of its own."
+        )
+
+
+def _step_shown(kind: object, name: object, count: object) -> str:
+    number = "" if count == 1 else f" #{count}"
+    return cut(f'{kind} "{name}"{number}', 300)

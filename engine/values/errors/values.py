@@ -1,0 +1,70 @@
+"""Errors of values and names that are refused."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from engine.values.errors.base import RepriseError, shown
+
+
+class InvalidNameError(RepriseError, ValueError):
+    """An id, or the name of a workflow, step or event type, breaks its rule."""
+
+    def __init__(self, what: str, value: object, rule: str) -> None:
+        self.what = what
+        self.value = shown(value)
+        self.rule = rule
+        super().__init__(f"{self.value} cannot be {what}. {rule}")
+
+
+class InvalidValueError(RepriseError, ValueError):
+    """A value cannot be stored. `path` leads to it (`$.items[0].qty`), `code` names the rule it breaks."""
+
+    def __init__(
+        self, path: str, code: str, message: str, *, what: str = "value", problem: str = "cannot be stored"
+    ) -> None:
+        self.path = path
+        self.code = code
+        self.message = message
+        self.what = what
+        super().__init__(f"The {what} {problem}. At {path}: {message}")
+
+
+class ParamError(TypedDict):
+    """One wrong field: `path` is `items/0/qty`, and empty for the params as a whole."""
+
+    path: str
+    message: str
+    code: str
+
+
+class InvalidParamsError(RepriseError, ValueError):
+    """The params (or an event's payload) do not match the declared type; nothing was started or sent."""
+
+    def __init__(self, errors: Sequence[ParamError], *, what: str = "params") -> None:
+        self.errors = list(errors)
+        self.what = what
+        shown = "; ".join(_param_line(error) for error in self.errors[:10])
+        more = f"; and {len(self.errors) - 10:,} more" if len(self.errors) > 10 else ""
+        super().__init__(f"The {what} {_does(what)} not match the declared type: {shown}{more}")
+
+
+class LimitError(RepriseError, ValueError):
+    """A value is over a limit of docs/guarantees.md; checked before anything is written."""
+
+    def __init__(self, what: str, value: int, limit: int, *, unit: str = "", advice: str = "") -> None:
+        self.what = what
+        self.value = value
+        self.limit = limit
+        unit = f" {unit}" if unit else ""
+        super().__init__(
+            f"The {what} is {value:,}{unit}; the limit is {limit:,}{unit}.{' ' if advice else ''}{advice}"
+        )
+
+
+def _param_line(error: ParamError) -> str:
+    return f"{error['path'] or 'as a whole'}: {error['message']}"
+
+
+def _does(what: str) -> str:
+    """Agree with "params" and "arguments of …", and with "payload"."""
+    return "do" if what.split()[0].endswith("s") else "does"

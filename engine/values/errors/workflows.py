@@ -1,0 +1,105 @@
+"""Errors of a workflow: its declaration, its code, its time."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from engine.values.durations import format_duration
+from engine.values.errors.base import RepriseError, shown
+
+
+class WorkflowTimeoutError(RepriseError):
+    """The workflow's `timeout`, or `handler_timeout` for the code between two steps, was exceeded."""
+
+    def __init__(self, limit: str, timeout: timedelta) -> None:
+        self.limit = limit
+        self.timeout = timeout.total_seconds()
+        where = (
+            "The handler's code between steps ran longer than its handler_timeout of"
+            if limit == "handler_timeout"
+            else "The instance took longer, from its start and with all waits, than the workflow's timeout of"
+        )
+        super().__init__(f"{where} {format_duration(timeout)}.")
+
+
+class NonDeterminismError(RepriseError):
+    """The code no longer fits what is recorded; the instance is paused and nothing is overwritten."""
+
+    def __init__(self, reason: str, *, recorded: str, current: str) -> None:
+        self.reason = reason
+        self.recorded = recorded
+        self.current = current
+        super().__init__(
+            f"{reason} Recorded: {recorded}. Now: {current}. Deploy code that fits the record and resume, "
+            "or restart the instance."
+        )
+
+
+class SecretKeyError(NonDeterminismError):
+    """A stored secret cannot be decrypted: this process does not have its key. Nothing is overwritten.
+
+    `needed` is the id of that key, `known` those of the keys that this process has.
+    """
+
+    def __init__(self, needed: str, known: Sequence[str]) -> None:
+        self.needed = needed
+        self.known = list(known)
+        keys = f"key{'' if len(self.known) == 1 else 's'} {', '.join(self.known)}"
+        super().__init__("A stored secret cannot be decrypted.", recorded=f"key {needed}", current=keys)
+        if needed in self.known:
+            advice = "It was encrypted with that key, so what is stored was damaged. Restore it from a backup"
+        else:
+            advice = (
+                "Add the missing key to REPRISE_SECRET_KEYS, or to SECRET_KEY_FALLBACKS if it was a SECRET_KEY, and "
+                "start the processes again"
+            )
+        message = f"{self.reason} It needs key {needed}; this process has {keys}. {advice}; then resume the instance."
+        self.args = (message,)
+
+
+class CodeChangedError(RepriseError):
+    """The handler is not the one that the instance started under; its workflow says `on_code_change="pause"`.
+
+    `recorded` and `current` are the fingerprints of the two.
+    """
+
+    def __init__(self, workflow: str, *, recorded: str, current: str) -> None:
+        self.workflow = workflow
+        self.recorded = recorded
+        self.current = current
+        super().__init__(
+            f'The code of workflow "{workflow}" has changed since this instance started. '
+            f"Recorded: {recorded}. Now: {current}. "
+            "Accept the new code, or deploy the old one again: then it goes on by itself."
+        )
+
+
+class UnknownWorkflowError(RepriseError, KeyError):
+    """No workflow of this name is declared. A KeyError, so that `in` and `get` of the registry work."""
+
+    __str__ = Exception.__str__  # KeyError's own shows the message as a quoted key
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        self.name = name
+        self.known = sorted(known)
+        near = difflib.get_close_matches(name[:100], self.known, n=1)
+        hint = f'Did you mean "{near[0]}"?' if near else f"Known workflows: {_some(self.known)}."
+        super().__init__(
+            f"There is no workflow {shown(name)}. {hint} "
+            "Workflows are declared in the workflows.py of an installed app."
+        )
+
+
+class DeclarationError(RepriseError, TypeError):
+    """The declaration of a workflow, step or event is invalid; raised at import."""
+
+    def __init__(self, what: str, field: str, rule: str) -> None:
+        self.what = what
+        self.field = field
+        self.rule = rule
+        super().__init__(f"Invalid declaration: {what}: {field}: {rule}")
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    more = f", and {len(names) - most:,} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "none") + more
