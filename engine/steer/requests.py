@@ -199,7 +199,7 @@ def _refuse_unless_open(row: Instance, step: Step) -> None:
     if row.is_finished:
         raise InstanceFinishedError(row.workflow, row.id, row.status, "answering")
     if row.ends_as:
-        raise RequestClosedError(step.name, "the instance is being rolled back, and ends then")
+        raise RequestClosedError(step.name, "the instance is being rolled back and then ends")
     if Step.objects.filter(_has_expired("wake_at"), pk=step.pk).exists():
         raise RequestClosedError(step.name, "it has expired")
     if step.status != StepStatus.WAITING:

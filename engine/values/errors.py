@@ -134,9 +134,9 @@ class OpenTransactionError(RepriseError):
         self.databases = list(databases)
         named = ", ".join(f'"{one}"' for one in self.databases)
         super().__init__(
-            f'The body of step "{step}" left a transaction open on the database {named}. It was rolled back: what the '
-            'body wrote in it is gone. Write "with transaction.atomic():" around what belongs together, within one '
-            "function; in an async body, call that function by sync_to_async."
+            f'The body of step "{step}" left a transaction open on the database {named}. It was rolled back, and what '
+            'the body wrote in it is lost. Put "with transaction.atomic():" around writes that belong together, within '
+            "one function; in an async body, call that function through sync_to_async."
         )
 
 
@@ -146,7 +146,7 @@ class DelayFunctionError(NonRetryableError):
     def __init__(self, step: str, cause: BaseException) -> None:
         self.step = step
         problem = str(cause) or type(cause).__name__
-        text = f'The delay function of step "{step}" failed, so it is not tried again: {problem}'
+        text = f'The delay function of step "{step}" failed, so the step is not retried: {problem}'
         super().__init__(text, cause=cause)
 
 
@@ -158,7 +158,7 @@ class WorkerLostError(RepriseError):
         self.losses = losses
         super().__init__(
             f'Step "{step}" ran alone in its worker {losses:,} times, and each time the worker died. '
-            "Look for a crash or for memory running out in its body, then restart the instance."
+            "Check its body for crashes and for running out of memory, then restart the instance."
         )
 
 
@@ -227,7 +227,7 @@ class NotAwaitedError(RepriseError, AttributeError, TypeError):
         self.step = step
         self.use = use
         super().__init__(
-            f'Step "{step}" was called without `await`, and its result is not there yet: {use}. '
+            f'Step "{step}" was called without `await`, and its result is not available yet: {use}. '
             f'Write: await {call}("{step}", …).'
         )
 
@@ -313,7 +313,7 @@ class WorkflowTimeoutError(RepriseError):
         where = (
             "The handler's code between steps ran longer than its handler_timeout of"
             if limit == "handler_timeout"
-            else "The instance took longer, from its start and with all waits, than the workflow's timeout of"
+            else "The instance, including all its waits, took longer than the workflow's timeout of"
         )
         super().__init__(f"{where} {format_duration(timeout)}.")
 
@@ -366,7 +366,7 @@ class CodeChangedError(RepriseError):
         super().__init__(
             f'The code of workflow "{workflow}" has changed since this instance started. '
             f"Recorded: {recorded}. Now: {current}. "
-            "Accept the new code, or deploy the old one again: then it goes on by itself."
+            "Accept the new code, or deploy the old code again; the instance then continues."
         )
 
 
@@ -424,7 +424,7 @@ class InstanceFinishedError(RepriseError):
         self.status = status
         self.action = action
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is not possible any more. '
+            f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is no longer possible. '
             "Only a restart leaves a final status."
         )
 
@@ -514,8 +514,8 @@ class InstanceNeededError(RepriseError):
         self.by_workflow = by_workflow
         self.by_id = by_id
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" cannot be deleted while instance "{by_id}" of workflow '
-            f'"{by_workflow}" has not taken in how it ended. Try again when that has gone on, or is finished.'
+            f'Instance "{id}" of workflow "{workflow}" cannot be deleted yet: instance "{by_id}" of workflow '
+            f'"{by_workflow}" still has to receive its outcome. Try again once that instance has continued or finished.'
         )
 
 
@@ -527,8 +527,8 @@ class DedupConflictError(RepriseError):
         self.id = id
         self.dedup_key = dedup_key
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
-            "The first one stands; send this one under a key of its own."
+            f'Instance "{id}" of workflow "{workflow}" already has a different event with dedup key "{dedup_key}". '
+            "The first event is kept; send this one with another key."
         )
 
 
@@ -549,8 +549,8 @@ class ScheduleNotDeclaredError(RepriseError):
         self.workflow = workflow
         self.schedule = schedule
         super().__init__(
-            f'Workflow "{workflow}" does not declare the schedule "{schedule}" any more, so it starts nothing. '
-            "Start an instance of the workflow itself."
+            f'Workflow "{workflow}" no longer declares schedule "{schedule}", so it starts nothing. '
+            "Start an instance of the workflow instead."
         )
 
 
@@ -582,7 +582,7 @@ class RequestAnsweredError(RepriseError):
         self.comment = comment
         super().__init__(
             f'Request "{request}" was answered by {answered_by} at {answered_at:%Y-%m-%d %H:%M:%S} UTC. '
-            "The first answer counts; this one was not taken."
+            "The first answer counts; this one was not recorded."
         )
 
 
@@ -592,7 +592,7 @@ class RequestClosedError(RepriseError):
     def __init__(self, request: str, why: str) -> None:
         self.request = request
         self.why = why
-        super().__init__(f'Request "{request}" takes no answer any more: {why}.')
+        super().__init__(f'Request "{request}" can no longer be answered: {why}.')
 
 
 class RequestForbiddenError(RepriseError):
@@ -603,7 +603,7 @@ class RequestForbiddenError(RepriseError):
         self.by = by
         self.assignees = list(assignees)
         super().__init__(
-            f'Request "{request}" is not for {by} to answer. It was put to {", ".join(self.assignees)}.'
+            f'Request "{request}" cannot be answered by {by}. It is assigned to {", ".join(self.assignees)}.'
         )
 
 

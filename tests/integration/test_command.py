@@ -334,7 +334,7 @@ def test_terminate_ends_it_and_a_finished_one_is_refused() -> None:
         assert run(word, "tick/a") == "Nothing has changed: tick/a is terminated.\n"
         assert answer(word, "tick/a")["has_changed"] is False
     finished = {
-        "accept-code": "accepting other code is not possible any more",
+        "accept-code": "accepting other code is no longer possible",
     }
     for word, why in finished.items():
         assert why in refused(word, "tick/a")
@@ -563,7 +563,7 @@ def test_a_request_is_answered_by_whom_it_was_put_to() -> None:
     User.objects.create_user("bo")
     User.objects.create_user("ana")
     given = '{"refund": true, "amount": 5}'
-    assert "is not for bo to answer" in refused("answer", str(found), "decide", given, "--by", "bo")
+    assert "cannot be answered by bo" in refused("answer", str(found), "decide", given, "--by", "bo")
     wrong = json.loads(refused("answer", str(found), "decide", '{"amount": -1}', "--by", "ana", "--json"))
     assert sorted(one["path"] for one in wrong["error"]["errors"]) == ["amount", "refund"]
     said = run("answer", str(found), "1", given, "--by", "ana", "--comment", "fine")

@@ -188,7 +188,7 @@ def test_what_cannot_start_now_says_why_and_starts_nothing(row: ScheduleRow) -> 
     with pytest.raises(InvalidParamsError, match="team"):
         schedules.run_now(row)
     ScheduleRow.objects.update(is_declared=False, next_at=None)
-    with pytest.raises(ScheduleNotDeclaredError, match='does not declare the schedule "daily" any more'):
+    with pytest.raises(ScheduleNotDeclaredError, match='no longer declares schedule "daily"'):
         schedules.run_now(row)
     ScheduleRow.objects.all().delete()
     for act in (schedules.run_now, schedules.pause, schedules.resume):
