@@ -51,7 +51,7 @@ def read_schedules(value: object) -> tuple[Schedule, ...]:
     if given is None:
         raise ValueError('It must be a list of cron expressions, such as ["0 9 * * 1-5"], or of Schedule(…).')
     if len(given) > MAX_SCHEDULES:
-        raise ValueError(f"It has {len(given):,} entries; {MAX_SCHEDULES} are the limit.")
+        raise ValueError(f"It has {len(given):,} entries; the limit is {MAX_SCHEDULES}.")
     wrong = [one for one in given if not isinstance(one, str | Schedule)]
     if wrong:
         raise ValueError(

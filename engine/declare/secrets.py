@@ -119,7 +119,7 @@ def decrypted(value: Any) -> JSON:
 
 
 def are_equal(one: object, other: object) -> bool:
-    """Tell whether two stored documents say the same; encrypted anew, a secret is another text."""
+    """Return whether two stored documents say the same; encrypted anew, a secret is another text."""
     return _canonical(one) == _canonical(other)
 
 

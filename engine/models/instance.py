@@ -87,7 +87,7 @@ class Instance(models.Model):
     # The final status that it gets when its rollbacks are over.
     ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
 
-    # How long it is kept after its end, where it has a rule of its own: seconds by final status, null for ever.
+    # How long it is kept after its end, where it has a rule of its own: seconds by final status, null forever.
     retention = JsonField(null=True)
 
     created_at = models.DateTimeField(db_default=Now())

@@ -93,7 +93,7 @@ class Step(models.Model):
 
     @property
     def is_old_milestone(self) -> bool:
-        """Tell whether it is a milestone from before these were named by what they say."""
+        """Return whether it is a milestone from before these were named by what they say."""
         return (self.kind, self.name) == (StepKind.PROGRESS, OLD_MILESTONE)
 
 

@@ -59,7 +59,7 @@ def most_attempts(step: Step) -> int | None:
 
 
 def counts(attempt: Attempt, step: Step) -> bool:
-    """Tell whether an attempt at its rollback counts towards those: not if it was lost or drained, nor from before
+    """Return whether an attempt at its rollback counts towards those: not if it was lost or drained, nor from before
     somebody had the rollback retried."""
     before = _options(step).get("retried_after") or 0
     return attempt.number > before and attempt.status not in ("lost", "cancelled")

@@ -60,7 +60,7 @@ def start(
     """Start an instance; within a transaction it starts with its commit.
 
     `retention` says how long this one is kept after its end, where its workflow's rule does not suit: durations by
-    final status, None for ever.
+    final status, None forever.
 
     Raises InstanceExistsError for an id in use, and for bad input InvalidNameError, InvalidParamsError,
     InvalidValueError or LimitError; then nothing is written.

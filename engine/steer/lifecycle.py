@@ -194,7 +194,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
 
 
 def _has_rollbacks(row: Instance) -> bool:
-    """Tell whether any step was begun that was recorded with a rollback."""
+    """Return whether any step was begun that was recorded with a rollback."""
     return _steps(row).begun_with_rollback().exists()
 
 

@@ -99,7 +99,7 @@ def names_of(user: Any) -> frozenset[str]:
 
 
 def is_put_to(asked: Asked, user: Any) -> bool:
-    """Tell whether this user may answer: was asked, or nobody in particular was; a superuser always may."""
+    """Return whether this user may answer: was asked, or nobody in particular was; a superuser always may."""
     return user.is_superuser or not asked.assignees or not names_of(user).isdisjoint(asked.assignees)
 
 
@@ -160,7 +160,7 @@ def answer_to(step: Step) -> Event | None:
 
 
 def is_same_answer(event: Event, value: object) -> bool:
-    """Tell whether this value was the answer that was given, as far as its secrets can be read here."""
+    """Return whether this value was the answer that was given, as far as its secrets can be read here."""
     given = event.payload.get("value") if isinstance(event.payload, dict) else None
     try:
         return decrypted(given) == value
@@ -174,7 +174,7 @@ def type_of(step: Step) -> str:
 
 
 def is_answer(type: str) -> bool:
-    """Tell whether an event of this type answers a request."""
+    """Return whether an event of this type answers a request."""
     return type.startswith(REQUEST_TYPE)
 
 

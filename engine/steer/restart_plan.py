@@ -103,7 +103,7 @@ def _find(row: Instance, top: Sequence[Step], target: tuple[str, int, str]) -> S
 
 
 def _is_over(step: Step) -> bool:
-    """Tell whether its outcome has reached the handler, or stands for good: that of an atomic step may not have yet."""
+    """Return whether its outcome has reached the handler, or is final: that of an atomic step may not have yet."""
     return step.delivery is not None or step.status == StepStatus.COMPLETE
 
 

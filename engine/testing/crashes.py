@@ -83,7 +83,7 @@ def _hits(crash: Crash, cycle: Cycle, writes: Writes) -> bool:
 
 
 def _begins(record: StepRecord, seq: int, writes: Writes) -> bool:
-    """Tell whether the step begins with these writes. A `do` is to crash when its attempt has been recorded."""
+    """Return whether the step begins with these writes. A `do` is to crash when its attempt has been recorded."""
     return record.kind != StepKind.DO and seq in writes.starts and not record.is_recorded
 
 

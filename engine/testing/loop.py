@@ -44,7 +44,7 @@ class StandingLoop(asyncio.SelectorEventLoop):
         self._limits.append(timer)
 
     def may_be_answered(self, seconds: float) -> bool:
-        """Tell whether a thread that a body has made for itself may answer before it is given up, so soon."""
+        """Return whether a thread that a body has made for itself may answer before it is given up, so soon."""
         then = self.time() + seconds
         is_given_up = any(not one.cancelled() and one.when() <= then for one in self._limits)
         return is_given_up and self.has_other_threads

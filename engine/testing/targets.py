@@ -49,7 +49,7 @@ class Target:
         return f'"{self.name}"{which}{kind}{inside}'
 
     def fits(self, record: Named, steps: Mapping[int, StepRecord], *, is_rollback: bool = False) -> bool:
-        """Tell whether it means this step, or its rollback; `steps` are those that may stand around it, by number."""
+        """Return whether it means this step, or its rollback; `steps` are those that may stand around it, by number."""
         if record.name != self.name or self.count not in (None, record.count):
             return False
         kind = "rollback" if is_rollback else record.kind

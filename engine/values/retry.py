@@ -192,12 +192,12 @@ def default_delay(options: StepOptions, attempt: int, *, rng: Random | None = No
 
 
 def is_option(name: str) -> bool:
-    """Tell whether a step has an option of that name."""
+    """Return whether a step has an option of that name."""
     return name in _READERS
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Tell whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
+    """Return whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
     return not any(isinstance(one, _NOT_RETRIED) for one in _each(error))
 
 

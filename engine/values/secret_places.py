@@ -92,7 +92,7 @@ class _Search:
         return found
 
     def _fits(self, schema: Any, value: Any) -> bool:
-        """Tell whether an alternative fits, or may fit: where it cannot be told, its secrets are still covered."""
+        """Return whether an alternative fits, or may fit: where it cannot be told, its secrets are still covered."""
         try:
             return bool(self._validator.evolve(schema=schema).is_valid(value))
         except re.error:  # a pattern of pydantic's that Python does not know
@@ -100,7 +100,7 @@ class _Search:
 
 
 def _has_other_shape(node: Mapping[str, Any], value: Any) -> bool:
-    """Tell whether something else stands where the schema wants a list or an object: it may be meant for a secret."""
+    """Return whether something else stands where the schema wants a list or an object: it may be meant for a secret."""
     wanted = {"array": list, "object": dict}.get(str(node.get("type")))
     return wanted is not None and value is not None and not isinstance(value, wanted)
 
@@ -116,7 +116,7 @@ def _members(node: Mapping[str, Any], value: dict[str, Any]) -> Iterator[tuple[s
 
 
 def _matches(pattern: str, key: str) -> bool:
-    """Tell whether a pattern matches, or may match: where it cannot be told, its secrets are still covered."""
+    """Return whether a pattern matches, or may match: where it cannot be told, its secrets are still covered."""
     try:
         return re.search(pattern, key) is not None
     except re.error:  # a pattern of pydantic's that Python does not know

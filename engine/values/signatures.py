@@ -47,7 +47,7 @@ def misfit(fn: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any
 
 
 def takes(fn: Callable[..., Any], name: str) -> bool:
-    """Tell whether it has a parameter of that name."""
+    """Return whether it has a parameter of that name."""
     try:
         parameter = inspect.signature(fn).parameters.get(name)
     except (TypeError, ValueError):
@@ -76,7 +76,7 @@ def parameters_of(signature: inspect.Signature) -> str:
 
 
 def _takes_so_many(fn: Any, count: int) -> bool:
-    """Tell whether a plain function surely takes so many positional arguments.
+    """Return whether a plain function surely takes so many positional arguments.
 
     A tenth of the time of inspect.signature, for the bodies that most steps have.
     """

@@ -190,5 +190,5 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
 
 
 def allows(action: Action | str, status: InstanceStatus | str) -> bool:
-    """Tell whether the action has an effect on an instance in this status."""
+    """Return whether the action has an effect on an instance in this status."""
     return InstanceStatus(status) in ACTIONS[Action(action)]

@@ -25,7 +25,7 @@ class Aside:
         self._hanging: set[Hashable] = set()
 
     def hangs(self, *, key: Hashable = 0) -> bool:
-        """Tell whether a call of that key has not returned, so that another would not be made."""
+        """Return whether a call of that key has not returned, so that another would not be made."""
         return key in self._hanging
 
     async def call(self, function: Callable[[], object], *, key: Hashable = 0, name: str = "") -> bool:

@@ -11,7 +11,7 @@ def close(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel what still runs, give it a moment, and close the loop.
 
     asyncio.Runner would wait for every task, and join the threads of the loop's executor: a body that swallows its
-    cancellation, or a call that never returns, would hold the worker for ever.
+    cancellation, or a call that never returns, would hold the worker forever.
     """
     try:
         loop.run_until_complete(_cancel_all())

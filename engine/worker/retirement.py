@@ -45,7 +45,7 @@ class Retirement:
         self.trouble = ""  # why it cannot go on, where that is the reason
 
     def look(self) -> bool:
-        """Tell whether this worker's place is another's from now on. Called several times a second."""
+        """Return whether this worker's place is another's from now on. Called several times a second."""
         if self._relief is None or self.has_begun or time.monotonic() < self._look_at:
             return self.has_begun
         self._look_at = time.monotonic() + LOOK_SECONDS

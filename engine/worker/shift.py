@@ -111,7 +111,7 @@ class Shift:
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether another worker takes, or has taken, the place of this one."""
+        """Return whether another worker takes, or has taken, the place of this one."""
         return self._retirement.has_begun
 
     @property

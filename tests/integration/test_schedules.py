@@ -78,9 +78,9 @@ def test_params_that_all_have_defaults_need_not_be_given() -> None:
     [
         ("0 9 * * *", False, "It must be a list of cron expressions"),
         ([5], False, "not of type int"),
-        (["@reboot"], False, '"@reboot" is no schedule. It must have five fields'),
-        (["0 0 31 2 *"], False, '"0 0 31 2 *" is no schedule. It never fires'),
-        (["* * * * *"] * 101, False, "101 entries; 100 are the limit"),
+        (["@reboot"], False, '"@reboot" is not a valid schedule. It must have five fields'),
+        (["0 0 31 2 *"], False, '"0 0 31 2 *" is not a valid schedule. It never fires'),
+        (["* * * * *"] * 101, False, "101 entries; the limit is 100"),
         (
             [Schedule("0 9 * * *", timezone="Mars/Base")],
             False,

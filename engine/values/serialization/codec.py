@@ -49,7 +49,7 @@ class Codec:
 
     @property
     def keeps_secrets(self) -> bool:
-        """Tell whether the type has a place for a secret."""
+        """Return whether the type has a place for a secret."""
         return self._pair is not None and self._pair.keeps_secrets
 
     @staticmethod

@@ -102,7 +102,7 @@ def masked_text(text: str) -> str:
 
 
 def is_mask(value: object) -> bool:
-    """Tell whether somebody sends back what stands for a secret on a page."""
+    """Return whether somebody sends back what stands for a secret on a page."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     return isinstance(value, str) and _MASKS.fullmatch(value) is not None

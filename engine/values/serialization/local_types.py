@@ -40,7 +40,7 @@ def remembered(about: str, annotation: Any, make: Callable[[Any], T], otherwise:
 
 
 def is_local(annotation: Any) -> bool:
-    """Tell whether any part of it was declared within a function."""
+    """Return whether any part of it was declared within a function."""
     return next(_local_parts(annotation), None) is not None
 
 

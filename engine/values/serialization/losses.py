@@ -35,7 +35,7 @@ def losses(value: object, back: object) -> Iterator[Loss]:
 
 
 def _is_equal(value: object, back: object) -> bool:
-    """Tell whether the two are equal, which objects of two classes are not; that is quicker than to walk."""
+    """Return whether the two are equal, which objects of two classes are not; that is quicker than to walk."""
     try:
         return bool(value == back)
     except Exception:  # noqa: BLE001 - the comparison is the user's
@@ -134,7 +134,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _is_taken(name: str, back: object) -> bool:
-    """Tell whether a key of a dict is another name of a field."""
+    """Return whether a key of a dict is another name of a field."""
     declared = getattr(type(back), "__pydantic_fields__", None) or {}
     return any(name in _aliases(field.alias, field.validation_alias) for field in declared.values())
 

@@ -83,7 +83,7 @@ def _with_clear_input(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_trusted(function: Any) -> bool:
-    """Tell whether it is ours, or pydantic's own; SerializeAsAny's, which lets the secret's class write, is not."""
+    """Return whether it is ours, or pydantic's own; SerializeAsAny's, which lets the secret's class write, is not."""
     return is_ours(function) or str(getattr(function, "__module__", "")).startswith(_TRUSTED)
 
 

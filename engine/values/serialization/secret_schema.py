@@ -20,7 +20,7 @@ def json_schema(adapter: TypeAdapter[Any]) -> JsonSchemaValue:
 
 
 def holds_secrets(schema: Any) -> bool:
-    """Tell whether a document of this JSON Schema may hold a secret."""
+    """Return whether a document of this JSON Schema may hold a secret."""
     if isinstance(schema, Mapping):
         return schema.get(MARK) is True or any(holds_secrets(part) for part in schema.values())
     return isinstance(schema, list) and any(holds_secrets(part) for part in schema)

@@ -63,7 +63,7 @@ class Bodies:
 
     @property
     def all_stuck(self) -> bool:
-        """Tell whether threads of some kind have all been given up: what needs one waits in vain in this process."""
+        """Return whether threads of some kind have all been given up: what needs one waits in vain in this process."""
         pools = (self.threads, self.delays.threads, self._orm, self._elsewhere)
         return any(pool.all_stuck for pool in pools)
 
@@ -75,7 +75,7 @@ class Bodies:
         return [str(one) for one in (*tasks, *(what for pool in pools for what in pool.given_up))]
 
     def waits_in_vain(self, cycle: CycleState) -> bool:
-        """Tell whether a body of the instance waits for a thread, and none will come free."""
+        """Return whether a body of the instance waits for a thread, and none will come free."""
         if not self.threads.all_stuck:
             return False
         return any(
@@ -92,7 +92,7 @@ class Bodies:
 
     @property
     def is_saturated(self) -> bool:
-        """Tell whether a sync body that began now would have to wait for a thread."""
+        """Return whether a sync body that began now would have to wait for a thread."""
         return self.threads.is_saturated
 
     def stop(self) -> None:
@@ -121,7 +121,7 @@ class Bodies:
         return operation.fn
 
     def only_awaits(self, cycle: CycleState, seconds: float) -> bool:
-        """Tell whether all that the instance has done for so long is to await async bodies, or its time."""
+        """Return whether all that the instance has done for so long is to await async bodies, or its time."""
         if cycle.is_resting:
             return True
         since = time.monotonic() - seconds

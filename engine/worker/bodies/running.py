@@ -36,7 +36,7 @@ class Running(Body):
 
     @property
     def is_awaited(self) -> bool:
-        """Tell whether its attempt is under way; a body may go on when that has timed out, say."""
+        """Return whether its attempt is under way; a body may go on when that has timed out, say."""
         return self.operation.attempt is self.attempt
 
     def called_with(self) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -77,13 +77,13 @@ def _forget(connection: BaseDatabaseWrapper) -> None:
 
 
 def _is_long_overdue(connection: BaseDatabaseWrapper) -> bool:
-    """Tell whether it is twice as old as it may become: on a busy thread no moment without a body may come."""
+    """Return whether it is twice as old as it may become: on a busy thread no moment without a body may come."""
     max_age = connection.settings_dict["CONN_MAX_AGE"]
     return bool(max_age and connection.close_at) and time.monotonic() >= connection.close_at + max_age
 
 
 def _is_open(connection: BaseDatabaseWrapper) -> bool:
-    """Tell whether what is written next would not be committed by itself."""
+    """Return whether what is written next would not be committed by itself."""
     if connection.in_atomic_block or connection.connection is None:
         return connection.in_atomic_block
     is_changed = connection.autocommit != connection.settings_dict["AUTOCOMMIT"]

@@ -38,7 +38,7 @@ class Threads:
     """Up to `size` daemon threads, started when needed, and as many more in place of those that are stuck.
 
     Not a ThreadPoolExecutor: the interpreter joins its threads at exit, and one that is stuck in a body would keep the
-    worker alive for ever. Each thread keeps its Django connections, which is the reason for keeping threads at all,
+    worker alive forever. Each thread keeps its Django connections, which is the reason for keeping threads at all,
     unless it is said not to.
     """
 
@@ -76,14 +76,14 @@ class Threads:
 
     @property
     def all_stuck(self) -> bool:
-        """Tell whether no thread will come free: what waits for one waits in vain."""
+        """Return whether no thread will come free: what waits for one waits in vain."""
         with self._lock:
             is_full = self._stuck >= self._size + self._spare
             return is_full and time.monotonic() - self._all_stuck_at >= STUCK_SECONDS
 
     @property
     def is_saturated(self) -> bool:
-        """Tell whether a job would have to wait: no thread is free, and none has come free for a while."""
+        """Return whether a job would have to wait: no thread is free, and none has come free for a while."""
         with self._lock:
             is_full = self._free <= 0 and not self._may_start
             return is_full and time.monotonic() - self._ended_at > BUSY_SECONDS

@@ -33,7 +33,7 @@ def guard() -> None:
 
 
 def is_allowed(function: object, patterns: Sequence[str] | None) -> bool:
-    """Tell whether a schedule may call the function of that dotted name.
+    """Return whether a schedule may call the function of that dotted name.
 
     The name has to fit, and so does the place where what it leads to is defined: `shop.tasks.os.system` is a function
     of the system, whatever it is reached through.

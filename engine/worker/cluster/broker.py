@@ -110,7 +110,7 @@ def _close_if_old() -> None:
 
 
 def _is_sound(payload: str) -> bool:
-    """Tell whether django-q's pusher survives this payload.
+    """Return whether django-q's pusher survives this payload.
 
     It drops what is badly signed; any other failure to unpickle, say of a class that was renamed, would end
     it. Left out, the task stays queued for `retry` seconds, and for the next deployment.

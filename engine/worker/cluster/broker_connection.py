@@ -54,7 +54,7 @@ class BrokerConnection:
         self._try_at = 0.0
 
     def open(self) -> bool:
-        """Tell whether there is a connection; open one if there is not, unless the last try was just now."""
+        """Return whether there is a connection; open one if there is not, unless the last try was just now."""
         if self._connection is None and time.monotonic() >= self._try_at:
             options = parameters(self.alias) | {"application_name": "reprise-broker"}
             try:

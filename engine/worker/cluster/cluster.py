@@ -58,7 +58,7 @@ def _announce(**_: Any) -> None:
 
 
 def _refuse_unpicklable(task: dict[str, Any], **_: Any) -> None:
-    """Turn a result that cannot be stored into a failure; django-q would run the task for ever."""
+    """Turn a result that cannot be stored into a failure; django-q would run the task forever."""
     result = task.get("result")
     try:
         pickle.dumps(result, pickle.HIGHEST_PROTOCOL)

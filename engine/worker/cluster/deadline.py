@@ -17,7 +17,7 @@ class Deadline:
     """What the worker is at: the seconds left of its task, 0 out of time, -1 idle, -2 recycled.
 
     Takes the place of `multiprocessing.Value`, whose lock stays locked when a worker is killed while it hands
-    over a result; the sentinel then waits for it for ever and guards nobody. The kernel takes a record lock
+    over a result; the sentinel then waits for it forever and guards nobody. The kernel takes a record lock
     back from the dead.
     """
 

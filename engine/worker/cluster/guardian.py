@@ -60,7 +60,7 @@ class Process(multiprocessing.context.ForkProcess):
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether another process is to take this one's place, though it may still be at work."""
+        """Return whether another process is to take this one's place, though it may still be at work."""
         return self._leaves.is_set()
 
     def leave(self) -> None:
@@ -69,7 +69,7 @@ class Process(multiprocessing.context.ForkProcess):
         self._leaves.set()
 
     def is_alive(self) -> bool:
-        """Tell whether it runs and takes work: django-q's guard replaces a worker that does not."""
+        """Return whether it runs and takes work: django-q's guard replaces a worker that does not."""
         ends_at = time.monotonic() + DYING_SECONDS
         while super().is_alive() and wait([self.sentinel], 0) and time.monotonic() < ends_at:
             time.sleep(0.001)

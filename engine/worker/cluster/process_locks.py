@@ -1,4 +1,4 @@
-"""Flags and locks between processes, which no killed process can leave set or locked for ever."""
+"""Flags and locks between processes, which no killed process can leave set or locked forever."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Flag:
     multiprocessing.Event.
 
     An Event holds locks: a process killed in `is_set()` or `wait()` keeps them, and the next `set()`, say
-    that of the signal handler that stops the cluster, waits for ever. A flag is a pipe, set as long as it
+    that of the signal handler that stops the cluster, waits forever. A flag is a pipe, set as long as it
     holds a byte, which nobody ever reads. An event loop can watch it: it has a `fileno()`.
     """
 

@@ -1,7 +1,7 @@
 """A queue between processes that survives the sudden death of any of them.
 
 multiprocessing.Queue shares a lock among its readers. An idle django-q worker waits inside that lock; killed
-there, it leaves it locked, and the cluster takes no more work, for ever. Here the kernel is the queue: a pair
+there, it leaves it locked, and the cluster takes no more work, forever. Here the kernel is the queue: a pair
 of sockets that keep packets whole, each packet to exactly one reader, and a dead process holds nothing.
 """
 
@@ -39,7 +39,7 @@ NOT_NOW = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.ETOOMANYREFS}
 
 
 def is_supported() -> bool:
-    """Tell whether this kernel has what the queue rests on; it is tried, not guessed."""
+    """Return whether this kernel has what the queue rests on; it is tried, not guessed."""
     if not hasattr(socket, "SOCK_SEQPACKET") or not hasattr(os, "memfd_create"):
         return False
     try:

@@ -42,7 +42,7 @@ def prepare(*, start: Flag, stop: Flag, most_leaving: int) -> None:
 
 
 def has_started() -> bool:
-    """Tell whether this process belongs to a cluster that runs."""
+    """Return whether this process belongs to a cluster that runs."""
     return _shared is not None and _shared.start.is_set()
 
 

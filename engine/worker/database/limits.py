@@ -25,7 +25,7 @@ class Limits:
         self._since_us = dict.fromkeys(limits, 0)
 
     def __bool__(self) -> bool:
-        """Tell whether any workflow has a limit."""
+        """Return whether any workflow has a limit."""
         return bool(self._limits)
 
     def __contains__(self, workflow: str) -> bool:

@@ -54,7 +54,7 @@ class Line:
         return self._connection.transaction()
 
     def is_lost(self, error: Exception) -> bool:
-        """Tell whether this error of a statement means that the connection is gone, or is about to go."""
+        """Return whether this error of a statement means that the connection is gone, or is about to go."""
         state = error.sqlstate if isinstance(error, psycopg.Error) else None
         return self._is_wanted and (self._connection.closed or (state or "").startswith(SESSION_ENDS))
 

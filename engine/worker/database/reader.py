@@ -253,7 +253,7 @@ class Reader:
         return None if seconds is None else float(seconds)
 
     async def look(self) -> tuple[bool, bool]:
-        """Tell whether a dead worker has left anything, and whether an end has still to be told to others."""
+        """Return whether a dead worker has left anything, and whether an end has still to be told to others."""
         async with self._lock:
             [(has_orphans, has_parent_notices)] = await self._fetch(sql.LOOK)
         return bool(has_orphans), bool(has_parent_notices)
@@ -275,7 +275,7 @@ class Reader:
             return [AwaitedState(*row) for row in await self._fetch(sql.RELATIVES, values)]
 
     async def has_parent_notices(self) -> bool:
-        """Tell whether the end of an instance has still to be told to those that it concerns."""
+        """Return whether the end of an instance has still to be told to those that it concerns."""
         async with self._lock:
             [(has_some,)] = await self._fetch(relations.PENDING)
         return bool(has_some)

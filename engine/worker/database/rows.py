@@ -60,7 +60,7 @@ def histories(keys: Iterable[int], steps: Iterable[Row]) -> dict[int, History]:
 
 
 def any_unsettled(histories: dict[int, History]) -> bool:
-    """Tell whether there are attempts to be counted."""
+    """Return whether there are attempts to be counted."""
     return any(record.is_unsettled for one in histories.values() for record in one.steps.values())
 
 
@@ -175,7 +175,7 @@ def begun(writes: Writes) -> dict[int, StepRecord]:
 
 
 def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> bool:
-    """Tell whether its step counts the attempt only by this start: the attempt that starts, whatever became of it
+    """Return whether its step counts the attempt only by this start: the attempt that starts, whatever became of it
     since, and a loss that it follows."""
     return begun is not None and (attempt.number == begun.attempts or attempt.status == AttemptStatus.LOST)
 

@@ -26,7 +26,7 @@ class Reopening(Protocol):
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether the same statement may succeed later: not if the server speaks of what it was given."""
+    """Return whether the same statement may succeed later: not if the server speaks of what it was given."""
     state = error.sqlstate if isinstance(error, psycopg.Error) else ""
     return state is None or state[:2] in CLASSES
 
