@@ -1,4 +1,4 @@
-"""What a restart keeps and what it does again, decided from the recorded steps (docs/guarantees.md, 14)."""
+"""Decide from the recorded steps what a restart keeps and what it repeats (docs/guarantees.md, 14)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.values.states import RollbackState, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step at the top level of the present generation."""
+    """A top-level step of the current generation."""
 
     seq: int
     kind: str
@@ -28,12 +28,12 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """What a restart does: see `engine.steer.restart.preview`. `refused` says why it is not possible, or is empty.
+    """What a restart would do: see `engine.steer.restart.preview`. `refused` says why it is not possible, or is empty.
 
-    Returned events go back to the buffer, for the waits that run again; dropped ones reach nobody any more.
+    Returned events go back to the buffer, for the waits that run again; dropped events are never delivered.
     """
 
-    generation: int  # the one that begins
+    generation: int  # the new generation
     keeps: list[PlannedStep]
     runs_again: list[PlannedStep]
     returned_events: int
@@ -44,7 +44,7 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """The steps of a generation, parted by a restart; `seqs` are the numbers of all that is kept, inner ones too."""
+    """The steps of a generation, split by a restart; `seqs` are the numbers of all kept steps, including inner ones."""
 
     keeps: list[PlannedStep]
     runs_again: list[PlannedStep]
@@ -57,7 +57,7 @@ class Sorted:
 
 
 def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
-    """Part the steps of the present generation; `target` is name, count and kind of the first that runs again.
+    """Split the steps of the current generation; `target` is name, count and kind of the first that runs again.
 
     Raises StepNotFoundError.
     """
@@ -103,12 +103,12 @@ def _find(row: Instance, top: Sequence[Step], target: tuple[str, int, str]) -> S
 
 
 def _is_over(step: Step) -> bool:
-    """Return whether its outcome has reached the handler, or is final: that of an atomic step may not have yet."""
+    """Return whether its outcome has reached the handler or is final: an atomic step's may not have reached it yet."""
     return step.delivery is not None or step.status == StepStatus.COMPLETE
 
 
 def _outermost(steps: Iterable[Step]) -> dict[int, int]:
-    """Return the number of the step at the top that each belongs to; inner steps start after theirs."""
+    """Return the number of the top-level step that each step belongs to. Inner steps start after their outer step."""
     found: dict[int, int] = {}
     for step in steps:
         found[step.seq] = step.seq if step.parent == TOP else found[step.parent]
@@ -118,7 +118,7 @@ def _outermost(steps: Iterable[Step]) -> dict[int, int]:
 def _refusal(
     row: Instance, first: Step, undone: Sequence[Step], states: Mapping[int, str]
 ) -> RestartError | None:
-    """What was rolled back, if only in part, cannot be kept: its result is not worth anything any more."""
+    """Return why a step cannot be kept: once it is rolled back, even partly, its result is no longer valid."""
     if not undone:
         return None
     shown, earliest = str(_planned(undone[-1])), str(_planned(undone[0]))
