@@ -1,4 +1,4 @@
-"""The instances that started an instance, and that it has started."""
+"""The parent and the children of an instance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEPT_READ = 51
 
 
 def parent_of(instance: Instance) -> Instance | None:
-    """Read who started it, where that was an instance that is still there."""
+    """Return the instance that started it, if any and if it still exists."""
     if instance.parent_key is None:
         return None
     rows = Instance.objects.only("key", "workflow", "id", "generation", "status")
@@ -20,7 +20,7 @@ def parent_of(instance: Instance) -> Instance | None:
 
 
 def children_of(instance: Instance) -> QuerySet[Instance]:
-    """Find what this generation has started, and what the steps that it keeps have started."""
+    """Return what this generation started, and what the steps that it keeps started."""
     started = Q(parent_generation=instance.generation)
     for generation, seq in _kept_children(instance):
         started |= Q(parent_generation=generation, parent_step=seq)
@@ -28,7 +28,7 @@ def children_of(instance: Instance) -> QuerySet[Instance]:
 
 
 def _kept_children(instance: Instance) -> list[tuple[int, int]]:
-    """Find the steps that were kept and have a child: in which generation they ran, and their numbers."""
+    """Return the kept steps that have a child: the generation in which they ran, and their numbers."""
     if instance.generation == 1:
         return []
     kept = steps_of(instance).filter(kind="child", kept_from__isnull=False).order_by("-seq")

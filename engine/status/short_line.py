@@ -1,4 +1,4 @@
-"""The status line in a few words, for a row of a list."""
+"""A short status line, for a row of a list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.status.step_line import because, first, people, turn, wanted
 
 
 def short_line(facts: StatusFacts) -> Sentence:
-    """Say it in a few words, for a row of a list."""
+    """Return the state of an instance in a few words."""
     step = first(facts.steps)
     if facts.status == "queued":
         return _queued_short(facts)
