@@ -55,7 +55,7 @@ def _rollback(rollback: Rollback, facts: StatusFacts) -> Sentence:
         return (
             ": ",
             *label(step),
-            " has been rolling back for ",
+            " runs for ",
             Moment("since", step.started_at),
             turn,
             end,

@@ -1,4 +1,4 @@
-"""The statements of a worker, over the connection of the test."""
+"""A worker's connection that uses the connection of the test."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Answer:
 
 
 class ConnectionLine:
-    """Stands for `engine.worker.database.line.Line`. One whose worker has died gets no answer any more.
+    """Stands for `engine.worker.database.line.Line`. After its worker has died, it returns no answers.
 
-    With `guards` a statement may be refused for what it writes, and must not break the test's transaction then.
+    With `guards`, a statement that the database refuses does not break the test's transaction.
     """
 
     def __init__(self, loop: StandingLoop, clock: StandingClock, life: Life, *, guards: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What has gone wrong in a test is told where the test runs, before `run` returns."""
+"""Report failures in the test's own thread, before `run` returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class InlineAside(Aside):
 
 
 class PromptNotices(Notices):
-    """Tells at once."""
+    """Reports at once."""
 
     def __init__(self, reader: Callable[[], Reader], loop: StandingLoop) -> None:
         self._standing = loop
@@ -39,10 +39,10 @@ class PromptNotices(Notices):
         return InlineAside(self._standing)
 
     def _close_connections(self) -> None:
-        """It is the test's connection."""
+        """Do nothing: it is the test's connection."""
 
     async def settle(self) -> bool:
-        """Tell all that there is; tell whether anything was told. What is left to others stays."""
+        """Report everything pending. Return whether anything was reported. Notices left to others stay."""
         has_told = False
         if await self._is_any():
             while await self.write_some() or await self.send_some():

@@ -1,4 +1,4 @@
-"""What a test prepares: mocks, timeouts, events, answers and crashes."""
+"""The preparations of a test: mocks, timeouts, events, answers and crashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.testing.targets import Target
 
 
 class Preparing:
-    """All of it holds through crashes and restarts, each thing until it is used up."""
+    """Preparations outlive crashes and restarts, each until it is used up."""
 
     _instance: Instance | None
 
@@ -36,12 +36,12 @@ class Preparing:
         inside: str | None = None,
         allow_unused: bool = False,
     ) -> None:
-        """Let this come of the step instead of its body: a result, an error, or what the function `call` returns.
+        """Replace the body of a step by a result, an error, or the function `call`.
 
-        `step` is a name, (name, count), or a step made by `@define_step`; with `kind="rollback"` it is its rollback
-        that is meant, with `inside` only where it stands within the step of that name. A workflow in its place is
-        mocked wherever it is started. `times` counts attempts: then comes the next mock, and at last the real body.
-        A result is recorded as the body's would be: one that does not fit the step's type fails it.
+        `step` is a name, (name, count), or a step made by `@define_step`; `kind="rollback"` means its rollback, and
+        `inside` limits it to steps inside the step of that name. Pass a workflow instead to mock it wherever it is
+        started. `times` counts attempts: after them the next mock is used, and finally the real body. A result is
+        recorded like the body's: if it does not match the step's type, the step fails.
         """
         if isinstance(step, Workflow):
             what = f"mock of workflow {step.name}"
@@ -62,7 +62,7 @@ class Preparing:
         inside: str | None = None,
         allow_unused: bool = False,
     ) -> None:
-        """Let the next attempts at a step time out, their bodies not run; or let a wait reach its deadline."""
+        """Let the next attempts of a step time out without running their bodies, or let a wait reach its deadline."""
         target = Target.of(step, kind, inside)
         what = f"force_timeout of {target}"
         self._mocks.add(Mock(what, target, times=times, allow_unused=allow_unused, is_timeout=True))
@@ -86,9 +86,9 @@ class Preparing:
         inside: str | None = None,
         stay_down: bool = False,
     ) -> None:
-        """Let the worker die, once, before the body begins; its attempt is recorded, and becomes `lost`.
+        """Let the worker die, once, before the body starts. Its attempt is recorded and becomes `lost`.
 
-        Of a step that has no body nothing is recorded then. Another worker goes on; with `stay_down` the next `run`.
+        For a step without a body, nothing is recorded. Another worker continues; with `stay_down`, the next `run` does.
         """
         target = Target.of(step, kind, inside)
         self._crashes.add(Crash(target, is_after=False, attempt=attempt, stay_down=stay_down))
@@ -102,9 +102,9 @@ class Preparing:
         inside: str | None = None,
         stay_down: bool = False,
     ) -> None:
-        """Let the worker die, once, when the body or the wait has ended, and that is not recorded yet.
+        """Let the worker die, once, after the body or the wait has ended and before that is recorded.
 
-        An `atomic` step has recorded its end by itself, with what it wrote: only its turn is lost.
+        An `atomic` step has already recorded its end together with its writes: only its delivery is lost.
         """
         target = Target.of(step, kind, inside)
         self._crashes.add(Crash(target, is_after=True, attempt=attempt, stay_down=stay_down))

@@ -82,12 +82,12 @@ def test_what_is_waited_for_among_other_instances_is_named(facts: StatusFacts, e
 ROLLBACKS = [
     (
         facts("running", rollback=undoing(), error=FAILED),
-        "Rolling back: step 4 “charge_card” has been rolling back for 3 s; 1 of 3 steps undone, then it is errored.",
+        "Rolling back: step 4 “charge_card” runs for 3 s; 1 of 3 steps undone, then it is errored.",
     ),
     (
         facts("running", rollback=undoing(step=step(attempts=2), undone=0, of=1, ends_as="terminated")),
         (
-            "Rolling back: step 4 “charge_card” has been rolling back for 3 s, attempt 2 of 6; "
+            "Rolling back: step 4 “charge_card” runs for 3 s, attempt 2 of 6; "
             "0 of 1 step undone, then it is terminated."
         ),
     ),
