@@ -35,8 +35,8 @@ class Target:
         is_count = count is None or (type(count) is int and count > 0)
         if not isinstance(name, str) or not is_count:
             raise WorkflowTestError(
-                f'{step!r} is not a step. Pass its name, as in "charge", or its name and its number among those of that '
-                'name, counted from 1, as in ("charge", 2).'
+                f'{step!r} is not a step. Pass its name, as in "charge", or its name and its number among those of '
+                'that name, counted from 1, as in ("charge", 2).'
             )
         if kind is not None and kind not in KINDS:
             raise WorkflowTestError(f'"{kind}" is not a kind of step. The kinds are {", ".join(KINDS)}.')

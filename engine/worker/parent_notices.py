@@ -1,4 +1,4 @@
-"""Send the notices that ended instances owe to others (see `engine.steer.relations`), beside a shift's other work."""
+"""Send the pending notices of ended instances (see `engine.steer.relations`), next to a shift's other work."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ log = logging.getLogger("engine.steer.relations")
 
 
 class ParentNotices:
-    """Sends when told to, on a connection of its own that is opened for the first notice.
+    """Sends on request, on a connection of its own that is opened for the first notice.
 
-    What cannot be sent yet, because another session holds the row, is tried again soon: a flush holds it for
-    milliseconds. The sweeps see to the rest.
+    A notice that cannot be sent because another session holds the row is retried soon: a flush holds it for
+    milliseconds. Sweeps handle the rest.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ParentNotices:
         self._pause = FIRST_PAUSE
 
     def send(self) -> None:
-        """Send soon what is pending, and what becomes pending until then."""
+        """Soon send what is pending, and what becomes pending until then."""
         self._wanted.set()
 
     async def run(self) -> None:
@@ -46,7 +46,7 @@ class ParentNotices:
             try:
                 is_left = await until_answered(line, lambda: self._send(line))
             except psycopg.Error:
-                log.exception("the notices of ended instances are left to the next sweep")
+                log.exception("notices of ended instances are left to the next sweep")
                 is_left = False
             if is_left:
                 await asyncio.sleep(self._pause)
@@ -59,13 +59,13 @@ class ParentNotices:
                 return await self._open_line()
             except (
                 psycopg.OperationalError
-            ) as error:  # no connection is free: what this shift holds needs none
+            ) as error:  # no connection is free: the instances of this shift do not need this one
                 log.warning("no connection for the notices of ended instances: %s", error)
                 await asyncio.sleep(LONGEST_PAUSE)
 
     async def _send(self, line: Line) -> bool:
         """Send what can be sent. Return whether anything is left."""
-        # First of all, because a parent waits, and most of those that end concern no other instance.
+        # First, because a parent waits, and most ended instances concern no other.
         if not await self._settle(line):
             return False
         while await self._end_orphans(line):
@@ -79,7 +79,7 @@ class ParentNotices:
         return bool(is_left)
 
     async def _end_orphans(self, line: Line) -> bool:
-        """End the children of those that are marked; they are marked in their turn."""
+        """End the children of marked instances, which marks the children."""
         async with line.transaction():
             orphans = await _ask(line, relations.ORPHANS)
             if orphans:

@@ -138,15 +138,15 @@ def marks_for_rollback() -> None:
 
 
 MISHAPS = {
-    "goes on after an error": (swallows_an_error, "Its body went on after an error of the database"),
+    "goes on after an error": (swallows_an_error, "Its body continued after a database error"),
     "sets rollback": (lambda: transaction.set_rollback(True), "It is marked for rollback"),
     "leaves an atomic by an error": (marks_for_rollback, "It is marked for rollback"),
     "closes the connection": (lambda: connection.close(), "Its body closed the database connection"),
     "closes all connections": (connections.close_all, "Its body closed the database connection"),
-    "rolls back": (lambda: execute("ROLLBACK"), "Its body ended it by a COMMIT or ROLLBACK"),
+    "rolls back": (lambda: execute("ROLLBACK"), "Its body ended it with its own COMMIT or ROLLBACK"),
     "rolls back and goes on": (
         lambda: (execute("ROLLBACK"), execute("SELECT 1")),
-        "Its body ended it by a COMMIT or ROLLBACK",
+        "Its body ended it with its own COMMIT or ROLLBACK",
     ),
 }
 
