@@ -1,6 +1,6 @@
-"""What a shift claims: instances of the workflows that it serves, of some only so many at a time, over all workers.
+"""What a shift claims: instances of the workflows that it serves, within their limits across all workers.
 
-What finds no place stays due, as queued: nobody has to hand a place on. Whoever frees one claims again.
+Instances over a limit stay due, as queued, so capacity is never passed on: a worker that frees some claims again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from engine.worker.database import rows
 from engine.worker.database.line import Line
 
 LOOK_AT_ONCE = 1000  # instances of a workflow
-LOOK_AGAIN_US = 10_000_000  # before the last one: what was being parked then may stand before it
+LOOK_AGAIN_US = 10_000_000  # before the last one: an instance that was being parked then may be before it
 
 
 class Limits:
-    """The workflows that a shift serves, and the limits of those that have one."""
+    """The workflows that a shift serves, and their limits."""
 
     def __init__(self, workflows: Iterable[str], limits: Mapping[str, int]) -> None:
         self._limits = limits
@@ -32,7 +32,7 @@ class Limits:
         return workflow in self._limits
 
     def parameters(self, limited: Iterable[str] | None = None) -> dict[str, object]:
-        """Name the workflows as the statements take them; of those with a limit only some, if these are given."""
+        """Return the workflows as parameters of the statements; optionally only some of those with a limit."""
         wanted = list(self._limits if limited is None else limited)
         return {
             "unlimited": self._unlimited,
@@ -41,10 +41,10 @@ class Limits:
         }
 
     async def claim(self, line: Line, *, isolated: bool, **values: object) -> list[rows.Row]:
-        """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds.
+        """Claim what is due within the limits: up to `limit` in total, for `seat`, with a lease of `lease` seconds.
 
-        What is due within `ahead` seconds is claimed too, and what is queued only after `late_new` seconds. With
-        `isolated`, only what must run alone is claimed.
+        Instances due within `ahead` seconds are also claimed, queued ones only after `late_new` seconds. With
+        `isolated`, only instances that must run alone are claimed.
         """
         found = await self._open(line, isolated=isolated) if self else []
         if not found:
@@ -55,18 +55,18 @@ class Limits:
             return await _rows(line, statement, self.parameters(locked) | values)
 
     async def _open(self, line: Line, *, isolated: bool) -> list[str]:
-        """Return the workflows with a limit of which something is due and has a place."""
+        """Return the workflows with a limit that have something due and free capacity."""
         statement = sql.OPEN_ISOLATED if isolated else sql.OPEN
         return [name for (name,) in await _rows(line, statement, self.parameters())]
 
     async def next_due(self, line: Line, *, ahead: float) -> int | None:
-        """Return when the next one may be claimed, in microseconds: `ahead` seconds before it is due."""
+        """Return when the next instance may be claimed, in microseconds: `ahead` seconds before it is due."""
         statement = sql.NEXT_DUE_WITH_LIMITS if self else sql.NEXT_DUE
         [(next_us,)] = await _rows(line, statement, self.parameters() | {"ahead": ahead})
         return None if next_us is None else int(next_us)
 
     async def hold_back(self, line: Line) -> list[int]:
-        """Have sleepers whose time has come say that they wait for a place, where there is none; return the keys."""
+        """Mark due instances of full workflows as queued. Return their keys."""
         keys: list[int] = []
         async with self._locked(line, list(self._limits)) as locked:
             since = {"since_us": [self._since_us[name] for name in locked], "limit": LOOK_AT_ONCE}
@@ -78,7 +78,7 @@ class Limits:
 
     @asynccontextmanager
     async def _locked(self, line: Line, names: list[str]) -> AsyncIterator[list[str]]:
-        """Be the only one that claims of these workflows; not of those where somebody else is."""
+        """Take the locks of these workflows for a claim, except those that another session holds."""
         async with line.transaction():
             yield [name for (name,) in await _rows(line, sql.LOCK, {"limited": names})]
 

@@ -1,4 +1,4 @@
-"""Errors of the database that pass: whoever meets one asks again, and keeps what it holds."""
+"""Transient database errors: the caller retries and keeps what it holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 
 log = logging.getLogger("engine.line")
 
-# Classes of SQLSTATE that tell of the server's state, not of the data: conflicts, resources, locks, operators, files.
+# Classes of SQLSTATE about the server's state, not the data: conflicts, resources, locks, operators, files.
 CLASSES = ("40", "53", "55", "57", "58")
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds
 
@@ -26,7 +26,7 @@ class Reopening(Protocol):
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether the same statement may succeed later: not if the server speaks of what it was given."""
+    """Return whether the same statement may succeed later: not if the error concerns its data."""
     state = error.sqlstate if isinstance(error, psycopg.Error) else ""
     return state is None or state[:2] in CLASSES
 
@@ -34,7 +34,7 @@ def is_transient(error: Exception) -> bool:
 async def until_answered(
     line: Reopening, ask: Callable[[], Awaitable[R]], on_reopened: Callable[[], None] = lambda: None
 ) -> R:
-    """Ask until there is an answer: over a new connection where the old one broke, and again after errors that pass.
+    """Execute until there is an answer: over a new connection if the old one broke, and again after transient errors.
 
     `on_reopened` is called when an answer may have been lost. Raises any other error.
     """
