@@ -81,7 +81,7 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
             return
         logger.critical(
             "The cluster lost the process that guards its workers (%s), and all workers with it. "
-            "It ends with exit code %d; whoever watches over it should start another.",
+            "It ends with exit code %d; its supervisor should start another.",
             _how_it_ended(guard.exitcode),
             LOST,
         )

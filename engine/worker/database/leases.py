@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 SILENT_PARTS = (
-    4  # an owner is silent after this fraction of a lease without a beat: longer than the interval of beats
+    4  # of a lease; an owner without a beat for this long is silent: longer than the interval of beats
 )
 FREE_PARTS = 15  # after this fraction, a row that was locked is taken: time for many beats of an owner that waits for it
 MIN_FREE_SECONDS = 0.3
