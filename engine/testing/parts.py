@@ -37,9 +37,9 @@ class MortalJournal(Journal):
 class PromptParentNotices(ParentNotices):
     """Sends notices at once."""
 
-    def __init__(self, line: Any) -> None:
-        super().__init__(_no_line, lambda keys: None)
-        self._line = line
+    def __init__(self, connection: Any) -> None:
+        super().__init__(_no_connection, lambda keys: None)
+        self._connection = connection
         self._is_wanted = True
 
     def send(self) -> None:
@@ -50,12 +50,12 @@ class PromptParentNotices(ParentNotices):
         if not self._is_wanted:
             return False
         self._is_wanted = False
-        while await self._send(self._line):
+        while await self._send(self._connection):
             continue
         return True
 
 
-async def _no_line() -> Any:
+async def _no_connection() -> Any:
     raise AssertionError("a test's worker opens no connection")
 
 

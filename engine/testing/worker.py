@@ -15,8 +15,8 @@ from engine.replay.history import History
 from engine.replay.host import Claimed
 from engine.testing.bodies import InlineBodies
 from engine.testing.clock import StandingClock
+from engine.testing.connection import InlineConnection
 from engine.testing.crashes import Crash, Crashes, Life
-from engine.testing.line import ConnectionLine
 from engine.testing.loop import StandingLoop
 from engine.testing.mocks import Mocks
 from engine.testing.notices import PromptNotices
@@ -60,11 +60,11 @@ class InlineWorker:
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
         self.seat_number = next(_seats)
-        line: Any = ConnectionLine(loop, setting.clock, self._life)
-        writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(line, self.seat_number, setting.clock)
+        connection: Any = InlineConnection(loop, setting.clock, self._life)
+        writing: Any = InlineConnection(loop, setting.clock, self._life, guards=True)
+        self._reader = Reader(connection, self.seat_number, setting.clock)
         self._reader.ahead_seconds = 0.0  # the clock stands at its due time
-        self.parent_notices = PromptParentNotices(line)
+        self.parent_notices = PromptParentNotices(connection)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(
             writing,

@@ -31,8 +31,8 @@ from engine.worker.database.changes import Changes
 from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.heartbeat import Heartbeat, lease_seconds
 from engine.worker.database.journal import Journal
-from engine.worker.database.line import Line
 from engine.worker.database.reader import Reader
+from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
 from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.parent_notices import ParentNotices
@@ -106,7 +106,7 @@ class Shift:
         self._bodies = Bodies(self._loop, self._clock.now_us, threads=terms.threads)
         self._retirement = Retirement(terms.relief, self._bodies, earlier=earlier)
         self._cycles: dict[int, Cycle] = {}
-        self._lines: list[Line] = []
+        self._connections: list[ShiftConnection] = []
         self._notices = Notices(lambda: self._reader)
 
     @property
@@ -179,18 +179,18 @@ class Shift:
         )
         self._worker_lock.listen(self._on_wake)
 
-    async def _open(self, what: str, *, is_durable: bool = True) -> Line:
-        line = await Line.open(f"reprise {what} {self.name}", is_durable=is_durable)
-        self._lines.append(line)
-        return line
+    async def _open(self, what: str, *, is_durable: bool = True) -> ShiftConnection:
+        connection = await ShiftConnection.open(f"reprise {what} {self.name}", is_durable=is_durable)
+        self._connections.append(connection)
+        return connection
 
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
         """Stop everything. What could be released has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
             cycle.exit.abandon()
         # First, because psycopg would ask the server to cancel what runs, and wait for a server that may not answer.
-        for line in self._lines:
-            await line.close()
+        for connection in self._connections:
+            await connection.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -281,7 +281,7 @@ class Shift:
 
     def _waits_longer_than(self, seconds: float) -> bool:
         return self._worker_lock.waits_longer_than(seconds) or any(
-            line.waits_longer_than(seconds) for line in self._lines
+            connection.waits_longer_than(seconds) for connection in self._connections
         )
 
     def _on_wake(self, payload: str) -> None:

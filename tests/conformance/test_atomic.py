@@ -18,7 +18,7 @@ from engine.declare.registry import Workflow
 from engine.models import Event, Instance
 from engine.worker import claims
 from engine.worker.database import sql
-from engine.worker.database.line import Line
+from engine.worker.database.shift_connection import ShiftConnection
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
 from tests.shifts import PATIENCE, run_to_end
@@ -253,17 +253,19 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
         finally:
             connection.close()
 
-    execute = Line.execute
+    execute = ShiftConnection.execute
 
-    async def execute_late(line: Line, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
+    async def execute_late(
+        connection: ShiftConnection, statement: str, parameters: Any = None
+    ) -> psycopg.AsyncCursor[Any]:
         if statement == sql.FLUSH and runs.is_set() and not is_held.is_set():
             assert '"running"' in parameters["attempts"]
             is_held.set()
             while not await asyncio.to_thread(is_recorded):
                 await asyncio.sleep(0.01)
-        return await execute(line, statement, parameters)
+        return await execute(connection, statement, parameters)
 
-    monkeypatch.setattr(Line, "execute", execute_late)
+    monkeypatch.setattr(ShiftConnection, "execute", execute_late)
 
     @workflow
     async def story(step: WorkflowStep) -> None:

@@ -281,7 +281,7 @@ def test_a_declared_event_validates_its_payload() -> None:
 
 def test_an_event_may_be_declared_again_with_the_same_type_only() -> None:
     Event("order-approved", Approval)
-    with pytest.raises(DeclarationError, match="declared elsewhere"):
+    with pytest.raises(DeclarationError, match="already declared"):
         Event("order-approved", Params)
     assert declared_events["order-approved"] is order_approved
 

@@ -430,7 +430,7 @@ def test_what_was_not_used_comes_with_how_the_instance_stands() -> None:
         test.mock("ship", result="shipped")
         failed = test.run()
     assert str(caught.value) == (
-        'Prepared and never used: mock of "ship". Correct it, or say allow_unused=True where that is meant. '
+        'Prepared and never used: mock of "ship". Correct it, or pass allow_unused=True if that is intended. '
         f'Instance {failed} is errored at step "charge": NonRetryableError: no money'
     )
     with pytest.raises(UnusedError, match='waits for event "packed"'), workflow_test(pays) as test:  # noqa: PT012

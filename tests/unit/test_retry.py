@@ -71,7 +71,7 @@ def test_retries_without_a_backoff_are_exponential():
         ("jitter", True, "It must be a number from 0 to 1"),
         ("timeout", 0, "It must be longer than 0"),
         ("timeout", "soon", 'The timeout "soon" is not a duration'),
-        ("timeout", None, "The timeout (NoneType) is neither"),
+        ("timeout", None, "The timeout (NoneType) is not a timedelta"),
         ("once", 1, "It must be True or False"),
         ("sensitive", "yes", "It must be True or False"),
         ("limit", 3, 'There is no such option. Did you mean "max_attempts"?'),
@@ -210,7 +210,7 @@ def test_rollback_is_recorded_by_its_options_and_read_back_with_the_codes_functi
     ("options", "said"),
     [
         ({"rollback": "undo"}, "must be a function"),
-        ({"rollback_options": {"max_attempts": 2}}, "goes with rollback=fn"),
+        ({"rollback_options": {"max_attempts": 2}}, "needs rollback=fn"),
         ({"rollback": print, "rollback_options": {"once": True}}, "not 'once'"),
         ({"rollback": print, "rollback_options": {"max_attempts": 0}}, "integer from 1"),
         ({"rollback": print, "rollback_options": 3}, "mapping of options"),

@@ -214,7 +214,7 @@ SENTENCES = [
             last_action=LastAction("li", NOW - timedelta(days=9)),
             pause_reason={"type": "CodeChangedError"},
         ),
-        "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
+        "Paused by the engine: the code has changed since it started. Nothing runs until the new code is accepted.",
     ),
     (
         facts(

@@ -23,8 +23,8 @@ from engine.values.states import InstanceStatus
 from engine.worker.database import lost_answers, sql
 from engine.worker.database.clock import DatabaseClock, ticks_ns
 from engine.worker.database.heartbeat import lease_seconds
-from engine.worker.database.line import Line
 from engine.worker.database.rows import Answer, Batch
+from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.transient import is_transient, until_answered
 
 log = logging.getLogger("engine.journal")
@@ -45,13 +45,13 @@ class Journal:
 
     def __init__(
         self,
-        line: Line,
+        connection: ShiftConnection,
         seat: int,
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
         on_notices: Callable[[], None],
     ) -> None:
-        self._line = line
+        self._connection = connection
         self._seat = seat
         self._clock = clock
         self._on_written = on_written
@@ -87,7 +87,7 @@ class Journal:
         try:
             answers = await self._execute(batch)
         except (psycopg.Error, UnicodeError) as error:
-            if self._line.is_lost(error):
+            if self._connection.is_lost(error):
                 await self._write_again(batch, error)
             elif is_transient(error):
                 log.warning("a flush failed and is tried again: %s", error)
@@ -127,7 +127,7 @@ class Journal:
             rows.add(cycle, writes)
         statement = sql.FLUSH_WITH_OTHERS if rows.concerns_others else sql.FLUSH
         sent = ticks_ns()
-        cursor = await self._line.execute(statement, rows.parameters())
+        cursor = await self._connection.execute(statement, rows.parameters())
         found = await cursor.fetchall()
         received = ticks_ns()
         answers = [Answer._make(row) for row in found]
@@ -149,11 +149,11 @@ class Journal:
 
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
         async def ask() -> list[tuple[Any, ...]]:
-            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
+            cursor = await self._connection.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
             return await cursor.fetchall()
 
-        await self._line.reopen()
-        found = await until_answered(self._line, ask)
+        await self._connection.reopen()
+        found = await until_answered(self._connection, ask)
         return {key: (starts, lines) for key, starts, lines in found}
 
     async def _split(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:

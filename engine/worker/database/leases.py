@@ -14,7 +14,7 @@ from dataclasses import dataclass
 SILENT_PARTS = (
     4  # of a lease; an owner without a beat for this long is silent: longer than the interval of beats
 )
-FREE_PARTS = 15  # after this fraction, a row that was locked is taken: time for many beats of an owner that waits for it
+FREE_PARTS = 15  # of a lease; a row that was locked is taken after this: many beats of an owner that waits
 MIN_FREE_SECONDS = 0.3
 
 

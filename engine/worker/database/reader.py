@@ -21,8 +21,8 @@ from engine.worker.database.clock import DatabaseClock, ticks_ns
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.leases import Leases
 from engine.worker.database.limits import Limits
-from engine.worker.database.line import Line
 from engine.worker.database.memory import Memory
+from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.transient import until_answered
 from engine.worker.database.worker_lock import taken_here
 
@@ -47,8 +47,8 @@ class Reader:
     be abandoned because a statement was cancelled.
     """
 
-    def __init__(self, line: Line, seat: int, clock: DatabaseClock) -> None:
-        self._line = line
+    def __init__(self, connection: ShiftConnection, seat: int, clock: DatabaseClock) -> None:
+        self._connection = connection
         self._seat = seat
         self._clock = clock
         self.on_reopened: Callable[[], None] = lambda: None
@@ -62,12 +62,12 @@ class Reader:
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
         async def ask() -> list[rows.Row]:
-            return await (await self._line.execute(statement, parameters)).fetchall()
+            return await (await self._connection.execute(statement, parameters)).fetchall()
 
         return await self._surely(ask)
 
     async def _surely(self, ask: Callable[[], Awaitable[R]]) -> R:
-        return await until_answered(self._line, ask, self.on_reopened)
+        return await until_answered(self._connection, ask, self.on_reopened)
 
     async def set_clock(self) -> None:
         await self._ask_time()
@@ -130,7 +130,7 @@ class Reader:
         async with self._lock:
             # Before the claim: instances without signals then are not asked for later events.
             as_of_us = self._clock.due_us()
-            found = await self._surely(lambda: limits.claim(self._line, isolated=isolated, **values))
+            found = await self._surely(lambda: limits.claim(self._connection, isolated=isolated, **values))
             claims = sorted((Claimed(*row) for row in found), key=lambda one: one.due_us)
             return await self._read_in_portions(claims, as_of_us)
 
@@ -170,7 +170,7 @@ class Reader:
     async def hold_back(self, limits: Limits) -> list[int]:
         """Mark due instances of full workflows as queued. Return their keys."""
         async with self._lock:
-            return await self._surely(lambda: limits.hold_back(self._line))
+            return await self._surely(lambda: limits.hold_back(self._connection))
 
     async def _histories(self, claims: list[Claimed], as_of_us: int) -> dict[int, History]:
         old = [one for one in claims if one.fence > 1]
@@ -203,7 +203,7 @@ class Reader:
     async def next_due(self, limits: Limits) -> int | None:
         """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
-            return await self._surely(lambda: limits.next_due(self._line, ahead=self._ahead))
+            return await self._surely(lambda: limits.next_due(self._connection, ahead=self._ahead))
 
     async def held(self) -> dict[int, rows.Held]:
         """Return the state of the rows that this worker holds."""

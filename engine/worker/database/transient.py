@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import psycopg
 
-log = logging.getLogger("engine.line")
+log = logging.getLogger("engine.connection")
 
 # Classes of SQLSTATE about the server's state, not the data: conflicts, resources, locks, operators, files.
 CLASSES = ("40", "53", "55", "57", "58")
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class Reopening(Protocol):
-    """A connection that can be opened again; see `engine.worker.database.line.Line`."""
+    """A connection that can be opened again; see `engine.worker.database.shift_connection.ShiftConnection`."""
 
     def is_lost(self, error: Exception) -> bool: ...
     async def reopen(self) -> None: ...
@@ -32,7 +32,7 @@ def is_transient(error: Exception) -> bool:
 
 
 async def until_answered(
-    line: Reopening, ask: Callable[[], Awaitable[R]], on_reopened: Callable[[], None] = lambda: None
+    connection: Reopening, ask: Callable[[], Awaitable[R]], on_reopened: Callable[[], None] = lambda: None
 ) -> R:
     """Execute until there is an answer: over a new connection if the old one broke, and again after transient errors.
 
@@ -43,9 +43,9 @@ async def until_answered(
         try:
             return await ask()
         except psycopg.Error as error:
-            if line.is_lost(error):
+            if connection.is_lost(error):
                 log.warning("a connection was lost: %s", error)
-                await line.reopen()
+                await connection.reopen()
                 on_reopened()
                 continue
             if error.sqlstate is None or not is_transient(error):

@@ -23,8 +23,8 @@ class Answer:
         return self._rows
 
 
-class ConnectionLine:
-    """Stands for `engine.worker.database.line.Line`. After its worker has died, it returns no answers.
+class InlineConnection:
+    """Replaces `engine.worker.database.shift_connection.ShiftConnection`. It is silent once its worker has died.
 
     With `guards`, a statement that the database refuses does not break the test's transaction.
     """

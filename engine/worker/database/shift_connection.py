@@ -15,7 +15,7 @@ from engine.worker.database import sql
 from engine.worker.database.connect import Connection, connect
 from engine.worker.database.heartbeat import lease_seconds
 
-log = logging.getLogger("engine.line")
+log = logging.getLogger("engine.connection")
 
 PAUSES_SECONDS = (
     0.0,
@@ -29,7 +29,7 @@ END_MILLISECONDS = 5_000
 SESSION_ENDS = "57P"  # SQLSTATEs: by an administrator, a crash, a shutdown
 
 
-class Line:
+class ShiftConnection:
     """Executes statements on a connection of its own."""
 
     def __init__(self, name: str, connection: Connection, *, is_durable: bool) -> None:
@@ -39,7 +39,7 @@ class Line:
         self._use(connection)
 
     @classmethod
-    async def open(cls, name: str, *, is_durable: bool = True) -> Line:
+    async def open(cls, name: str, *, is_durable: bool = True) -> ShiftConnection:
         """Open it. Raises psycopg.OperationalError if the database does not answer."""
         name = name[:63]  # PostgreSQL keeps this much of it, and it is compared below
         return cls(name, await connect(name, is_durable=is_durable), is_durable=is_durable)
