@@ -338,8 +338,8 @@ def test_terminate_ends_it_and_a_finished_one_is_refused() -> None:
     }
     for word, why in finished.items():
         assert why in refused(word, "tick/a")
-    assert "terminating it is not possible" in refused("terminate", "tick/a", "--reason", "again")
-    assert "sending an event is not possible" in refused("events", "send", "tick/a", "x")
+    assert "terminating it is no longer possible" in refused("terminate", "tick/a", "--reason", "again")
+    assert "sending an event is no longer possible" in refused("events", "send", "tick/a", "x")
     assert [row.verb for row in Audit.objects.all()] == ["terminate"]
 
 
