@@ -73,7 +73,7 @@ class Servers:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Capacity:
     """The limit of a workflow, and how many of its instances workers hold."""
 
     limit: int
@@ -98,7 +98,7 @@ class StatusFacts:
     paused_at: datetime | None = None
     wake_at: datetime | None = None
     servers: Servers = Servers()
-    places: Places | None = None  # of a workflow with max_running
+    capacity: Capacity | None = None  # of a workflow with max_running
     steps: Sequence[OpenStep] = ()
     steps_complete: int = 0
     last_action: LastAction | None = None

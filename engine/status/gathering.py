@@ -13,9 +13,9 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
 from engine.models import Attempt, Audit, Instance, Step
+from engine.status.capacity import capacity_of
 from engine.status.errors import beginning_of_error, error_line
-from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
-from engine.status.places import places_of
+from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.rollbacks import rollback_of
 from engine.status.servers import servers_of
 from engine.steer.requests import open_requests
@@ -33,7 +33,7 @@ def facts_of(instance: Instance) -> StatusFacts:
         instance,
         now=database_now(),
         servers=servers_of([instance.workflow])[instance.workflow],
-        places=places_of([instance.workflow]).get(instance.workflow),
+        capacity=capacity_of([instance.workflow]).get(instance.workflow),
         steps=still_open(instance),
         last_action=last_actions([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
@@ -49,7 +49,7 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
     rows = open_rows(instances)
     attempts = attempts_at(step for found in rows.values() for step in found)
     names = {instance.workflow for instance in instances}
-    servers, places = servers_of(names), places_of(names)
+    servers, capacity = servers_of(names), capacity_of(names)
     actions, began = last_actions(instances), starts_of_generations(instances)
     now = database_now()
     asked = asking(instance.key for instance in instances if not instance.is_finished)
@@ -58,7 +58,7 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
             instance,
             now=now,
             servers=servers[instance.workflow],
-            places=places.get(instance.workflow),
+            capacity=capacity.get(instance.workflow),
             steps=open_steps(rows[instance.key], attempts, asked),
             last_action=actions.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
@@ -82,7 +82,7 @@ def _facts(
     *,
     now: datetime,
     servers: Servers,
-    places: Places | None,
+    capacity: Capacity | None,
     steps: Sequence[OpenStep],
     last_action: LastAction | None,
     error: dict[str, object] | None,
@@ -103,7 +103,7 @@ def _facts(
         paused_at=instance.paused_at,
         wake_at=instance.wake_at,
         servers=servers,
-        places=places,
+        capacity=capacity,
         steps=steps,
         steps_complete=steps_complete,
         last_action=last_action,

@@ -58,6 +58,6 @@ def short_line(facts: StatusFacts) -> Sentence:
 def _queued_short(facts: StatusFacts) -> Sentence:
     if not facts.servers.count:
         return ("its workers are starting" if facts.servers.is_starting else "no worker serves it",)
-    if facts.places and facts.places.is_full:
-        return (f"held back: {facts.places.held} of {facts.places.limit} run",)
+    if facts.capacity and facts.capacity.is_full:
+        return (f"held back: {facts.capacity.held} of {facts.capacity.limit} run",)
     return ("waits for a worker",)

@@ -74,11 +74,11 @@ def _queued(facts: StatusFacts) -> Sentence:
             Moment("since", since),
             " and starts when one is available.",
         )
-    if facts.places and facts.places.is_full:
+    if facts.capacity and facts.capacity.is_full:
         return (
             "Held back for ",
             Moment("since", since),
-            f": {facts.places.held} of {facts.places.limit} ",
+            f": {facts.capacity.held} of {facts.capacity.limit} ",
             Code(facts.workflow),
             " run (max_running). It continues when one of them ends or waits.",
         )

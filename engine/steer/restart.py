@@ -15,7 +15,7 @@ from engine.declare.registry import workflows
 from engine.models import Event, Instance, Step, Waiter
 from engine.steer import audit, notify, relations, sql
 from engine.steer.lifecycle import end, lock
-from engine.steer.restart_plan import PlannedStep, RestartPlan, Sorted, sort
+from engine.steer.restart_plan import PlannedStep, RestartPlan, Split, split
 from engine.values import between_steps
 from engine.values.errors import InstanceNotFoundError
 from engine.values.identity import REQUEST_TYPE
@@ -46,7 +46,7 @@ def restart(
     target = None if from_step is None else (from_step, count, kind)
     with transaction.atomic():
         row = lock(instance)
-        steps = sort(row, target)
+        steps = split(row, target)
         if steps.refusal is not None:
             raise steps.refusal
         before = row.status
@@ -68,7 +68,7 @@ def preview(
     row = Instance.objects.defer("params", "output", "error").filter(key=instance.key).first()
     if row is None:
         raise InstanceNotFoundError(instance.workflow, instance.id)
-    steps = sort(row, target)
+    steps = split(row, target)
     return RestartPlan(
         generation=row.generation + 1,
         keeps=steps.keeps,
@@ -88,13 +88,13 @@ def _close(row: Instance) -> None:
     _ask(sql.KEEP_GENERATION, key=row.key)
 
 
-def _begin(row: Instance, steps: Sorted, *, drops: bool) -> None:
+def _begin(row: Instance, steps: Split, *, drops: bool) -> None:
     which = {"key": row.key, "generation": row.generation}
     if steps.seqs:
         _ask(sql.KEEP_STEPS, **which, seqs=steps.seqs)
     _ask(sql.DROP_EVENTS, key=row.key, answers=REQUEST_TYPE, all=drops)
     if not drops:
-        _ask(sql.RETURN_EVENTS, **which, seqs=steps.wiped)
+        _ask(sql.RETURN_EVENTS, **which, seqs=steps.discarded)
     workflow = workflows.get(row.workflow)
     _ask(
         sql.NEXT_GENERATION,
@@ -112,12 +112,12 @@ def _dropped(row: Instance, *, drops: bool) -> int:
     return (buffered if drops else buffered.filter(type__startswith=REQUEST_TYPE)).count()
 
 
-def _consumed(row: Instance, steps: Sorted) -> int:
+def _consumed(row: Instance, steps: Split) -> int:
     waits = Step.objects.filter(
-        instance_id=row.key, generation=row.generation, seq__in=steps.wiped, kind="event"
+        instance_id=row.key, generation=row.generation, seq__in=steps.discarded, kind="event"
     )
     taken = {(step.kept_from or step.generation, step.seq) for step in waits}
-    rows = Event.objects.filter(instance_id=row.key, state="consumed", consumed_by__in=steps.wiped)
+    rows = Event.objects.filter(instance_id=row.key, state="consumed", consumed_by__in=steps.discarded)
     return sum(one in taken for one in rows.values_list("consumed_generation", "consumed_by"))
 
 

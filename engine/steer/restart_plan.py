@@ -43,7 +43,7 @@ class RestartPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class Split:
     """The steps of a generation, split by a restart; `seqs` are the numbers of all kept steps, including inner ones."""
 
     keeps: list[PlannedStep]
@@ -52,11 +52,11 @@ class Sorted:
     refusal: RestartError | None
 
     @property
-    def wiped(self) -> list[int]:
+    def discarded(self) -> list[int]:
         return [one.seq for one in self.runs_again]
 
 
-def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
+def split(row: Instance, target: tuple[str, int, str] | None) -> Split:
     """Split the steps of the current generation; `target` is name, count and kind of the first that runs again.
 
     Raises StepNotFoundError.
@@ -79,13 +79,13 @@ def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
     )
     top = [step for step in steps if step.parent == TOP]
     if target is None:
-        return Sorted([], [_planned(step) for step in top], [], None)
+        return Split([], [_planned(step) for step in top], [], None)
     first = _find(row, top, target)
     keeps = [step for step in top if step.seq < first.seq and _is_over(step)]
     kept = {step.seq for step in keeps}
-    outermost = _outermost(steps)
+    outermost = _outer_steps(steps)
     undone = {outermost[step.seq]: step.rollback for step in steps if step.rollback != RollbackState.NONE}
-    return Sorted(
+    return Split(
         [_planned(step) for step in keeps],
         [_planned(step) for step in top if step.seq not in kept],
         [seq for seq, outer in outermost.items() if outer in kept],
@@ -107,7 +107,7 @@ def _is_over(step: Step) -> bool:
     return step.delivery is not None or step.status == StepStatus.COMPLETE
 
 
-def _outermost(steps: Iterable[Step]) -> dict[int, int]:
+def _outer_steps(steps: Iterable[Step]) -> dict[int, int]:
     """Return the number of the top-level step that each step belongs to. Inner steps start after their outer step."""
     found: dict[int, int] = {}
     for step in steps:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable
 from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.loop import StandingLoop
-from engine.worker.aside import Aside, log
 from engine.worker.database.reader import Reader
 from engine.worker.notices import Notices
+from engine.worker.side_thread import SideThread, log
 
 
-class InlineAside(Aside):
+class InlineSideThread(SideThread):
     """Makes the calls in the test's own thread, on its connection."""
 
     def __init__(self, loop: StandingLoop) -> None:
@@ -35,8 +35,8 @@ class PromptNotices(Notices):
         self._standing = loop
         super().__init__(reader)
 
-    def _make_aside(self) -> Aside:
-        return InlineAside(self._standing)
+    def _make_side_thread(self) -> SideThread:
+        return InlineSideThread(self._standing)
 
     def _close_connections(self) -> None:
         """Do nothing: it is the test's connection."""

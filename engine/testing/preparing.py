@@ -7,9 +7,9 @@ from typing import Any
 
 from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.testing import giving
+from engine.testing import inputs
 from engine.testing.crashes import Crash, Crashes
-from engine.testing.giving import Gifts, Given
+from engine.testing.inputs import Input, Inputs
 from engine.testing.mocks import NOTHING, Mock, Mocks
 from engine.testing.targets import Target
 
@@ -22,7 +22,7 @@ class Preparing:
     def __init__(self) -> None:
         self._mocks = Mocks()
         self._crashes = Crashes()
-        self._gifts = Gifts()
+        self._inputs = Inputs()
 
     def mock(
         self,
@@ -71,11 +71,11 @@ class Preparing:
         self, type: Any, payload: Any = None, dedup_key: str | None = None, *, by: object = None
     ) -> None:
         """Send the instance an event: now, or as soon as it is started."""
-        self._give(giving.event(type, payload, dedup_key, by))
+        self._give(inputs.event(type, payload, dedup_key, by))
 
     def answer(self, request: str, value: Any, *, by: object = "test", comment: str = "") -> None:
         """Answer the request of that name: now, or as soon as it is asked."""
-        self._give(giving.answer(request, value, by, comment))
+        self._give(inputs.answer(request, value, by, comment))
 
     def crash_before(
         self,
@@ -109,11 +109,11 @@ class Preparing:
         target = Target.of(step, kind, inside)
         self._crashes.add(Crash(target, is_after=True, attempt=attempt, stay_down=stay_down))
 
-    def _give(self, given: Given) -> None:
+    def _give(self, given: Input) -> None:
         if self._instance is not None:
             given.is_given = given.give(self._instance)
-        self._gifts.add(given)
+        self._inputs.add(given)
 
     @property
     def _unused(self) -> list[str]:
-        return [*self._mocks.unused(), *self._crashes.unused(), *self._gifts.unused()]
+        return [*self._mocks.unused(), *self._crashes.unused(), *self._inputs.unused()]

@@ -197,7 +197,7 @@ class WorkflowTest(Preparing):
         return list(rows.order_by("step_seq", "number"))
 
     def _give_all(self) -> bool:
-        return self._instance is not None and self._gifts.give_to(self._instance)
+        return self._instance is not None and self._inputs.give_to(self._instance)
 
     def _how_it_stands(self) -> str:
         """Return why something may not have been used."""

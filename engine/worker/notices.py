@@ -21,9 +21,9 @@ from engine.declare.registry import workflows
 from engine.models import Notice
 from engine.signals import SIGNALS
 from engine.status import notice_text as notices
-from engine.worker.aside import Aside
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.reader import Reader
+from engine.worker.side_thread import SideThread
 
 log = logging.getLogger("engine.notices")
 
@@ -75,15 +75,15 @@ class Notices:
 
     def __init__(self, reader: Callable[[], Reader]) -> None:
         self._reader = reader
-        self._log = self._make_aside()
-        self._receivers = self._make_aside()
+        self._log = self._make_side_thread()
+        self._receivers = self._make_side_thread()
         self._lease = lease_seconds()
         self._to_log = asyncio.Event()
         self._to_log.set()  # some may be left over
         self._to_send = asyncio.Event()
 
-    def _make_aside(self) -> Aside:
-        return Aside()
+    def _make_side_thread(self) -> SideThread:
+        return SideThread()
 
     def look(self) -> None:
         """Look soon: there is something to report."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
+from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.sentence import Code, Moment, as_text
 from engine.status.short_line import short_line
 from engine.status.status_line import status_line
@@ -143,11 +143,11 @@ SENTENCES = [
         "The workers of “orders” are starting. It has waited for 38 s and starts when one is available.",
     ),
     (
-        facts("queued", places=Places(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
+        facts("queued", capacity=Capacity(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
         "Held back for 38 s: 5 of 5 “orders” run (max_running). It continues when one of them ends or waits.",
     ),
     (
-        facts("queued", places=Places(limit=5, held=4)),
+        facts("queued", capacity=Capacity(limit=5, held=4)),
         "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
@@ -287,8 +287,8 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
     [
         (facts("queued", servers=Servers()), "no worker serves it"),
         (facts("queued", servers=Servers(is_starting=True)), "its workers are starting"),
-        (facts("queued", places=Places(limit=5, held=5)), "held back: 5 of 5 run"),
-        (facts("queued", places=Places(limit=5, held=4)), "waits for a worker"),
+        (facts("queued", capacity=Capacity(limit=5, held=5)), "held back: 5 of 5 run"),
+        (facts("queued", capacity=Capacity(limit=5, held=4)), "waits for a worker"),
         (facts("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
         (
             facts("waiting", waiting_for="retry", steps=[BACKING_OFF]),

@@ -11,7 +11,7 @@ from engine.steer import requests
 
 
 @dataclass(slots=True, eq=False)
-class Given:
+class Input:
     """Something sent to the instance as soon as it can take it. `give` returns whether it was sent."""
 
     what: str
@@ -19,13 +19,13 @@ class Given:
     is_given: bool = False
 
 
-class Gifts:
+class Inputs:
     """All prepared events and answers, in the order in which the test prepared them."""
 
     def __init__(self) -> None:
-        self._all: list[Given] = []
+        self._all: list[Input] = []
 
-    def add(self, given: Given) -> None:
+    def add(self, given: Input) -> None:
         self._all.append(given)
 
     def give_to(self, instance: Instance) -> bool:
@@ -41,17 +41,17 @@ class Gifts:
         return [one.what for one in self._all if not one.is_given]
 
 
-def event(type: Any, payload: Any, dedup_key: str | None, by: object) -> Given:
+def event(type: Any, payload: Any, dedup_key: str | None, by: object) -> Input:
     """Prepare an event, which can be taken from the start."""
 
     def give(instance: Instance) -> bool:
         instance.send_event(type, payload, dedup_key, by=by)
         return True
 
-    return Given(f'event "{getattr(type, "name", type)}"', give)
+    return Input(f'event "{getattr(type, "name", type)}"', give)
 
 
-def answer(request: str, value: Any, by: object, comment: str) -> Given:
+def answer(request: str, value: Any, by: object, comment: str) -> Input:
     """Prepare an answer, which can be taken once the request waits."""
 
     def give(instance: Instance) -> bool:
@@ -63,4 +63,4 @@ def answer(request: str, value: Any, by: object, comment: str) -> Given:
         requests.answer(instance, request, value, by=by, comment=comment)
         return True
 
-    return Given(f'answer to request "{request}"', give)
+    return Input(f'answer to request "{request}"', give)

@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 10.0  # after which the call is abandoned, with its thread
 log = logging.getLogger("engine.notices")
 
 
-class Aside:
+class SideThread:
     """Makes one call after another. A call that hangs is abandoned, and not repeated while it hangs."""
 
     def __init__(self) -> None:
