@@ -6,7 +6,7 @@
 
 PY := .venv/bin/python
 
-# In processes side by side; one that is done takes tests from another.
+# In parallel processes; a process that has finished takes tests from another.
 TESTS := $(PY) -m pytest -q --numprocesses auto --dist worksteal
 
 help:
@@ -18,26 +18,26 @@ run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 test: env-test chromium ## Run the first tier of the tests: what to run after every change
 	@$(TESTS) --tier first $(ARGS)
 
-test-all: env-test chromium ## Run all tests, and name the 20 slowest: before a merge, and in CI
+test-all: env-test chromium ## Run all tests and list the 20 slowest: before a merge, and in CI
 	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
 
-test-failed: ## Run again, one after another, the tests that failed last; it refuses more than six
+test-failed: ## Run the tests that failed last again, one by one; refuses more than six
 	@$(PY) scripts/few-failures
 	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(PY) -m pytest -v --last-failed
 
 conformance: env-test ## All conformance cases, in each profile
 	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate $(PY) -m pytest -q tests/conformance
 
-bench: env-test ## Measure it beside pgbench; make bench ARGS="-w W1,W2 --runs 3"
+bench: env-test ## Compare throughput with pgbench; make bench ARGS="-w W1,W2 --runs 3"
 	@$(PY) -m tests.bench $(ARGS)
 
-chaos: env-test ## Load and faults for CHAOS_MINUTES=10, then a verdict; CHAOS_SEED=4711 makes a run again
+chaos: env-test ## Apply load and faults for CHAOS_MINUTES=10, then judge; CHAOS_SEED=4711 repeats a run
 	@$(PY) -m tests.chaos $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) --minutes $(or $(CHAOS_MINUTES),10)
 
-repeat: env-test chromium ## Run racy tests 30 times each beside a load, and write repeat-report.md; ARGS="--times 5 tests/process"
+repeat: env-test chromium ## Run racy tests 30 times each under load, and write repeat-report.md; ARGS="--times 5 tests/process"
 	@$(PY) -m tests.repeat $(ARGS)
 
-shots: env-test chromium ## Make the screenshots of the README anew
+shots: env-test chromium ## Regenerate the screenshots of the README
 	@$(PY) -m tests.shots
 
 check: env-test ## Format, lint, types, imports, templates, settings, migrations, then the first tier of the tests
@@ -49,7 +49,7 @@ fmt: env-test ## Format code and templates
 	@$(PY) -m ruff check --fix-only --quiet .
 	@find templates studio -name '*.html' -exec .venv/bin/djade {} + || true
 
-env: env-test ## Make .venv with everything, without running anything
+env: env-test ## Create .venv with everything, without running anything
 
 env-run:
 	@sh scripts/environment run
@@ -60,5 +60,5 @@ env-test:
 chromium:
 	@sh scripts/chromium
 
-lock: ## Make the lock files anew from pyproject.toml (needs uv)
+lock: ## Regenerate the lock files from pyproject.toml (needs uv)
 	@sh scripts/lock

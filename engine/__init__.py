@@ -1,6 +1,6 @@
 """Durable execution for Django; knows nothing of HTTP.
 
-The public names are found when they are first asked for, so that a `workflows.py`, a settings file or a pure
+Public names are resolved when they are first used, so that a `workflows.py`, a settings file or a pure
 module of the engine can be imported before Django's apps are ready.
 """
 

@@ -19,10 +19,10 @@ class EngineConfig(AppConfig):
         Instance.steering = steering
         Workflow.steering = steering
 
-        secrets.install()  # before the declarations, which may hold some
-        # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
+        secrets.install()  # before the declarations, which may contain secrets
+        # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
-        # Without django-q the engine still starts and steers instances; it just runs none here.
+        # Without django-q the engine can still start and steer instances; it only runs none here.
         if apps.is_installed("django_q"):
             from engine.worker.cluster import cluster
 

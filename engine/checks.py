@@ -1,6 +1,6 @@
-"""System checks: settings under which work would be lost, run twice, or wait.
+"""System checks: find settings that lose work, run it twice, or delay it.
 
-`manage.py check` reads the settings; `manage.py check --database default` asks the server too.
+`manage.py check` reads the settings; `manage.py check --database default` also asks the server.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ BROKER = "engine.worker.broker.Broker"
 BROKER_CLASS = "engine.worker.cluster.broker.Broker"  # which that is
 OLDEST_POSTGRESQL = 150_000
 
-# What django-q takes when nothing is said.
+# django-q's default.
 DEFAULTS = {"retry": 60, "save_limit": 250, "guard_cycle": 0.5, "cache": "default"}
 
-# Where PgBouncer and its like listen by custom.
+# The usual ports of PgBouncer and other poolers.
 POOLER_PORTS = {"6432", "6543"}
 
-# What a PostgreSQL that promises to keep data has on, what is lost without it, and the check that says so.
+# Settings that a durable PostgreSQL has on, what is lost without each, and the id of its check.
 SERVER_SETTINGS = {
     "fsync": ("a crash of the machine may destroy the database", "engine.W011"),
     "full_page_writes": ("a crash of the machine may destroy pages of the database", "engine.W012"),
-    "synchronous_commit": ("a crash loses what was just confirmed, starts and steps included", "engine.W013"),
+    "synchronous_commit": ("a crash loses the latest commits, including starts and steps", "engine.W013"),
 }
 
 
 @register("engine")
 def check_cluster(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check Q_CLUSTER, which says how workers run."""
+    """Check Q_CLUSTER, which configures the workers."""
     cluster: Mapping[str, Any] | None = getattr(settings, "Q_CLUSTER", None)
     if cluster is None or not apps.is_installed("django_q"):
-        message = "There is no cluster: nothing here runs workflows."
+        message = "No cluster is configured, so no workflow runs."
         hint = f'Add "django_q" to INSTALLED_APPS, and Q_CLUSTER with "broker_class": "{BROKER}".'
         return [Error(message, hint=hint, id="engine.E001")]
     said = DEFAULTS | dict(cluster)
@@ -55,7 +55,7 @@ def check_cluster(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 
 @register("engine")
 def check_schedules(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check what schedules and retention need besides a cluster."""
+    """Check what else schedules and retention need."""
     cluster: Mapping[str, Any] = getattr(settings, "Q_CLUSTER", None) or {}
     has_schedules = any(workflow.schedules for workflow in workflows.values())
     return [*_scheduler(cluster, has_schedules), *_moments(has_schedules)]
@@ -63,26 +63,22 @@ def check_schedules(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 
 @register("engine")
 def check_secret_keys(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check the keys that stored secrets are encrypted with."""
+    """Check the keys that encrypt stored secrets."""
     try:
         secrets.own_keys()
     except ImproperlyConfigured as problem:
-        hint = "Make one with: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
+        hint = "Generate one with: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
         return [Error(str(problem), hint=hint, id="engine.E010")]
     return []
 
 
 @register("engine")
 def check_databases(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check what DATABASES says of the engine's database, without asking it."""
+    """Check the engine's database in DATABASES, without connecting to it."""
     database = settings.DATABASES.get(DEFAULT_DB_ALIAS, {})
     if connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
         message = "The engine's database is not PostgreSQL."
-        return [
-            Error(
-                message, hint="It rests on PostgreSQL 15 or newer and runs on nothing else.", id="engine.E005"
-            )
-        ]
+        return [Error(message, hint="The engine runs only on PostgreSQL 15 or newer.", id="engine.E005")]
     return [*_pooler(database), *_cluster_connections(database)]
 
 
@@ -90,7 +86,7 @@ def check_databases(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 def check_server(
     app_configs: Any = None, databases: Sequence[str] | None = None, **_: Any
 ) -> list[CheckMessage]:
-    """Ask the database server whether what it commits is kept."""
+    """Ask the database server whether its commits are durable."""
     connection = connections[DEFAULT_DB_ALIAS]
     if not databases or DEFAULT_DB_ALIAS not in databases or connection.vendor != "postgresql":
         return []
@@ -101,7 +97,7 @@ def check_server(
                 [["server_version_num", *SERVER_SETTINGS]],
             )
             found = dict(cursor.fetchall())
-        lacking = schema.missing() if _is_check() else []  # migrate must not be kept from its work
+        lacking = schema.missing() if _is_check() else []  # migrate must not fail because of it
     except (OperationalError, psycopg.Error) as error:
         said = str(error).strip().splitlines()[0]
         return [Error(f"The database does not answer: {said}", hint="Check DATABASES.", id="engine.E009")]
@@ -110,7 +106,7 @@ def check_server(
 
 @register("engine")
 def check_tables(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Look, for `manage.py check` alone, whether the tables are there. A database that is away is not waited for."""
+    """Check that the tables exist, for `manage.py check` alone. Never wait for a database that does not answer."""
     is_asked_fully = any(one.startswith("--database") for one in sys.argv)
     if not _is_check() or is_asked_fully or connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
         return []
@@ -133,14 +129,14 @@ def _is_check() -> bool:
 def _broker(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if not _is_ours(said.get("broker_class")):
         yield Error(
-            'Q_CLUSTER["broker_class"] is not the engine\'s broker: no worker hears that an instance is due.',
+            'Q_CLUSTER["broker_class"] is not the engine\'s broker: no worker is notified of due instances.',
             hint=f'Set it to "{BROKER}", or to a subclass of it.',
             id="engine.E002",
         )
     if said.get("orm", DEFAULT_DB_ALIAS) != DEFAULT_DB_ALIAS:
         yield Error(
             f'Q_CLUSTER["orm"] is "{said["orm"]}", but the engine\'s tables are in "{DEFAULT_DB_ALIAS}".',
-            hint=f'Set it to "{DEFAULT_DB_ALIAS}": tasks and instances are looked for in one statement.',
+            hint=f'Set it to "{DEFAULT_DB_ALIAS}": one statement finds both tasks and instances.',
             id="engine.E003",
         )
 
@@ -149,20 +145,20 @@ def _times(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
     timeout, retry = said.get("timeout"), said["retry"]
     if not timeout or timeout < 0:
         yield Caution(
-            'Q_CLUSTER["timeout"] is not set: an ordinary task that hangs keeps its worker for ever, and after '
-            f"{retry} seconds another worker begins it a second time.",
-            hint='Set "timeout" to the longest that an ordinary task may take. Shifts are exempt.',
+            'Q_CLUSTER["timeout"] is not set: an ordinary task that hangs blocks its worker forever, and after '
+            f"{retry} seconds another worker starts it again.",
+            hint='Set "timeout" to the longest time that an ordinary task may take. It does not apply to shifts.',
             id="engine.W001",
         )
     elif retry <= timeout:
         yield Error(
             f'Q_CLUSTER["retry"] ({retry} s) is not longer than "timeout" ({timeout} s): long tasks run twice.',
-            hint='Make "retry" the larger by far: it counts from when a task is fetched, not from its start.',
+            hint='Make "retry" much larger: it counts from the moment a task is fetched, not from its start.',
             id="engine.E004",
         )
     if not said.get("ack_failures") and not said.get("max_attempts"):
         yield Caution(
-            f"An ordinary task that fails runs again every {retry} seconds, for ever.",
+            f"An ordinary task that fails runs again every {retry} seconds, forever.",
             hint='Set Q_CLUSTER["ack_failures"] to True, or "max_attempts".',
             id="engine.W002",
         )
@@ -172,20 +168,20 @@ def _workers(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if said.get("workers") == 1:
         yield Caution(
             'Q_CLUSTER["workers"] is 1: that worker runs workflows, and each burst of ordinary tasks starts a process '
-            "beside it.",
-            hint="Set it to 2 or more: one of them then serves ordinary tasks all the time.",
+            "of its own.",
+            hint="Set it to 2 or more: one worker then always runs ordinary tasks.",
             id="engine.W003",
         )
     if not 0 < said["guard_cycle"] <= 1:
         yield Caution(
-            f'Q_CLUSTER["guard_cycle"] is {said["guard_cycle"]}: so long a dead worker is not replaced.',
+            f'Q_CLUSTER["guard_cycle"] is {said["guard_cycle"]}: a dead worker is not replaced for that long.',
             hint="Set it to 0.5.",
             id="engine.W004",
         )
     if not is_supported():
         yield Caution(
-            "This system has no sockets that keep packets whole: a killed worker may stop its cluster for good.",
-            hint="Run clusters on Linux, or watch over them from outside.",
+            "This system lacks sockets that preserve packet boundaries: a killed worker may stop its cluster for good.",
+            hint="Run clusters on Linux, or monitor them from outside.",
             id="engine.W005",
         )
 
@@ -193,16 +189,16 @@ def _workers(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
 def _bookkeeping(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if said["save_limit"] >= 0:
         yield Caution(
-            f'Q_CLUSTER["save_limit"] is {said["save_limit"]}: each ordinary task that succeeds reads and locks all '
-            "results that are kept.",
-            hint="Set it to -1. Failures are kept in any case, and a task may still ask for it with save=True.",
+            f'Q_CLUSTER["save_limit"] is {said["save_limit"]}: each successful ordinary task reads and locks all '
+            "stored results.",
+            hint="Set it to -1. Failures are stored in any case, and a task can still ask to be stored with save=True.",
             id="engine.W006",
         )
     cache = settings.CACHES.get(said["cache"], {}).get("BACKEND", "")
     if cache.endswith(".DatabaseCache"):
         yield Caution(
             f'Q_CLUSTER["cache"] is "{said["cache"]}", a table: a cluster writes to it twice a second.',
-            hint="Give it an alias of its own with a LocMemCache.",
+            hint="Give the cluster a cache alias of its own with a LocMemCache.",
             id="engine.W007",
         )
 
@@ -212,7 +208,7 @@ def _scheduler(said: Mapping[str, Any], has_schedules: bool) -> Iterator[CheckMe
         nobody = "no schedule starts anything, and " if has_schedules else ""
         yield Caution(
             f'Q_CLUSTER["scheduler"] is False: {nobody}finished instances are never deleted by their retention.',
-            hint="Take it out, at least in the settings of one cluster.",
+            hint="Remove it, at least in the settings of one cluster.",
             id="engine.W014",
         )
 
@@ -220,7 +216,7 @@ def _scheduler(said: Mapping[str, Any], has_schedules: bool) -> Iterator[CheckMe
 def _moments(has_schedules: bool) -> Iterator[CheckMessage]:
     if has_schedules and not settings.USE_TZ:
         yield Error(
-            "USE_TZ is False, and workflows have schedules: when they are due cannot be told.",
+            "USE_TZ is False, and workflows have schedules: their due times would be ambiguous.",
             hint="Set USE_TZ to True.",
             id="engine.E007",
         )
@@ -229,9 +225,9 @@ def _moments(has_schedules: bool) -> Iterator[CheckMessage]:
 def _pooler(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if database.get("DISABLE_SERVER_SIDE_CURSORS") or str(database.get("PORT", "")) in POOLER_PORTS:
         yield Caution(
-            "The database seems to be reached through a connection pooler. If it pools transactions, workers hear of "
-            "no new work, and hold no seats.",
-            hint="Connect clusters directly, or through a pooler that pools sessions.",
+            "The database seems to be behind a connection pooler. In transaction mode, workers get no notifications "
+            "and cannot hold their session locks.",
+            hint="Connect clusters directly, or through a pooler in session mode.",
             id="engine.W008",
         )
 
@@ -247,8 +243,8 @@ def _cluster_connections(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
         )
     if database.get("OPTIONS", {}).get("pool"):
         yield Caution(
-            "The cluster's database has a connection pool, and each of its processes opens one of its own.",
-            hint='Take "pool" out of the OPTIONS where qcluster runs, and set "CONN_MAX_AGE" instead.',
+            "The cluster's database uses a connection pool, and each process of the cluster opens its own.",
+            hint='Remove "pool" from the OPTIONS where qcluster runs, and set "CONN_MAX_AGE" instead.',
             id="engine.W010",
         )
 
@@ -257,7 +253,7 @@ def judge_server(found: Mapping[str, str]) -> Iterator[CheckMessage]:
     if int(found["server_version_num"]) < OLDEST_POSTGRESQL:
         major = int(found["server_version_num"]) // 10_000
         message = f"The database is PostgreSQL {major}."
-        yield Error(message, hint="The engine takes 15 or newer.", id="engine.E006")
+        yield Error(message, hint="The engine needs 15 or newer.", id="engine.E006")
     for name, (loss, key) in SERVER_SETTINGS.items():
         if found[name] == "off":
             yield Caution(
@@ -268,7 +264,7 @@ def judge_server(found: Mapping[str, str]) -> Iterator[CheckMessage]:
 
 
 def _is_ours(path: object) -> bool:
-    """Tell whether the path names our broker or a subclass; without importing django-q for it."""
+    """Return whether the path names our broker or a subclass. Never imports django-q itself."""
     if not isinstance(path, str):
         return False
     try:

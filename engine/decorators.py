@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Declare(Protocol):
-    """What `@workflow(...)` with options is: a decorator of handlers."""
+    """The decorator of handlers that `@workflow(...)` with options returns."""
 
     @overload
     def __call__(self, handler: Callable[[WorkflowStep], Coroutine[Any, Any, R]], /) -> Workflow[None, R]: ...
@@ -46,7 +46,7 @@ def workflow(handler: Any = None, /, **options: Any) -> Any:
     """Declare a workflow: `@workflow` or `@workflow("name", timeout="1 day")` above an `async def`.
 
     The name is the function's, with `-` for `_`, unless given; the docstring is what the Studio shows. Raises
-    DeclarationError for any mistake, here and now.
+    DeclarationError at once for any mistake.
     """
     if handler is not None and not isinstance(handler, str):
         return declare_workflow(handler, None, options)

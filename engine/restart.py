@@ -1,4 +1,4 @@
-"""Restarts from code: see what a restart would do, and do it."""
+"""Restarts from code: preview what a restart would do, and do it."""
 
 from engine.steer.restart import preview, restart
 

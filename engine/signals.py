@@ -1,12 +1,12 @@
-"""Django signals of what goes wrong. They are sent from a worker, after the commit, at least once.
+"""Django signals for failures. A worker sends them after the commit, at least once.
 
     @receiver(instance_errored, sender=ship_order)
     def tell_the_team(instance_id, error_type, error_message, **kwargs): ...
 
 `sender` is the workflow, as in `sender=ship_order`. Every receiver gets `notice_id`, the same number when the same
-thing is told once more, `at`, and what stands with its signal; `instance`, where there is one, is read from the
-database when it is first used, and raises Instance.DoesNotExist if it was deleted since. The same is in the log
-`reprise.instances`. See docs/signals.md.
+failure is sent again, `at`, and the arguments listed at its signal. `instance`, if there is one, is read from the
+database on first use, and raises Instance.DoesNotExist if it has been deleted since. The logger
+`reprise.instances` gets the same. See docs/signals.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from django.dispatch import Signal
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """One of a signal's receivers, with the call that tells it."""
+    """One of a signal's receivers, with the call that notifies it."""
 
     key: Hashable  # the same each time it is called
     name: str
@@ -33,7 +33,7 @@ class Receiver:
 
 
 class NoticeSignal(Signal):
-    """A signal whose receivers are called one by one, so that none can keep the others from theirs."""
+    """A signal whose receivers are called one by one, so that no receiver can block another."""
 
     def told(self, sender: object, **arguments: Any) -> list[Receiver]:
         """Return the receivers for this sender, each to be called with these arguments."""
@@ -62,22 +62,22 @@ def _name(receiver: object) -> str:
     return f"{getattr(receiver, '__module__', '')}.{named}"
 
 
-# An instance has ended as errored, its rollbacks included. workflow, instance_id, generation, step (which failed, or
+# An instance ended as errored, and its rollbacks are over. workflow, instance_id, generation, step (the failed one, or
 # ""), error_type, error_message, instance
 instance_errored = NoticeSignal()
 
-# A rollback failed for good, or was cut off: half of something is undone. The same, and count (which step of the name)
+# A rollback failed for good, or was interrupted: something is half undone. The same, and count (which step of the name)
 rollback_failed = NoticeSignal()
 
-# The engine has paused an instance, because code and record do not fit; not sent for a pause by people. workflow,
+# The engine paused an instance because code and record do not match; not sent when a person pauses it. workflow,
 # instance_id, generation, error_type, error_message, instance
 instance_paused = NoticeSignal()
 
-# A worker died while it ran an attempt at a step, which is made again. workflow, instance_id, generation, step, count,
+# A worker died while it ran an attempt of a step; the step runs again. workflow, instance_id, generation, step, count,
 # attempt, phase ("do" or "rollback"), worker, instance
 attempt_lost = NoticeSignal()
 
-# A worker process was ended because it could not go on, say because all of its threads hang. worker, reason
+# A worker process was stopped because it could not continue, for example because all its threads hang. worker, reason
 worker_retired = NoticeSignal()
 
 SIGNALS: dict[str, NoticeSignal] = {

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from engine.models import Instance
 from engine.status import search
-from engine.status.places import places_of
+from engine.status.capacity import capacity_of
 from engine.status.servers import all_servers
 from studio import audit_log, inbox, queries, rows, timetable
 from studio.access import Verb, allowed, require, visible
@@ -141,7 +141,7 @@ def _workflows(view: LiveView, user: Any) -> Drawing:
 
 def _workflow(view: LiveView, user: Any) -> Drawing:
     (overview,) = queries.overviews([view.name])
-    places = places_of([view.name]).get(view.name)
+    places = capacity_of([view.name]).get(view.name)
     context = {"overview": overview, "wanted": Filter(workflow=view.name), "places": places}
     return Drawing(
         {

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from engine.invariants import INVARIANTS, UNTOLD
+from engine.invariants import INVARIANTS, UNCHECKABLE
 from engine.values import states
 
 PAGE = Path(__file__).parents[1] / "engine" / "README.md"
@@ -54,7 +54,7 @@ def invariants() -> str:
     """List what `manage.py verify` asks the tables, and what they cannot tell."""
     lines = ["| id | name | what must hold |", "| --- | --- | --- |"]
     lines += [f"| {one.id} | `{one.name}` | {one.sentence} |" for one in INVARIANTS]
-    lines += [f"| {key} | | not in the tables: {what} |" for key, what in UNTOLD.items()]
+    lines += [f"| {key} | | not in the tables: {what} |" for key, what in UNCHECKABLE.items()]
     return "\n".join(lines)
 
 

@@ -1,5 +1,5 @@
-"""`manage.py workflow …`: a module a subcommand, with the engine's own checks and its audit trail.
+"""`manage.py workflow …`: one module per subcommand, with the engine's checks and audit trail.
 
-`subcommands` names them all, `terminal` is where their answers go. A program reads `--json`: `output` makes its
-documents, and docs/command-line.md describes them.
+`subcommands` lists them, `terminal` prints their answers. With `--json`, `output` builds the documents for programs,
+which docs/command-line.md describes.
 """

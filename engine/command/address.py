@@ -1,4 +1,4 @@
-"""Which instance, and who acts: what most subcommands take."""
+"""The arguments that most subcommands share: which instance, and who acts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Origin(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An instance as the lists print it."""
+    """An instance in the form in which lists print it."""
 
     workflow: str
     id: str
@@ -34,7 +34,7 @@ class Address:
     def of(cls, text: str) -> Address:
         workflow, _, name = text.partition("/")
         if not (workflow and name):
-            raise ArgumentTypeError(f'"{text}" names no instance. Write WORKFLOW/ID, as the lists do.')
+            raise ArgumentTypeError(f'"{text}" is not an instance. Write WORKFLOW/ID, as the lists do.')
         return cls(workflow, name)
 
 
@@ -49,10 +49,10 @@ def take_limit(parser: ArgumentParser, what: str) -> None:
 
 
 def take_origin(parser: ArgumentParser, *, needs_reason: bool = False) -> None:
-    """Take who acts and why, for the audit trail; what destroys something needs a reason, as in the Studio."""
+    """Add the arguments for who acts and why. A destructive action requires a reason, as in the Studio."""
     take_name(parser)
     if needs_reason:
-        parser.add_argument("--reason", required=True, type=said, help="why, for the audit trail; needed")
+        parser.add_argument("--reason", required=True, type=said, help="why, for the audit trail; required")
     else:
         parser.add_argument("--reason", default="", help="why, for the audit trail")
 
@@ -61,12 +61,12 @@ def take_name(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         metavar="NAME",
-        help="who acts: an account, or any name (cli: and the name of the system's user)",
+        help="who acts: an account, or any name (default: cli: and the name of the system user)",
     )
 
 
 def find(address: Address) -> Instance:
-    """Read it. Raises UnknownWorkflowError, with near names, or InstanceNotFoundError."""
+    """Return the instance. Raises UnknownWorkflowError, with similar names, or InstanceNotFoundError."""
     found = Instance.objects.filter(workflow=address.workflow, id=address.id).first()
     if found is None:
         check_workflow(address.workflow)
@@ -75,7 +75,7 @@ def find(address: Address) -> Instance:
 
 
 def check_workflow(name: str) -> None:
-    """Refuse a name that neither the code nor any record knows."""
+    """Raise UnknownWorkflowError for a name that is neither in the code nor in the database."""
     if name not in workflows:
         known = search.workflow_names()
         if name not in known:
@@ -83,7 +83,7 @@ def check_workflow(name: str) -> None:
 
 
 def origin(options: Options) -> Origin:
-    """Tell who acts and why. An account is held to what it may; any other name is that of a program, and trusted."""
+    """Return who acts and why. The permissions of an account apply; any other name is a trusted program's."""
     name = options["by"]
     by = f"cli:{_system_user()}" if name is None else _account(name) or name
     return {"by": by, "reason": options["reason"]}
@@ -108,13 +108,13 @@ def _system_user() -> str:
 
 def said(text: str) -> str:
     if not text.strip():
-        raise ArgumentTypeError("Say why: this needs a reason.")
+        raise ArgumentTypeError("This action requires a reason: add --reason.")
     return text
 
 
 def natural(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
-        raise ArgumentTypeError(f'"{text}" is no number from 1 on.')
+        raise ArgumentTypeError(f'"{text}" is not a number from 1 on.')
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""`workflow answer`: answer a request that waits for people."""
+"""`workflow answer`: answer a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _arguments(parser: ArgumentParser) -> None:
     take_instance(parser)
     parser.add_argument("request", metavar="REQUEST", help="its name, or the number of its step")
     values.take_value(parser, "answer", "the answer")
-    parser.add_argument("--comment", default="", help="what the workflow is told besides")
+    parser.add_argument("--comment", default="", help="a comment for the workflow")
     take_origin(parser)
 
 

@@ -1,4 +1,4 @@
-"""`workflow delete`: remove a finished instance with all that it recorded; the audit trail stays."""
+"""`workflow delete`: delete a finished instance with everything it recorded; the audit trail stays."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ STATES = ["buffered", "consumed", "dropped"]
 
 def _arguments_of_list(parser: ArgumentParser) -> None:
     take_instance(parser)
-    parser.add_argument("--state", choices=STATES, help="those in this state")
-    parser.add_argument("--full", action="store_true", help="with their payloads")
+    parser.add_argument("--state", choices=STATES, help="only those in this state")
+    parser.add_argument("--full", action="store_true", help="include payloads")
     take_limit(parser, "events")
 
 
@@ -37,7 +37,7 @@ def _list(terminal: Terminal, options: Options) -> None:
 
 def event_lines(terminal: Terminal, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
     if not rows:
-        yield "There is no such event."
+        yield "No events match."
         return
     now = database_now()
     cells = [("RECEIVED", "STATE", "BY", "TYPE")]
@@ -64,7 +64,7 @@ def _arguments_of_send(parser: ArgumentParser) -> None:
     take_instance(parser)
     parser.add_argument("type", metavar="TYPE")
     values.take_value(parser, "payload", "the payload")
-    parser.add_argument("--dedup-key", metavar="KEY", help="what makes a repeated send one event")
+    parser.add_argument("--dedup-key", metavar="KEY", help="key that makes repeated sends one event")
     take_origin(parser)
 
 

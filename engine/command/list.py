@@ -31,24 +31,26 @@ COUNTED_AS = "10,000+"
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=["instances", "workflows"], default="instances")
-    parser.add_argument("--workflow", metavar="NAME", help="those of one workflow")
+    parser.add_argument("--workflow", metavar="NAME", help="only those of this workflow")
     parser.add_argument(
         "--status",
         action="append",
         choices=[*GROUPS, *map(str, InstanceStatus)],
-        help="those in this status, or in all that are open or finished; may be given several times",
+        help="only those in this status, or open or finished ones; repeatable",
     )
-    parser.add_argument("--tag", help="those with this tag")
-    parser.add_argument("--q", metavar="TEXT", help="those whose ID starts with this text, ignoring case")
+    parser.add_argument("--tag", help="only those with this tag")
+    parser.add_argument(
+        "--q", metavar="TEXT", help="only those whose ID starts with this text, ignoring case"
+    )
     take_limit(parser, "instances")
     parser.add_argument(
-        "--before", type=_key, metavar="KEY", help='older ones: the "older" of the page before'
+        "--before", type=_key, metavar="KEY", help='only older ones: the "older" key of the previous page'
     )
 
 
 def _key(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise ArgumentTypeError(f'"{text}" is no key. Give the "older" of the page before.')
+        raise ArgumentTypeError(f'"{text}" is not a key. Pass the "older" key of the previous page.')
     return int(text)
 
 
@@ -138,7 +140,7 @@ def _list_workflows(terminal: Terminal) -> None:
 
 
 def _counts(name: str) -> dict[str, int]:
-    """Count up to a limit: nobody waits for a million rows to read "many"."""
+    """Count up to a limit: beyond it, "many" is enough, and counting a million rows takes too long."""
     rows = Instance.objects.filter(workflow=name)
     return {str(status): rows.filter(status=status)[:COUNTED].count() for status in InstanceStatus}
 
@@ -167,7 +169,7 @@ def _workflow_lines(
     terminal: Terminal, names: Sequence[str], counts: dict[str, dict[str, int]]
 ) -> Iterator[str]:
     if not names:
-        yield "There is no workflow. One is found in the workflows.py of an installed app."
+        yield "There are no workflows. They are found in the workflows.py of installed apps."
         return
     open_ones = [sum(counts[name][status] for status in GROUPS["open"]) for name in names]
     cells = [("WORKFLOW", "OPEN", *(status.upper() for status in sorted(FINAL)), "")]

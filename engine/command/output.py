@@ -1,4 +1,4 @@
-"""The JSON that subcommands print. docs/command-line.md describes it: a key is added, none is taken away."""
+"""The JSON that subcommands print, as docs/command-line.md describes it. Keys may be added, never removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Document = dict[str, Any]
 
 
 def record(found: Record, *, steps_total: int, full: bool) -> Document:
-    """Return all that was read of an instance in one generation."""
+    """Return everything that was read of an instance in one generation."""
     row = found.instance
     about = instance(row) | {
         "why": as_text(found.status_line, found.facts.now),
@@ -39,7 +39,7 @@ def record(found: Record, *, steps_total: int, full: bool) -> Document:
 
 
 def instance(row: Instance) -> Document:
-    """Tell where an instance stands, without its values."""
+    """Return the state of an instance, without its values."""
     return {
         "workflow": row.workflow,
         "id": row.id,
@@ -91,7 +91,7 @@ def attempt(row: Attempt, *, full: bool) -> Document:
 
 
 def error(stored: Any, *, full: bool) -> Document | None:
-    """Give type and message of a recorded error, and with `full` all that was kept."""
+    """Return type and message of a recorded error, and with `full` everything that was recorded."""
     if not isinstance(stored, dict):
         return None
     return stored if full else {"type": stored.get("type"), "message": stored.get("message")}

@@ -1,4 +1,4 @@
-"""What our commands have in common as programs: arguments that are text, and streams that others close."""
+"""Behavior that all commands share: arguments must be text, and closed streams are tolerated."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Any, TextIO
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 FAILED = 1
-INTERRUPTED = 130  # what a shell takes for Ctrl-C
+INTERRUPTED = 130  # the exit code that shells use for Ctrl-C
 
 
 class Program(BaseCommand):
-    """A command that ends with an exit code and a sentence, not with a traceback, whatever it is joined to."""
+    """A command that ends with an exit code and a sentence, never with a traceback, whatever its streams are."""
 
     def run_from_argv(self, argv: list[str]) -> None:
-        self._called_from_command_line = True  # already: how a parser complains hangs on it
+        self._called_from_command_line = (
+            True  # already here, because the parser's error handling depends on it
+        )
         self._take_streams()
         _require_text(self.create_parser(argv[0], argv[1]), argv[2:])
         try:
@@ -40,11 +42,11 @@ class Program(BaseCommand):
 
 
 class Stream:
-    """A standard stream. What nobody reads any more is dropped, so that the exit code stays true."""
+    """A standard stream. Output to a closed reader is dropped, so that the exit code stays correct."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream  # None if it was closed before we began
-        # What its encoding lacks is written as an escape.
+        self._stream = stream  # None if it was closed before the start
+        # Characters outside its encoding are escaped.
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
@@ -63,7 +65,7 @@ class Stream:
             return
         try:
             act(self._stream)
-        except BrokenPipeError:  # whoever reads has seen enough, as `head` has
+        except BrokenPipeError:  # the reader has closed its end, as `head` does
             self._give_up(self._stream)
         except OSError as error:
             self._give_up(self._stream)
@@ -73,7 +75,7 @@ class Stream:
 
     def _give_up(self, stream: TextIO) -> None:
         self._stream = None
-        # Python writes out at the end what it holds back, and would fail again.
+        # Python flushes its buffer at exit, and would fail again.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,4 +1,4 @@
-"""How a subcommand says that it was refused: a sentence for people, or the same as JSON for programs."""
+"""The output of a refused subcommand: a sentence for people, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def text(error: Exception, *, is_json: bool) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """Say it, each wrong field on a line of its own."""
+    """Return the error as text, with each wrong field on its own line."""
     if isinstance(error, Error):
         return of_database(error)
     if not isinstance(error, InvalidParamsError):
@@ -43,7 +43,7 @@ def document(error: Exception) -> Document:
 
 
 def of_database(error: Error) -> str:
-    """Say what the database said, in a sentence: its first line, or that its tables are not there."""
+    """Return a sentence about a database error: its first line, or that the tables are missing."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     if isinstance(error, OperationalError):
         return f"The database does not answer: {said}"

@@ -1,4 +1,4 @@
-"""`workflow restart`: begin a new generation, from the start or from a step; `--preview` says first what that does."""
+"""`workflow restart`: start a new generation, from the start or from a step; `--preview` shows what that would do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _arguments(parser: ArgumentParser) -> None:
     take_name(parser)
     either = parser.add_mutually_exclusive_group(required=True)
     either.add_argument("--reason", type=said, help="why, for the audit trail")
-    either.add_argument("--preview", action="store_true", help="say what it would do, and do nothing")
+    either.add_argument("--preview", action="store_true", help="show what it would do, without doing it")
 
 
 def _restart(terminal: Terminal, options: Options) -> None:
@@ -35,7 +35,7 @@ def _restart(terminal: Terminal, options: Options) -> None:
         terminal.answer(_document(plan), lambda: _plan_lines(terminal, instance, plan))
         return
     instance = restart.restart(instance, *where, **origin(options))
-    sentence = f"{instance} is {instance.status}: generation {instance.generation} begins."
+    sentence = f"{instance} is {instance.status}: generation {instance.generation} starts."
     terminal.answer({"instance": output.instance(instance)}, lambda: [sentence])
 
 
@@ -62,14 +62,14 @@ def _plan_lines(terminal: Terminal, instance: Instance, plan: RestartPlan) -> It
     if plan.refused:
         yield plan.refused
         return
-    yield f"{instance} would begin generation {plan.generation}."
+    yield f"{instance} would start generation {plan.generation}."
     yield from _steps(terminal, "KEPT", plan.keeps)
     yield from _steps(terminal, "RUNS AGAIN, with its side effects", plan.runs_again)
     yield ""
     yield f"{text.count(plan.returned_events, 'event')} would go back to the buffer."
     yield f"{text.count(plan.dropped_events, 'event')} would be dropped."
     yield f"{text.count(plan.ended_children, 'child', 'children')} would be terminated."
-    yield "Nothing was done."
+    yield "Nothing has changed."
 
 
 def _steps(terminal: Terminal, head: str, steps: Sequence[PlannedStep]) -> Iterator[str]:

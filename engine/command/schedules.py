@@ -18,7 +18,7 @@ UPCOMING = 5
 
 
 def _arguments_of_list(parser: ArgumentParser) -> None:
-    parser.add_argument("--workflow", metavar="NAME", help="those of one workflow")
+    parser.add_argument("--workflow", metavar="NAME", help="only those of this workflow")
 
 
 def _list(terminal: Terminal, options: Options) -> None:
@@ -57,18 +57,18 @@ def _lines(
     terminal: Terminal, rows: Sequence[ScheduleRow], last: Mapping[int, Instance], now: datetime
 ) -> Iterator[str]:
     if not rows:
-        yield "There is no schedule. A cluster writes down those that the code declares when it starts."
+        yield "There are no schedules. A cluster records the declared schedules when it starts."
         return
     cells = [("NEXT", "LAST", "WORKFLOW", "SCHEDULE")]
     cells += [(_next(row, now), text.ago(_ran_at(row, last), now), row.workflow, _named(row)) for row in rows]
     for row, cell in zip((None, *rows), text.columns(cells), strict=True):
         yield text.cut(text.GAP.join(cell), terminal.width)
         if row is not None and row.last_error:
-            yield text.cut(f"    the last time: {text.plain(row.last_error)}", terminal.width)
+            yield text.cut(f"    last run: {text.plain(row.last_error)}", terminal.width)
 
 
 def _ran_at(row: ScheduleRow, last: Mapping[int, Instance]) -> datetime | None:
-    """Return when it last started an instance, at a planned time or by hand."""
+    """Return when it last started an instance, as planned or manually."""
     started = last.get(row.last_instance_key or 0)
     return started.created_at if started else row.last_planned_at
 
@@ -86,7 +86,7 @@ def _named(row: ScheduleRow) -> str:
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("workflow", metavar="WORKFLOW")
-    parser.add_argument("schedule", metavar="SCHEDULE", help="its name, in quotes where it has blanks")
+    parser.add_argument("schedule", metavar="SCHEDULE", help="its name, in quotes if it has blanks")
     take_origin(parser)
 
 
@@ -106,7 +106,7 @@ def _pause(terminal: Terminal, options: Options) -> None:
 
 def _resume(terminal: Terminal, options: Options) -> None:
     row = schedules.resume(_find(options), **origin(options))
-    said = f"Schedule {row} goes on" + (f" at {text.moment(row.next_at)}." if row.next_at else ".")
+    said = f"Schedule {row} is resumed" + (f" at {text.moment(row.next_at)}." if row.next_at else ".")
     terminal.answer({"schedule": _document(row)}, lambda: [said])
 
 
@@ -117,7 +117,7 @@ def _run(terminal: Terminal, options: Options) -> None:
 
 SCHEDULES = (
     Subcommand("list", "list the schedules and when they fire", _arguments_of_list, _list),
-    Subcommand("pause", "let a schedule start nothing until it is resumed", _arguments, _pause),
-    Subcommand("resume", "go on with the next planned time", _arguments, _resume),
+    Subcommand("pause", "pause a schedule: it starts nothing until it is resumed", _arguments, _pause),
+    Subcommand("resume", "resume a schedule at its next planned time", _arguments, _resume),
     Subcommand("run", "start an instance now, with the schedule's params", _arguments, _run),
 )

@@ -1,4 +1,4 @@
-"""`workflow show`: where an instance stands and why, with its steps, attempts, events, children and audit trail."""
+"""`workflow show`: the state of an instance, with its steps, attempts, events, children and audit trail."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="with the outputs of steps, all items of maps, payloads of events and tracebacks",
+        help="include outputs of steps, all items of maps, payloads of events and tracebacks",
     )
-    parser.add_argument(
-        "--generation", type=natural, metavar="N", help="an earlier one, as it stood when it ended"
-    )
+    parser.add_argument("--generation", type=natural, metavar="N", help="an earlier generation, as it ended")
     take_limit(parser, "steps, and events, children and actions,")
 
 
@@ -53,7 +51,7 @@ def _show(terminal: Terminal, options: Options) -> None:
 
 
 def _wanted_steps(instance: Instance, *, hides_done: bool) -> QuerySet[Step]:
-    """Return the query for the steps; `hides_done` leaves out the items of maps and parallels that went well."""
+    """Return the query for the steps; `hides_done` excludes successful items of maps and parallels."""
     steps = steps_of(instance)
     if not hides_done:
         return steps
@@ -157,7 +155,7 @@ def _items(found: Record) -> dict[int, dict[str, int]]:
 
 
 def _depths(steps: Sequence[Step]) -> dict[int, int]:
-    """Tell how deep each step lies; one whose parent is not shown stands at the top."""
+    """Return the depth of each step; a step whose parent is not shown has depth 0."""
     depths: dict[int, int] = {}
     for step in steps:
         depths[step.seq] = depths.get(step.parent, -1) + 1
@@ -165,7 +163,7 @@ def _depths(steps: Sequence[Step]) -> dict[int, int]:
 
 
 def _beneath(terminal: Terminal, step: Step, attempts: Sequence[Attempt], *, full: bool) -> Iterator[str]:
-    """Tell what a step's line has no room for: attempts that failed, what was kept, undone or returned."""
+    """Yield what does not fit into a step's line: failed attempts, what was kept, rolled back or returned."""
     indent = INDENT * 3
     if step.kept_from is not None:
         yield f"{indent}kept from generation {step.kept_from}"

@@ -1,4 +1,4 @@
-"""`workflow start`: begin an instance, its params checked as everywhere."""
+"""`workflow start`: start an instance. Its params are validated as everywhere."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EVER = "ever"
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("workflow", metavar="WORKFLOW")
     values.take_value(parser, "params", "the params")
-    parser.add_argument("--id", help="its id; made up if left out")
-    parser.add_argument("--tag", action="append", help="a tag; may be given several times")
+    parser.add_argument("--id", help="its id (default: generated)")
+    parser.add_argument("--tag", action="append", help="a tag; repeatable")
     parser.add_argument(
         "--retention",
         action="append",
@@ -32,7 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _rule(text: str) -> tuple[str, str | None]:
     status, _, duration = text.partition("=")
     if not (status and duration):
-        raise ArgumentTypeError(f'"{text}" is no rule. Write it as complete=7d, or complete={EVER}.')
+        raise ArgumentTypeError(f'"{text}" is not a rule. Write it as complete=7d, or complete={EVER}.')
     return status, None if duration == EVER else duration
 
 

@@ -1,4 +1,4 @@
-"""`workflow pause`, `resume`, `terminate`, `retry-rollback` and `accept-code`: one call of the engine each."""
+"""`workflow pause`, `resume`, `terminate`, `retry-rollback` and `accept-code`: one engine call each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _accept_code(instance: Instance, options: Options) -> Instance:
 def _steer(act: Act) -> Callable[[Terminal, Options], None]:
     def run(terminal: Terminal, options: Options) -> None:
         instance = find(options["instance"])
-        # Locked, so that what has changed is what this call did and not what a worker did meanwhile.
+        # Locked, so that the reported change is that of this call and not of a worker.
         with transaction.atomic():
             before = _status(lifecycle.lock(instance))
             instance = act(instance.refresh(), options)
@@ -60,7 +60,7 @@ def _sentence(instance: Instance, *, has_changed: bool) -> str:
     if not has_changed:
         return f"Nothing has changed: {instance} is {status}."
     if instance.rollback == "running":
-        return f"{instance} is {status}: its steps are undone first, then it is {instance.ends_as}."
+        return f"{instance} is {status}: its steps are rolled back first, then it is {instance.ends_as}."
     return f"{instance} is {status}."
 
 
@@ -71,23 +71,19 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _arguments_of_terminate(parser: ArgumentParser) -> None:
     take_instance(parser)
-    parser.add_argument("--rollback", action="store_true", help="undo first what its steps did")
+    parser.add_argument("--rollback", action="store_true", help="roll back its steps first")
     take_origin(parser, needs_reason=True)
 
 
-PAUSE = Subcommand(
-    "pause", "stop driving an instance; bodies that run are finished first", _arguments, _steer(_pause)
-)
-RESUME = Subcommand("resume", "go on after a pause", _arguments, _steer(_resume))
+PAUSE = Subcommand("pause", "pause an instance; running bodies finish first", _arguments, _steer(_pause))
+RESUME = Subcommand("resume", "resume a paused instance", _arguments, _steer(_resume))
 TERMINATE = Subcommand(
     "terminate",
     "end an instance now, and the children that it waits for",
     _arguments_of_terminate,
     _steer(_terminate),
 )
-RETRY_ROLLBACK = Subcommand(
-    "retry-rollback", "go on with a rollback that failed", _arguments, _steer(_retry_rollback)
-)
+RETRY_ROLLBACK = Subcommand("retry-rollback", "retry a failed rollback", _arguments, _steer(_retry_rollback))
 ACCEPT_CODE = Subcommand(
-    "accept-code", "let an instance go on under the code as it is now", _arguments, _steer(_accept_code)
+    "accept-code", "let an instance continue with the current code", _arguments, _steer(_accept_code)
 )

@@ -1,4 +1,4 @@
-"""What a subcommand is."""
+"""The definition of a subcommand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A name, what it takes, and the function that does it; an error of the engine's refuses it."""
+    """A name, its arguments, and the function that runs it. An engine error means that it is refused."""
 
     name: str
     help: str

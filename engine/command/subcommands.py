@@ -1,4 +1,4 @@
-"""All subcommands, in the order in which `--help` names them. Those in a group have a word of their own before."""
+"""All subcommands, in the order of `--help`. Those in a group follow the group's name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
 )
 GROUPS: dict[
     str, tuple[str, tuple[Subcommand, ...], Subcommand | None]
-] = {  # the last: without a further word
+] = {  # the third item is the default, without a further word
     "events": ("list or send the events of an instance", EVENTS, None),
-    "schedules": ("list or steer what starts by itself", SCHEDULES, SCHEDULES[0]),
+    "schedules": ("list or control schedules", SCHEDULES, SCHEDULES[0]),
 }

@@ -1,4 +1,4 @@
-"""Where a subcommand's answer goes: lines for people, or one JSON document for programs."""
+"""The output of a subcommand: lines for people, or one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from engine.values.serialization import Unreadable
 from engine.values.serialization.envelope import masked
 
-NARROW = 80  # columns that every answer is readable in
+NARROW = 80  # columns in which every answer is readable
 
 
 class Out(Protocol):
@@ -27,11 +27,11 @@ class Terminal:
 
     @property
     def width(self) -> int:
-        """Tell how many columns there are; what is no terminal gets as many as any terminal has."""
+        """Return the number of columns; a very large number if this is not a terminal."""
         return max(shutil.get_terminal_size((NARROW, 24)).columns, NARROW) if self._out.isatty() else NARROW
 
     def answer(self, document: Mapping[str, Any], lines: Callable[[], Iterable[str]]) -> None:
-        """Give the answer: as JSON where that was asked for, else as lines, which are made one by one."""
+        """Print the answer: as JSON if requested, else as lines, which are generated one by one."""
         if self.is_json:
             self._out.write(as_json(document))
             return
@@ -39,7 +39,7 @@ class Terminal:
             self._out.write(line)
 
     def paint(self, status: str, text: str = "") -> str:
-        """Colour a status, on a terminal only; `text` is the status as it is to be printed, with its padding."""
+        """Color a status, only on a terminal; `text` is the status as printed, with its padding."""
         role = _ROLES.get(status)
         text = text or status
         if role is None or not self._out.isatty():
@@ -48,7 +48,7 @@ class Terminal:
         return painted
 
 
-# Django's names for what a terminal's colours say.
+# Django's names for the colors of a terminal.
 _ROLES = {
     "complete": "SUCCESS",
     "errored": "ERROR",

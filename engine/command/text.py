@@ -1,4 +1,4 @@
-"""How things are written for people: times as they are said, columns that are aligned, nothing that moves a cursor."""
+"""Text for people: relative times, aligned columns, and no control characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GAP = "  "
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """Say roughly when it was, or will be: `just now`, `5 m ago`, `in 3 h`; a dash for never."""
+    """Return roughly when it was or will be: `just now`, `5 m ago`, `in 3 h`; a dash for never."""
     if moment is None:
         return "-"
     if moment > now:
@@ -44,7 +44,7 @@ def plain(text: object) -> str:
 
 
 def shown(line: str) -> str:
-    """Put a dot for what a terminal would obey instead of showing it: what steps say comes from anywhere."""
+    """Replace control characters with a dot: text from steps may come from anywhere."""
     return "".join(char if char.isprintable() else "·" for char in line)
 
 
@@ -58,7 +58,7 @@ def value(given: object, width: int) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Pad the cells of rows so that columns are aligned, but for the last, which ends its line anyway."""
+    """Pad the cells of rows so that columns are aligned, except for the last column."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []
     for row in rows:
         yield [

@@ -1,4 +1,4 @@
-"""JSON that is given on the command line: as an argument, in a file, or on the standard input."""
+"""JSON on the command line: as an argument, in a file, or on standard input."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ STDIN = "-"
 
 
 def take_value(parser: ArgumentParser, name: str, what: str) -> None:
-    """Take a JSON text, or its file; nothing at all is null."""
+    """Add the arguments for a JSON text or its file; without either, the value is null."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument(name, nargs="?", metavar="JSON", help=f'{what} as JSON; "-" reads the standard input')
+    group.add_argument(name, nargs="?", metavar="JSON", help=f'{what} as JSON; "-" reads standard input')
     group.add_argument("--file", type=_file, metavar="PATH", help=f"a file with {what} as JSON")
 
 
@@ -38,7 +38,7 @@ def _file_content(path: str) -> bytes:
 
 
 def _standard_input() -> bytes | str:
-    # A test, or whoever calls the command, may have put a text in its place; None stands for one that is closed.
+    # A caller, such as a test, may have replaced it with a text stream; None means that it is closed.
     source = getattr(sys.stdin, "buffer", sys.stdin)
     if source is None:
         raise InputError("The standard input", "it is closed")
@@ -51,14 +51,14 @@ def _standard_input() -> bytes | str:
 
 def _file(text: str) -> str:
     path = Path(text)
-    # A pipe is as good as a file, as a shell makes one of <(command).
+    # A pipe also works, as the shell makes one for <(command).
     if path.is_dir() or not path.exists():
-        raise ArgumentTypeError(f'"{text}" is no file.')
+        raise ArgumentTypeError(f'"{text}" is not a file.')
     return text
 
 
 class InputError(RepriseError):
-    """What was to be read cannot be."""
+    """The input cannot be read."""
 
     def __init__(self, what: str, why: str | None) -> None:
         super().__init__(f"{what} cannot be read: {why}.")

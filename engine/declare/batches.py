@@ -1,4 +1,4 @@
-"""What starting and deleting take and return: options of a start, items of a batch, and what became of each."""
+"""The arguments and results of starting and deleting: options of a start, items of a batch, and their outcomes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engine.models import Instance
 
 P = TypeVar("P")
-Fields = Mapping[str, Any]  # params as JSON has them
+Fields = Mapping[str, Any]  # params in JSON form
 
 
 class Origin(TypedDict, total=False):
@@ -22,7 +22,7 @@ class Origin(TypedDict, total=False):
 
 
 class StartOptions(Origin, total=False):
-    """What may be said about an instance at its start, besides its params."""
+    """Options of an instance at its start, in addition to its params."""
 
     id: str | None
     tags: Iterable[str] | None
@@ -34,7 +34,7 @@ class TagOptions(Origin, total=False):
 
 
 class StartItem(TypedDict, Generic[P], total=False):
-    """One instance for `start_many`; a missing id is made up."""
+    """One instance for `start_many`; a missing id is generated."""
 
     params: P | Mapping[str, Any]
     id: str | None
@@ -53,7 +53,7 @@ class StartError(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class StartedMany:
-    """What `start_many` did: the instances in the order of their items, and the items it could not start."""
+    """The result of `start_many`: the instances in the order of their items, and the items it could not start."""
 
     created: list[Instance]
     errors: list[StartError]
@@ -70,7 +70,7 @@ class DeleteError(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class DeletedMany:
-    """What `delete_many` did: the ids that are gone, as often as they were named, and those that it left."""
+    """The result of `delete_many`: the deleted ids, as often as they were given, and those it could not delete."""
 
     deleted: list[str]
     errors: list[DeleteError]

@@ -1,4 +1,4 @@
-"""Workflows as parts of others: what a handler says about them, and what it gets to know."""
+"""Workflows that other workflows start: how a handler declares them, and their results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.values.states import InstanceStatus
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """Which instance it is: what `step.spawn` returns and `step.wait_for_instance` takes."""
+    """A reference to an instance, returned by `step.spawn` and taken by `step.wait_for_instance`."""
 
     workflow: str
     id: str
@@ -24,7 +24,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class InstanceResult:
-    """How an instance has ended. `output` is there only if it is complete, `error` if it says why it is not."""
+    """How an instance ended. `output` is set only if it is complete, `error` only if it is not and has one."""
 
     workflow: str
     id: str
@@ -57,20 +57,20 @@ def branch(
 ) -> Branch:
     """Describe a child for `step.parallel`.
 
-    `compensate_with` is started if another branch fails after this one is complete, with the params
-    `{"branch": workflow, "index": place, "output": of this one, "error": of the one that failed}`.
+    `compensate_with` is started if another branch fails after this one has completed, with the params
+    `{"branch": workflow, "index": position, "output": of this branch, "error": of the failed branch}`.
 
-    Raises UnknownWorkflowError for a name that no workflow has.
+    Raises UnknownWorkflowError if no workflow has that name.
     """
     undo = None if compensate_with is None else known(compensate_with)
     return Branch(known(workflow), params, undo)
 
 
 def known(workflow: object) -> Workflow[Any, Any]:
-    """Return the workflow that is given by itself or by its name. Raises UnknownWorkflowError."""
+    """Return a workflow, given as an object or by name. Raises UnknownWorkflowError."""
     if isinstance(workflow, Workflow):
         return workflow
     if isinstance(workflow, str):
         return workflows[workflow]
-    rule = "It must be what @workflow made, or the name of a workflow."
+    rule = "It must be a workflow declared with @workflow, or the name of one."
     raise StepConfigError("workflow", workflow, rule, what="argument of a call that starts a child")

@@ -1,4 +1,4 @@
-"""What a step's body is told about its attempt, and the log it writes to."""
+"""What a step's body learns about its attempt, and the log it writes to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StepLog:
 
 @dataclass(slots=True)
 class StepContext:
-    """Facts of one attempt, for the parameter `ctx` of a step's body.
+    """Facts about one attempt, for the parameter `ctx` of a step's body.
 
     `attempt` counts from 1; `cancelled` is set when the attempt has timed out or the instance was terminated, so
     that a sync body can stop; `idempotency_key` is the same on every attempt of this step, in every worker.
@@ -56,7 +56,7 @@ class StepContext:
 
     @property
     def cancelled(self) -> threading.Event:
-        # Made when asked for: few bodies ask, and an Event costs more than the rest of a context.
+        # Created on first use: few bodies use it, and an Event costs more than the rest of a context.
         if self._event is None:
             self._event = threading.Event()
         if self._is_cancelled:
@@ -68,7 +68,7 @@ class StepContext:
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Set `cancelled`. Called by the engine, maybe while the body's thread first asks for the event."""
+        """Set `cancelled`. Called by the engine, possibly while the body's thread first uses the event."""
         self._is_cancelled = True
         if self._event is not None:
             self._event.set()
@@ -80,11 +80,11 @@ class StepContext:
 
 @dataclass(slots=True)
 class RollbackContext(StepContext):
-    """What a rollback function is called with: its one argument.
+    """The only argument of a rollback function.
 
-    `output` is the value of the step, None if it has none; `error` is why the instance ends (`.type`, `.message`,
-    `.details`; of type "Terminated" where somebody ended it); `args` and `kwargs` are those of the step; `options` are
-    the rollback's own, as `attempt` and `idempotency_key` are.
+    `output` is the value of the step, or None; `error` is why the instance ends (`.type`, `.message`, `.details`; of
+    type "Terminated" if it was terminated); `args` and `kwargs` are those of the step; `options`, `attempt` and
+    `idempotency_key` are the rollback's own.
     """
 
     output: Any = None

@@ -1,7 +1,7 @@
-"""Functions with a parameter `ctx`, for type checkers: callers leave it out.
+"""Functions with a parameter `ctx`, for type checkers: callers omit it.
 
-Where it comes first, the rest is checked as it stands. Types cannot take a parameter away from elsewhere, so where it
-comes later, up to the fourth, the arguments of a call are not checked.
+If it is the first parameter, the others are checked. Types cannot remove a later parameter, so if it is the second to
+fourth, the arguments of a call are not checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps that are declared once and run by any workflow: `@define_step`."""
+"""Steps declared once and run by any workflow: `@define_step`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class DefinedStep(Generic[P, R_co]):
-    """A declared step: what it runs, its name and its options. Run it by `await step.run(charge, order)`.
+    """A declared step: its function, name and options. Run it with `await step.run(charge, order)`.
 
-    Called, it is the plain function.
+    Called directly, it is the plain function.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class DefinedStep(Generic[P, R_co]):
     def __call__(self, ctx: StepContext, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    # mypy does not see that `*args` takes the context, too.
+    # mypy does not see that `*args` also takes the context.
     def __call__(self, *args: Any, **kwargs: Any) -> R_co:  # type: ignore[misc]
         return self.fn(*args, **kwargs)
 
     def using(self, *, name: str | None = None, **options: Any) -> DefinedStep[P, R_co]:
-        """Return this step under another name, or with other options, for one call.
+        """Return this step with another name or other options, for one call.
 
         Raises StepConfigError and InvalidNameError.
         """
@@ -81,17 +81,15 @@ class DefinedStep(Generic[P, R_co]):
     @overload
     def rollback(self, fn: None = None, /, **options: Any) -> Callable[[F], F]: ...
     def rollback(self, fn: Any = None, /, **options: Any) -> Any:
-        """Declare what undoes the step: `@charge.rollback`, or with options of its own
-        `@charge.rollback(max_attempts=3)`, above a function of a RollbackContext."""
+        """Declare the step's rollback: `@charge.rollback`, or `@charge.rollback(max_attempts=3)` with its own options,
+        above a function that takes a RollbackContext."""
         if fn is None:
             return lambda function: self._undone_by(function, options)
         return self._undone_by(fn, options)
 
     def _undone_by(self, fn: F, options: Mapping[str, object]) -> F:
         if self._given.get("rollback") is not None:
-            raise DeclarationError(
-                _what(self.name), "rollback", "It has one already; a step has one rollback."
-            )
+            raise DeclarationError(_what(self.name), "rollback", "It already has a rollback.")
         added = {"rollback": fn, **({"rollback_options": options} if options else {})}
         _check_options(self.name, added)
         self._given |= added
@@ -99,7 +97,7 @@ class DefinedStep(Generic[P, R_co]):
         return fn
 
     def options_over(self, defaults: StepOptions) -> StepOptions:
-        """Return its options, with a workflow's defaults where it says nothing."""
+        """Return its options, with a workflow's defaults for those it does not set."""
         try:
             found = self._over.get(defaults)
         except TypeError:  # an unhashable callable among them
@@ -110,7 +108,7 @@ class DefinedStep(Generic[P, R_co]):
 
 
 class DeclareStep(Protocol):
-    """What `@define_step(...)` with options is: a decorator of functions."""
+    """The decorator of functions that `@define_step(...)` with options returns."""
 
     @overload
     def __call__(self, fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
@@ -139,9 +137,9 @@ def define_step(name: str | None = None, **options: Any) -> DeclareStep: ...
 def define_step(fn: Any = None, /, **options: Any) -> Any:
     """Declare a step: `@define_step` or `@define_step("charge", max_attempts=3)` above a function, sync or async.
 
-    The name is the function's, with `-` for `_`, unless given. `step.run` validates arguments by their annotations
-    before and the return value after; a first parameter `ctx` receives the StepContext, and callers leave it out.
-    Raises DeclarationError for any mistake, here and now.
+    The default name is the function's, with `-` for `_`. `step.run` validates the arguments before the call and the
+    return value after it, by their annotations. A first parameter `ctx` receives the StepContext; callers omit it.
+    Raises DeclarationError at once for any mistake.
     """
     if fn is not None and not isinstance(fn, str):
         return _define(fn, None, options)
@@ -155,8 +153,8 @@ def _define(fn: object, name: str | None, options: Mapping[str, object]) -> Defi
     _check_options(name, options)
     what = _what(name)
     if options.get("atomic") and inspect.iscoroutinefunction(function):
-        raise DeclarationError(what, "atomic", "It needs a sync function, made by `def`.")
-    # What is declared stands at the innermost of functions that wrap each other.
+        raise DeclarationError(what, "atomic", "It needs a sync function, defined with `def`.")
+    # The innermost of functions that wrap each other has the declaration.
     declared = cast(FunctionType, inspect.unwrap(function))
     arguments = StepArguments.of(declared, what=what)
     output = awaited(annotation_of(declared, "return", what=what))
@@ -170,7 +168,7 @@ def _checked_function(fn: object) -> FunctionType:
         return fn
     what = f"Step {getattr(fn, '__qualname__', type(fn).__qualname__)}"
     raise DeclarationError(
-        what, "function", "It must be a function made by `def` or `async def`, without `yield`."
+        what, "function", "It must be a function defined with `def` or `async def`, without `yield`."
     )
 
 

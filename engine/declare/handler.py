@@ -1,4 +1,4 @@
-"""What a workflow's handler says about itself: its arguments, its types, its source."""
+"""What the engine reads from a workflow's handler: its arguments, its types, its source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A handler that has been checked. `params` is the second argument's annotation, where it has one."""
+    """A checked handler. `params` is the annotation of the second argument, if there is one."""
 
     function: Callable[..., Any]
     description: str
@@ -34,9 +34,11 @@ class Handler:
 
     @classmethod
     def of(cls, function: object) -> Handler:
-        """Read a function. Raises DeclarationError that names what is wrong with it."""
+        """Read a function. Raises DeclarationError that says what is wrong with it."""
         if not isinstance(function, FunctionType) or not inspect.iscoroutinefunction(function):
-            raise DeclarationError(_what(function), "handler", "It must be a function made by `async def`.")
+            raise DeclarationError(
+                _what(function), "handler", "It must be a function defined with `async def`."
+            )
         params = _params(function)
         code = function.__code__
         return cls(
@@ -56,7 +58,7 @@ def _what(function: object) -> str:
 
 
 def _params(function: FunctionType) -> inspect.Parameter | None:
-    """Return the second argument, if there is one, after checking that there is nothing else but `step`."""
+    """Return the second argument, if any, after checking that the only other argument is `step`."""
     what, arguments = _what(function), list(inspect.signature(function).parameters.values())
     for argument in arguments:
         if argument.kind not in _POSITIONAL or argument.default is not _EMPTY:
@@ -65,12 +67,12 @@ def _params(function: FunctionType) -> inspect.Parameter | None:
     if not arguments or not _is_step(arguments[0]):
         raise DeclarationError(what, "arguments", "The first one must be `step: WorkflowStep`.")
     if len(arguments) > 2:
-        rule = "A handler takes `step` and one more at most. Put everything that it needs into one type."
+        rule = "A handler takes `step` and at most one more argument. Put everything it needs into one type."
         raise DeclarationError(what, "arguments", rule)
     if len(arguments) == 1:
         return None
     if arguments[1].annotation is _EMPTY:
-        rule = "It needs a type: params are validated by it, and the Studio's form is made from it."
+        rule = "It needs a type, which validates the params and defines the Studio's form."
         raise DeclarationError(what, f"argument `{arguments[1].name}`", rule)
     return arguments[1]
 
@@ -80,9 +82,9 @@ def _is_step(argument: inspect.Parameter) -> bool:
 
 
 def annotation_of(function: FunctionType, name: str, *, what: str = "") -> Any:
-    """Resolve one annotation alone: that of `step` may be importable for type checkers only.
+    """Resolve one annotation only: that of `step` may be importable only for type checkers.
 
-    Raises DeclarationError, which begins with `what`.
+    Raises DeclarationError, whose message begins with `what`.
     """
     if name not in function.__annotations__:
         return Any
@@ -91,12 +93,12 @@ def annotation_of(function: FunctionType, name: str, *, what: str = "") -> Any:
         return typing.get_type_hints(one, function.__globals__, _closure(function), include_extras=True)[name]
     except Exception as problem:  # evaluating an annotation runs the user's code
         field = "return type" if name == "return" else f"argument `{name}`"
-        rule = f"Its type cannot be resolved: {problem}. Define or import it above, also at run time."
+        rule = f"Its type cannot be resolved: {problem}. Define or import it above the handler, also at run time."
         raise DeclarationError(what or _what(function), field, rule) from problem
 
 
 def _closure(function: FunctionType) -> dict[str, Any]:
-    """Return what it sees of the function around it. Its own name is among that, and has no value yet."""
+    """Return the names of the enclosing function that it sees. Its own name is one of them, without a value yet."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
@@ -105,12 +107,12 @@ def _closure(function: FunctionType) -> dict[str, Any]:
 
 
 def _source(function: FunctionType) -> str:
-    """Return the source from `async def` on: options in the decorator are no change of the handler."""
+    """Return the source from `async def` on: a change of the decorator's options is not a change of the handler."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
         start = parse(source).body[0].lineno
     except (OSError, SyntaxError, IndexError, TypeError):
-        # No source, as in a shell: the compiled code tells changes apart as well.
+        # No source, as in a shell: the compiled code also shows changes.
         return _compiled(function.__code__)
     return "\n".join(source.splitlines()[start - 1 :])
 

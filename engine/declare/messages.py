@@ -1,4 +1,4 @@
-"""Events and answers as the code declares and receives them. Their rows are `engine.models.Event`."""
+"""Events and answers, as code declares and receives them. Their rows are `engine.models.Event`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ declared_events: dict[str, Event[Any]] = {}
 class Event(Generic[T]):
     """Declare an event's type and the type of its payload: `Event("order-approved", Approval)`.
 
-    The payload is then validated where the event is sent, whoever sends it, and the wait returns it as that
-    type. Declaring it again with the same payload type is the same event; with another one it is a
-    DeclarationError.
+    The payload is then validated when the event is sent, by any sender, and the wait returns it as that type.
+    Declaring it again with the same payload type gives the same event; another payload type raises DeclarationError.
     """
 
     @overload
@@ -38,7 +37,7 @@ class Event(Generic[T]):
         self.codec = codec_of(payload, what=what, field="payload")
         earlier = declared_events.setdefault(self.name, self)
         if earlier.codec.annotation != payload:
-            rule = f"It is declared elsewhere with the payload type {earlier.codec.annotation!r}."
+            rule = f"It is already declared with the payload type {earlier.codec.annotation!r}."
             raise DeclarationError(what, "payload", f"{rule} Rename one of them, or share the type.")
 
     def __repr__(self) -> str:
@@ -49,22 +48,22 @@ class Event(Generic[T]):
         return cast(T, validate(self.codec, payload, what="payload"))
 
     def encode(self, payload: object) -> str:
-        """Return the payload, validated, as the JSON text that is stored."""
+        """Validate the payload and return the JSON text to store."""
         return encode_valid(self.codec, payload, what="payload")
 
     def decode(self, payload: JSON) -> T:
-        """Return a payload that was stored, and is JSON, as its declared type."""
+        """Return a stored payload, which is JSON, as its declared type."""
         text = encode(payload, what="payload", envelopes=STORED)
         return cast(T, self.codec.decode(text, "payload"))
 
     def schema(self) -> dict[str, Any] | None:
-        """Return the JSON Schema of the payload, or None where any JSON is taken."""
+        """Return the JSON Schema of the payload, or None if any JSON is accepted."""
         return self.codec.schema()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What a request returns: the value that a person gave, and who gave it, when, with which comment."""
+    """The result of a request: the given value, who gave it, when, and with which comment."""
 
     value: T
     answered_by: str
@@ -77,7 +76,7 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent(Generic[T]):
-    """What a wait returns."""
+    """The result of a wait."""
 
     type: str
     payload: T

@@ -18,7 +18,7 @@ from engine.values.serialization.envelope import KEY, STORED
 
 
 class TakesParams(Protocol):
-    """What is known of the params of a workflow."""
+    """What validation needs to know about the params of a workflow."""
 
     @property
     def name(self) -> str: ...
@@ -38,10 +38,10 @@ def codec_of(annotation: Any, *, what: str, field: str) -> Codec:
 
 
 def validate(codec: Codec, value: object, *, what: str = "params") -> object:
-    """Return the value as its declared type; InvalidParamsError lists each wrong field with its path.
+    """Return the value as its declared type. Raises InvalidParamsError with the path of each wrong field.
 
-    Plain JSON is read by pydantic's rules for JSON, so that a form, the API and a dict in Python mean the
-    same: bytes are base64, a list makes a set or a tuple. Other values are read by its rules for Python.
+    Plain JSON is read by pydantic's rules for JSON, so that a form, the API and a dict in Python mean the same:
+    bytes are base64, a list becomes a set or a tuple. Other values are read by its rules for Python.
     """
     try:
         text = encode(value, what=what)
@@ -51,7 +51,7 @@ def validate(codec: Codec, value: object, *, what: str = "params") -> object:
         return codec.validate(value, what) if text is None else codec.validate_json(text, what)
     except RepriseError:
         raise
-    except Exception as problem:  # a validator of the declared type: the user's code
+    except Exception as problem:  # a validator of the declared type: user code
         kind = type(problem).__qualname__
         error = ParamError(
             path="", message=f"Its validator raised {kind}: {problem}", code="validator_failed"
@@ -60,22 +60,22 @@ def validate(codec: Codec, value: object, *, what: str = "params") -> object:
 
 
 def encode_valid(codec: Codec, value: object, *, what: str = "params") -> str:
-    """Return the value, validated, as the JSON text that is stored: the type's own form, with its defaults.
+    """Validate the value and return the JSON text to store: in the type's own form, with its defaults.
 
-    Raises InvalidParamsError, InvalidValueError or LimitError, also for what could not be read back.
+    Raises InvalidParamsError, InvalidValueError or LimitError, also if the value could not be read back.
     """
     return codec.store(validate(codec, value, what=what), what).text
 
 
 @dataclass(frozen=True, slots=True)
 class FromStore:
-    """A document that was stored before, as a schedule's params were: its secrets are encrypted, and stay so."""
+    """A document that was stored before, such as a schedule's params: its secrets are encrypted and stay encrypted."""
 
     value: JSON
 
 
 def encode_stored(codec: Codec, document: FromStore, *, what: str = "params") -> str:
-    """Return the JSON text of a document that was stored before, if it fits the type. Raises InvalidParamsError."""
+    """Return the JSON text of a document that was stored before. Raises InvalidParamsError if the type rejects it."""
     text = encode(document.value, what=what, envelopes=STORED)
     if KEY not in text:
         return encode_valid(codec, document.value, what=what)
@@ -90,7 +90,7 @@ def encode_stored(codec: Codec, document: FromStore, *, what: str = "params") ->
 def validate_params(workflow: TakesParams, params: object) -> str:
     """Return the params as the JSON text to store.
 
-    Raises InvalidParamsError, InvalidValueError or LimitError; SecretKeyError for those of the store.
+    Raises InvalidParamsError, InvalidValueError or LimitError, and SecretKeyError for stored params.
     """
     if isinstance(params, FromStore):
         if workflow.takes_params:

@@ -1,4 +1,4 @@
-"""Workflows as the code declares them, and where to find them by name."""
+"""Workflows as the code declares them, and the registry that finds them by name."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Steering(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Workflow(Generic[P, R]):
-    """A workflow: what `@workflow` makes of a handler. Start instances of it, and find them again."""
+    """A workflow, made from a handler by `@workflow`. Starts and finds its instances."""
 
     name: str
     description: str
@@ -95,7 +95,7 @@ class Workflow(Generic[P, R]):
         return self.timeout or timedelta()
 
     def params_schema(self) -> dict[str, Any] | None:
-        """Return the JSON Schema of the params; None for a workflow that takes none."""
+        """Return the JSON Schema of the params, or None if the workflow takes none."""
         return self.params.schema() if self.takes_params else None
 
     @overload
@@ -111,7 +111,7 @@ class Workflow(Generic[P, R]):
         return self.steering.start_many(self, items, **origin)
 
     def get(self, id: str) -> Instance:
-        """Return the instance of that id. Raises InstanceNotFoundError."""
+        """Return the instance with that id. Raises InstanceNotFoundError."""
         return self.steering.get(self, id)
 
     @overload
@@ -125,7 +125,7 @@ class Workflow(Generic[P, R]):
     def get_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance, bool]:
-        """Return the instance of that id, started if there was none, and whether this call started it."""
+        """Return the instance with that id, started if there was none, and whether this call started it."""
         return self.steering.get_or_start(self, id, params, **options)
 
     def delete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
@@ -162,7 +162,7 @@ class Workflow(Generic[P, R]):
 
 
 class Registry(Mapping[str, Workflow[Any, Any]]):
-    """The workflows that this process knows, by name. Raises UnknownWorkflowError, which lists near names."""
+    """The workflows declared in this process, by name. Raises UnknownWorkflowError, which lists similar names."""
 
     def __init__(self) -> None:
         self._workflows: dict[str, Workflow[Any, Any]] = {}
@@ -180,22 +180,22 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
         return len(self._workflows)
 
     def codes_that_pause(self) -> dict[str, str]:
-        """Return the fingerprints of those workflows whose instances pause under other code, by name."""
+        """Return the fingerprints, by name, of the workflows whose instances pause when their code changes."""
         known = self._workflows.values()
         return {one.name: one.fingerprint for one in known if one.on_code_change == "pause"}
 
     def limits(self) -> dict[str, int]:
-        """Return how many instances workers may hold of those workflows that have a limit, by name."""
+        """Return how many instances workers may hold, by name, of the workflows that have a limit."""
         known = self._workflows.values()
         return {one.name: one.max_running for one in known if one.max_running is not None}
 
     def add(self, workflow: Workflow[Any, Any]) -> None:
-        """Make a workflow known. Raises DeclarationError if another one has its name."""
+        """Register a workflow. Raises DeclarationError if another one has its name."""
         known = self._workflows.setdefault(workflow.name, workflow)
-        # The same place is the same declaration: its module failed halfway and is imported a second time.
+        # The same place is the same declaration: its module failed halfway and is being imported again.
         if known.source != workflow.source:
             file, line = known.source
-            rule = f'The workflow in {file}, line {line}, has it already. Name one of them: @workflow("…").'
+            rule = f'The workflow in {file}, line {line}, already has this name. Rename one of them: @workflow("…").'
             raise DeclarationError(f'Workflow "{workflow.name}"', "name", rule)
         self._workflows[workflow.name] = workflow
 
@@ -204,7 +204,7 @@ workflows = Registry()
 
 
 def declare_workflow(function: object, name: str | None, options: Mapping[str, object]) -> Workflow[Any, Any]:
-    """Declare what `@workflow` stands above. Raises DeclarationError."""
+    """Declare the handler below `@workflow`. Raises DeclarationError."""
     handler = Handler.of(function)
     name = _name(handler, name)
     what = f'Workflow "{name}"'

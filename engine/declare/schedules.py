@@ -1,4 +1,4 @@
-"""Schedules as the code declares them: checked at import, with their params, so that no night finds a mistake."""
+"""Schedules as the code declares them: checked at import with their params, so that mistakes are found early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.values.errors import DeclarationError, RepriseError
 from engine.values.identity import check_schedule_name
 from engine.values.serialization import Codec
 
-MAX_SCHEDULES = 100  # of one workflow
+MAX_SCHEDULES = 100  # per workflow
 
 FIELD = "schedules"
 
@@ -24,9 +24,8 @@ FIELD = "schedules"
 class Schedule:
     """When a workflow starts by itself: `@workflow(schedules=[Schedule("0 9 * * 1-5", timezone="Europe/Berlin")])`.
 
-    The time zone is the project's TIME_ZONE unless given. `name` tells the schedules of a workflow apart, and what is
-    known of one stays with its name; it is the expression unless given. `engine.values.cron.Cron` says what happens
-    when clocks change.
+    The default time zone is the project's TIME_ZONE. `name`, by default the expression, identifies a schedule of the
+    workflow, and its state belongs to that name. See `engine.values.cron.Cron` for what happens when clocks change.
     """
 
     expression: str
@@ -38,7 +37,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSchedule:
-    """A schedule that has been checked; `params` is the JSON text to store."""
+    """A checked schedule; `params` is the JSON text to store."""
 
     name: str
     cron: Cron
@@ -46,12 +45,12 @@ class DeclaredSchedule:
 
 
 def read_schedules(value: object) -> tuple[Schedule, ...]:
-    """Return the option as given, a list of schedules or of bare expressions. Raises ValueError."""
+    """Return the given list of schedules or bare expressions. Raises ValueError."""
     given = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
     if given is None:
         raise ValueError('It must be a list of cron expressions, such as ["0 9 * * 1-5"], or of Schedule(…).')
     if len(given) > MAX_SCHEDULES:
-        raise ValueError(f"It has {len(given):,} entries; {MAX_SCHEDULES} are the limit.")
+        raise ValueError(f"It has {len(given):,} entries; the limit is {MAX_SCHEDULES}.")
     wrong = [one for one in given if not isinstance(one, str | Schedule)]
     if wrong:
         raise ValueError(
@@ -63,7 +62,7 @@ def read_schedules(value: object) -> tuple[Schedule, ...]:
 def declare(
     what: str, schedules: Sequence[Schedule], *, takes_params: bool, params: Codec
 ) -> tuple[DeclaredSchedule, ...]:
-    """Check the schedules of a workflow. `what` begins the message of a DeclarationError."""
+    """Check the schedules of a workflow. The message of a DeclarationError begins with `what`."""
     declared: dict[str, DeclaredSchedule] = {}
     for schedule in schedules:
         try:
@@ -71,9 +70,7 @@ def declare(
         except (RepriseError, ValueError) as problem:
             raise DeclarationError(what, FIELD, _about(schedule, str(problem))) from None
         if one.name in declared:
-            rule = (
-                f'There are two of the name "{one.name}". Give one a name of its own: Schedule(…, name="…").'
-            )
+            rule = f'Two schedules are named "{one.name}". Give one another name: Schedule(…, name="…").'
             raise DeclarationError(what, FIELD, rule)
         declared[one.name] = one
     return tuple(declared.values())
@@ -88,21 +85,19 @@ def _declared(schedule: Schedule, takes_params: bool, params: Codec) -> Declared
 
 def _params(schedule: Schedule, takes_params: bool, params: Codec) -> str:
     if schedule.params is not None and not takes_params:
-        raise ValueError("The workflow takes no params, and the schedule gives some. Leave them out.")
+        raise ValueError("The workflow takes no params, but the schedule has some. Remove them.")
     if schedule.params is not None:
         return encode_valid(params, schedule.params)
     return _defaults(params) if takes_params else "null"
 
 
 def _defaults(params: Codec) -> str:
-    """Return params of which nothing is said: None, or all their defaults."""
+    """Return the params of a schedule that has none: None, or all defaults."""
     nothings: tuple[object, ...] = (None, {})
     for nothing in nothings:
         with suppress(RepriseError):
             return encode_valid(params, nothing)
-    raise ValueError(
-        "The workflow takes params, and the schedule gives none. Give them: Schedule(…, params=…)."
-    )
+    raise ValueError("The workflow takes params, but the schedule has none. Add them: Schedule(…, params=…).")
 
 
 def _about(schedule: Schedule, problem: str) -> str:

@@ -1,8 +1,8 @@
-"""Encrypt what declared secret types hold, with keys of the project's. It is stored in no other form.
+"""Encrypt the values of declared secret types with the project's keys. They are never stored in another form.
 
-The keys come from REPRISE_SECRET_KEYS, a list of long random texts, or else from SECRET_KEY. The first one encrypts,
-all of them decrypt, and so do SECRET_KEY and SECRET_KEY_FALLBACKS. To rotate a key, put a new one before it; the old
-one may go when nothing is left that it encrypted. See docs/secrets.md.
+The keys come from REPRISE_SECRET_KEYS, a list of long random strings, or else from SECRET_KEY. The first key encrypts.
+All keys decrypt, and so do SECRET_KEY and SECRET_KEY_FALLBACKS. To rotate a key, add a new one before it; remove the
+old one when nothing that it encrypted is left. See docs/secrets.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["SecretKeys", "are_equal", "decrypted", "install", "keys_of_settings"
 
 
 class SecretKeys:
-    """Encrypts with the first of its keys. A token says which one: `v1.<id of the key>.<Fernet token>`."""
+    """Encrypts with the first of its keys. A token names its key: `v1.<id of the key>.<Fernet token>`."""
 
     def __init__(self, keys: Mapping[str, Fernet]) -> None:
         self._keys = keys
@@ -46,7 +46,7 @@ class SecretKeys:
         return f"{VERSION}.{self._first}.{token}"
 
     def decrypt(self, token: str) -> str:
-        """Return the text of a token. Raises SecretKeyError where its key is missing."""
+        """Return the text of a token. Raises SecretKeyError if its key is missing."""
         version, _, rest = token.partition(".")
         which, _, encrypted = rest.partition(".")
         key = self._keys.get(which) if version == VERSION else None
@@ -59,7 +59,7 @@ class SecretKeys:
 
 
 class _OfSettings:
-    """The keys that the settings say now: tests change them."""
+    """The keys in the current settings: tests change them."""
 
     def encrypt(self, text: str) -> str:
         return keys_of_settings().encrypt(text)
@@ -69,22 +69,22 @@ class _OfSettings:
 
 
 def install() -> None:
-    """Have secrets encrypted with the keys of the settings."""
+    """Encrypt secrets with the keys of the settings from now on."""
     use_cipher(_OfSettings())
 
 
 def keys_of_settings() -> SecretKeys:
-    """Return the project's keys, the one that encrypts first. Raises ImproperlyConfigured."""
+    """Return the project's keys, the encrypting one first. Raises ImproperlyConfigured."""
     return _made((*own_keys(), *map(_bytes, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))))
 
 
 def own_keys() -> tuple[bytes, ...]:
-    """Return what REPRISE_SECRET_KEYS says. Raises ImproperlyConfigured for what cannot be a key."""
+    """Return REPRISE_SECRET_KEYS. Raises ImproperlyConfigured for an invalid key."""
     given = getattr(settings, SETTING, None) or ()
     is_list = isinstance(given, list | tuple)
     if not is_list or not all(isinstance(key, str | bytes) and len(key) >= SHORTEST_KEY for key in given):
         raise ImproperlyConfigured(
-            f"{SETTING} takes a list of random texts of {SHORTEST_KEY} characters or more, the newest first."
+            f"{SETTING} must be a list of random strings of at least {SHORTEST_KEY} characters, the newest first."
         )
     return tuple(map(_bytes, given))
 
@@ -110,21 +110,21 @@ def _derived(key: bytes, purpose: bytes, length: int) -> bytes:
 
 
 def decrypted(value: Any) -> JSON:
-    """Return a stored document with its secrets in clear, as JSON: to be compared, never to be shown or stored.
+    """Return a stored document with its secrets decrypted, as JSON. Compare it; never show or store it.
 
-    `decrypted(instance.output)` is what a test, or a program, reads a secret of an instance by. Raises SecretKeyError.
+    Tests and programs read a secret of an instance with `decrypted(instance.output)`. Raises SecretKeyError.
     """
     plain: JSON = replaced(value, lambda found: decrypted(decode_strict(open_envelope(found))))
     return plain
 
 
 def are_equal(one: object, other: object) -> bool:
-    """Tell whether two stored documents say the same; encrypted anew, a secret is another text."""
+    """Return whether two stored documents are equal. The same secret, encrypted again, is a different text."""
     return _canonical(one) == _canonical(other)
 
 
 def _canonical(value: object) -> str:
-    # As text: in Python 1, 1.0 and True are equal. The order of keys does not make another document.
+    # As text, because in Python 1, 1.0 and True are equal. The order of keys does not matter.
     if isinstance(value, Unreadable):
         return value.text
     return json.dumps(decrypted(value), sort_keys=True)

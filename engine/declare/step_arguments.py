@@ -17,13 +17,13 @@ from engine.values.signatures import parameters_of
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _REQUIRED = inspect.Parameter.empty
-# A class that pydantic knows nothing of is checked by isinstance: arguments are handed on, not stored.
+# A class unknown to pydantic is checked with isinstance: arguments are passed on, not stored.
 _CONFIG = ConfigDict(arbitrary_types_allowed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class StepArguments:
-    """The parameters of a function without `ctx`, and what checks those that have a type."""
+    """The parameters of a function without `ctx`, and the validators of those that have a type."""
 
     signature: inspect.Signature
     adapters: Mapping[str, TypeAdapter[Any]]
@@ -46,7 +46,7 @@ class StepArguments:
     def validate(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, what: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments as their declared types. InvalidParamsError lists all that are wrong."""
+        """Return the arguments as their declared types. Raises InvalidParamsError that lists every wrong one."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as problem:

@@ -1,4 +1,4 @@
-"""The options of `@workflow`: read once, at import, where a mistake names the option and its rule."""
+"""The options of `@workflow`: read once, at import. An error names the option and its rule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WorkflowOptions:
 
     @classmethod
     def of(cls, what: str, given: Mapping[str, object]) -> WorkflowOptions:
-        """Check the options as given. `what` begins the message of a DeclarationError."""
+        """Check the given options. The message of a DeclarationError begins with `what`."""
         values: dict[str, Any] = {}
         for option, value in given.items():
             if option not in _READERS:
@@ -61,7 +61,7 @@ def _timeout(value: object) -> timedelta | None:
 def _positive(value: object) -> timedelta:
     duration = parse_duration(cast(Any, value), what="timeout")
     if not duration:
-        raise ValueError("It must be longer than 0: nothing could end in time.")
+        raise ValueError("It must be longer than 0: otherwise nothing could end in time.")
     return duration
 
 

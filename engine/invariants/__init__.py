@@ -19,7 +19,7 @@ from engine.invariants import (
 )
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
 
-__all__ = ["INVARIANTS", "OFFENDERS", "UNTOLD", "Finding", "Invariant", "Offender", "look"]
+__all__ = ["INVARIANTS", "OFFENDERS", "UNCHECKABLE", "Finding", "Invariant", "Offender", "look"]
 
 INVARIANTS: tuple[Invariant, ...] = (
     *steps.INVARIANTS,
@@ -34,7 +34,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 )
 
 # What the tables cannot show, or only in part. Tests of the running system cover it.
-UNTOLD = {
+UNCHECKABLE = {
     "I1": "no write of an earlier owner takes effect (only attempts record their worker)",
     "I3": "a body starts only after its attempt is committed",
     "I8": "every accepted event is stored",

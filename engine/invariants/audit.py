@@ -7,7 +7,7 @@ from engine.invariants.invariant import Invariant
 INVARIANTS = (
     Invariant(
         "I16",
-        "terminated-by-somebody",
+        "terminations-are-audited",
         "Every terminated instance has a row in the audit trail, unless it aborted itself.",
         """
         SELECT i.key, 'no row' FROM engine_instance i
@@ -19,7 +19,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I16",
-        "paused-by-somebody",
+        "pauses-are-audited",
         "Every paused instance has a row in the audit trail, unless the engine paused it and recorded the "
         "reason.",
         """

@@ -8,7 +8,7 @@ from engine.values.states import FINAL_SQL
 INVARIANTS = (
     Invariant(
         "I6",
-        "finished-is-still",
+        "finished-is-idle",
         "A finished instance has an end time, and no owner, wake-up or wait. An open instance has no end "
         "time.",
         f"""
@@ -20,7 +20,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I6",
-        "finished-has-the-outcome",
+        "finished-has-an-outcome",
         "A finished instance has the outcome that its status implies. An open instance has no output.",
         """
         SELECT key, status FROM engine_instance
@@ -64,7 +64,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10",
-        "success-rolls-nothing-back",
+        "no-rollback-on-success",
         "A completed instance has no rollbacks.",
         """
         SELECT key, format('rollback is %%s', rollback) FROM engine_instance
@@ -77,7 +77,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I14",
-        "paused-is-still",
+        "paused-is-idle",
         "A paused instance has a pause time, and no owner or wake-up.",
         """
         SELECT key, 'owner, wake-up or time of the pause' FROM engine_instance
@@ -86,7 +86,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I14",
-        "reasons-are-of-pauses",
+        "pause-reasons-only-when-paused",
         "Why the engine paused an instance is kept only while it is paused, and with one that was ended while paused.",
         """
         SELECT key, status FROM engine_instance
@@ -95,7 +95,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10",
-        "errors-are-of-ends",
+        "errors-only-at-ends",
         "An open instance has an error only while it is rolled back for it.",
         f"""
         SELECT key, status FROM engine_instance

@@ -51,7 +51,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I8",
-        "states-of-events",
+        "event-states-are-consistent",
         "Every event is buffered, consumed or dropped, and has a consumer only if it is consumed.",
         """
         SELECT instance_id, format('event %%s is %%s', key, state) FROM engine_event
@@ -62,7 +62,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I8",
-        "one-event-a-dedup-key",
+        "dedup-keys-are-unique",
         "No two events of an instance have the same dedup key.",
         """
         SELECT instance_id, format('%%s events', count(*)) FROM engine_event WHERE dedup_key IS NOT NULL
@@ -73,7 +73,7 @@ INVARIANTS = (
     # The grace period allows for this.
     Invariant(
         "I8",
-        "no-time-out-with-the-event-there",
+        "no-timeout-after-arrival",
         "No wait timed out if an event for it arrived before its deadline.",
         """
         SELECT s.instance_id, format('step %%s, event %%s', s.seq, e.key)

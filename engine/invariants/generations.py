@@ -22,7 +22,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I13",
-        "an-earlier-generation-is-over",
+        "earlier-generations-have-ended",
         "Nothing in an earlier generation starts or ends after its end, waits, or is being rolled back.",
         """
         SELECT g.instance_id, format('step %%s of generation %%s', s.seq, s.generation)
@@ -43,7 +43,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I13",
-        "kept-steps-are-as-they-were",
+        "kept-steps-are-unchanged",
         "A step kept by a restart is identical to the same step in the generation in which it ran.",
         """
         SELECT s.instance_id, format('step %%s of generation %%s, from %%s', s.seq, s.generation, s.kept_from)
@@ -60,7 +60,7 @@ INVARIANTS = (
     # The outcome of an atomic step may have been kept before its delivery.
     Invariant(
         "I13",
-        "what-is-kept-comes-first",
+        "kept-steps-come-first",
         "Steps kept by a restart started and were delivered before all steps that run again.",
         """
         SELECT instance_id, format('generation %%s, step %%s', generation, max(seq) FILTER (WHERE is_kept))
@@ -93,7 +93,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I16",
-        "restarted-by-somebody",
+        "restarts-are-audited",
         "Every restart has a row in the audit trail.",
         """
         SELECT i.key, format('generation %%s, %%s rows', i.generation, (

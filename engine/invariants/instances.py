@@ -54,7 +54,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I7",
-        "wake-ups-are-those-of-steps",
+        "wake-ups-match-steps",
         "A parked instance wakes up with one of its steps, or at its deadline.",
         """
         SELECT i.key, format('wakes up at %%s', i.wake_at) FROM engine_instance i
@@ -87,7 +87,7 @@ INVARIANTS = (
     # If new code has removed the wait, the event stays unused, and this query reports it.
     Invariant(
         "I7b",
-        "nobody-waits-for-what-is-there",
+        "no-wait-for-an-arrived-event",
         "No instance is parked on an event that has arrived.",
         """
         SELECT i.key, format('step %%s, event %%s', s.seq, e.key)
@@ -102,7 +102,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I12",
-        "one-instance-an-id",
+        "ids-are-unique",
         "No two instances of a workflow have the same ID.",
         """
         SELECT min(key), format('%%s times', count(*)) FROM engine_instance

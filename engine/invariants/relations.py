@@ -8,7 +8,7 @@ from engine.values.states import FINAL_SQL
 INVARIANTS = (
     Invariant(
         "I11",
-        "one-child-a-call",
+        "one-child-per-call",
         "A step has started at most one child.",
         """
         SELECT parent_key, format('step %%s started %%s', parent_step, count(*)) FROM engine_instance
@@ -48,7 +48,7 @@ INVARIANTS = (
     # The child may have been restarted since.
     Invariant(
         "I11",
-        "results-are-the-childrens",
+        "results-match-children",
         "A step that waited for a child has recorded the outcome of that child.",
         """
         SELECT s.instance_id, format('step %%s is %%s, its child %%s', s.seq, s.status, c.status)
@@ -82,7 +82,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I11",
-        "ends-are-told",
+        "ends-are-reported",
         "No instance is parked for longer than the grace period on an instance that has ended.",
         """
         SELECT i.key, format('step %%s waits for %%s/%%s', s.seq, other.workflow, other.id)
@@ -97,7 +97,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I11",
-        "debts-are-paid",
+        "notices-are-sent",
         "When an instance ends, everything that others need to learn from it is done within the grace "
         "period.",
         """

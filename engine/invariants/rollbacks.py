@@ -11,7 +11,7 @@ _UNDOABLE = "s.kind = 'do' AND s.attempts > 0 AND s.options -> 'rollback' IS NOT
 INVARIANTS = (
     Invariant(
         "I10",
-        "rollbacks-say-how-far-they-are",
+        "rollback-states-are-consistent",
         "An instance whose rollbacks are running is open and has its future status in ends_as. No other "
         "instance has.",
         f"""
@@ -87,7 +87,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I10",
-        "rollbacks-end-as-their-last-attempt",
+        "rollbacks-end-like-their-last-attempt",
         "The rollback of a step is complete if and only if its last attempt is. Attempts are numbered from "
         "1.",
         """

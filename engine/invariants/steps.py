@@ -98,7 +98,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I5",
-        "steps-end-as-their-last-attempt",
+        "steps-end-like-their-last-attempt",
         "A step with a body is complete if and only if its last attempt is. If the step failed, its last "
         "attempt failed or was lost.",
         """
@@ -136,7 +136,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I5",
-        "inner-steps-end-before-theirs",
+        "inner-steps-end-first",
         "A step inside a body or a map ends before the enclosing step.",
         """
         SELECT s.instance_id, format('step %%s inside step %%s', s.seq, s.parent)
@@ -150,7 +150,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I13",
-        "one-outcome-a-delivery",
+        "one-outcome-per-delivery",
         "No two outcomes of a generation have the same delivery number.",
         """
         SELECT instance_id, format('delivery %%s', delivery) FROM engine_step WHERE delivery IS NOT NULL
@@ -159,7 +159,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I13",
-        "outcomes-in-order-of-time",
+        "outcomes-in-time-order",
         "No outcome is older than those delivered before it, except that of an atomic step, which is "
         "recorded with its own commit.",
         """

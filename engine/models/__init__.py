@@ -1,7 +1,7 @@
-"""The record: ordinary Django models over the tables that the engine writes.
+"""Ordinary Django models over the tables that the engine writes.
 
 Read them freely. Write only through `engine.steer`: its functions keep the guarantees (locks, fences, audit) that
-a bare `save()` would break.
+a plain `save()` would break.
 """
 
 from engine.models.audit import Audit

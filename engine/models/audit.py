@@ -12,14 +12,14 @@ from engine.models.fields import JsonField, times
 
 class AuditQuerySet(models.QuerySet["Audit"]):
     def deletions(self) -> AuditQuerySet:
-        """Find the instances that were deleted."""
-        # The verb as it stands in the index's condition: a kept plan could not use the index for a parameter.
+        """Return the rows of deletions."""
+        # The verb as a literal, as in the index's condition: a cached plan could not use the index for a parameter.
         is_deletion = RawSQL("verb = 'delete'", (), output_field=BooleanField())
         return self.filter(is_deletion, outcome="done")
 
 
 class Audit(models.Model):
-    """One action of a person or a program on an instance. Append-only: the database refuses changes.
+    """An action of a person or a program on an instance. Append-only: the database refuses changes.
 
     It refers to instances and users by value, so that it outlives both.
     """
@@ -46,9 +46,9 @@ class Audit(models.Model):
             times("engine_audit", "at"),
         ]
         indexes = [
-            # An instance's own trail.
+            # The audit trail of one instance.
             models.Index(fields=["instance_key", "key"], name="engine_audit_instance"),
-            # Who deleted what is not there any more.
+            # Deletions: who deleted instances that no longer exist.
             models.Index(
                 fields=["workflow", "instance_id"],
                 condition=Q(verb="delete"),

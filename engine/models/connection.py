@@ -1,4 +1,4 @@
-"""How to connect to the database of the models without Django."""
+"""Connection parameters of the models' database, for connecting without Django."""
 
 from __future__ import annotations
 

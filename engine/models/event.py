@@ -9,7 +9,7 @@ from engine.models.fields import JsonField, times
 
 
 class Event(models.Model):
-    """A message to an instance: buffered until exactly one wait consumes it, in the order in which they came.
+    """A message to an instance, buffered until exactly one wait consumes it, in order of arrival.
 
     The sender locks the instance's row before it inserts, so `key` is that order.
     """
@@ -24,7 +24,7 @@ class Event(models.Model):
     )
     type = models.CharField(max_length=100)
     payload = JsonField()
-    # NULL, not empty: only what is given must be unique.
+    # NULL, not empty: only given keys must be unique.
     dedup_key = models.CharField(max_length=255, null=True)  # noqa: DJ001
     sent_by = models.CharField(max_length=150, default="", db_default="", blank=True)
     received_at = models.DateTimeField()
@@ -55,7 +55,8 @@ class Event(models.Model):
         indexes = [
             # The Studio's list of an instance's events.
             models.Index(fields=["instance", "key"], name="engine_event_order"),
-            # What a wait may take, oldest first, and how many there are: without the consumed ones, ever more of them.
+            # The events that a wait may take, oldest first, and their number. Consumed ones are excluded: their number
+            # only grows.
             models.Index(
                 fields=["instance", "key"], condition=Q(state="buffered"), name="engine_event_buffered"
             ),

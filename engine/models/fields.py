@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class JsonField(models.Field):  # type: ignore[type-arg]
-    """A PostgreSQL `json` column, read and written through the one codec.
+    """A PostgreSQL `json` column, read and written by the engine's own JSON code.
 
-    `json`, not `jsonb`: jsonb turns 1e16 into an integer and loses -0.0 and the order of keys, so a replay would
-    see other values than the first execution did. SQL NULL is "no value"; a stored JSON null reads as None too,
-    so a nullable column needs its status beside it to tell the two apart.
+    `json`, not `jsonb`: jsonb turns 1e16 into an integer and loses -0.0 and the order of keys, so a replay would see
+    other values than the first execution. SQL NULL means "no value"; a stored JSON null is also read as None, so a
+    nullable column needs the row's status to distinguish the two.
     """
 
     description = "JSON, kept as text"
@@ -44,7 +44,7 @@ class JsonField(models.Field):  # type: ignore[type-arg]
 
 
 def times(table: str, *columns: str) -> models.CheckConstraint:
-    """Make the constraint that keeps the moments of a table within the years that Python can read: 1970 to 9999."""
+    """Return the constraint that limits the times of a table to years that Python can read: 1970 to 9999."""
     years = Q()
     for column in columns:
         years &= Q(**{f"{column}__gte": "1970-01-01T00:00:00Z", f"{column}__lt": "9999-12-31T00:00:00Z"})

@@ -37,16 +37,16 @@ class Steering(Protocol):
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
     def open(self) -> InstanceQuerySet:
-        """Keep those that are not finished."""
+        """Exclude finished instances."""
         return self.exclude(status__in=FINAL)
 
 
 class Instance(models.Model):
-    """One run of a workflow: its input, where it stands, and who may write for it.
+    """One run of a workflow: its input, its state, and which worker may write for it.
 
-    `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by
-    a worker → the end of its lease; paused and finished → NULL. Whatever is due is claimed, where its workflow has a
-    place for it; until then it stays due, as queued.
+    `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by a
+    worker → the end of its lease; paused and finished → NULL. A due instance is claimed if its workflow's limit allows
+    it; until then it stays due, as queued.
     """
 
     key = models.BigAutoField(primary_key=True)
@@ -60,9 +60,9 @@ class Instance(models.Model):
     params = JsonField()
     output = JsonField(null=True)
     error = JsonField(null=True)
-    # Why the engine paused it. It goes when the instance goes on, and stays with one that is ended while paused.
+    # Why the engine paused it. Cleared when the instance continues, kept if it is ended while paused.
     pause_reason = JsonField(null=True)
-    # Steps that the code which ended the instance no longer reached, by their `seq`.
+    # Steps, by `seq`, that the code no longer reached when the instance ended.
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
     tags = ArrayField(models.CharField(max_length=100), default=list, db_default=[])
     started_by = models.CharField(max_length=150, default="", db_default="", blank=True)
@@ -75,8 +75,8 @@ class Instance(models.Model):
     signals = models.BigIntegerField(db_default=0, default=0)
     isolated = models.BooleanField(db_default=False, default=False)
 
-    # The step that started it, where one did, by value: an instance may outlive its parent. `is_tied`: the parent waits
-    # for it, and ends it with itself.
+    # The step that started it, if any, by value: an instance may outlive its parent. `is_tied`: the parent waits for
+    # it, and its end also ends this instance.
     parent_key = models.BigIntegerField(null=True)
     parent_generation = models.IntegerField(null=True)
     parent_step = models.IntegerField(null=True)
@@ -84,10 +84,10 @@ class Instance(models.Model):
     depth = models.IntegerField(db_default=0, default=0)
     # Its relatives do not know yet that it has ended.
     owes = models.BooleanField(db_default=False, default=False)
-    # The final status that it gets when its rollbacks are over.
+    # The final status that it gets after its rollbacks.
     ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
 
-    # How long it is kept after its end, where it has a rule of its own: seconds by final status, null for ever.
+    # How long it is kept after its end, if it has a rule of its own: seconds by final status, null means forever.
     retention = JsonField(null=True)
 
     created_at = models.DateTimeField(db_default=Now())
@@ -165,13 +165,14 @@ class Instance(models.Model):
                 condition=Q(isolated=True, owner__isnull=True),
                 name="engine_instance_isolated",
             ),
-            # Those that have run before and are due again: they go before new ones where a workflow's places are few.
+            # Those that have run before and are due again: they are claimed before new ones if the workflow has a
+            # limit.
             models.Index(
                 fields=["workflow", "wake_at"],
                 condition=Q(wake_at__isnull=False, owner__isnull=True, started_at__isnull=False),
                 name="engine_instance_woken",
             ),
-            # Those that retention treats by rules of their own.
+            # Those with retention rules of their own.
             models.Index(
                 fields=["key"], condition=Q(retention__isnull=False), name="engine_instance_own_retention"
             ),
@@ -183,9 +184,9 @@ class Instance(models.Model):
             models.Index(fields=["key"], condition=Q(owes=True), name="engine_instance_owes"),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
-            # The search for IDs by their beginning, ignoring case and over all rows.
+            # The search for IDs by prefix, ignoring case, over all rows.
             models.Index(Collate(Lower("id"), "C"), name="engine_instance_id_start"),
-            # What needs attention: what failed lately, what tries again, and what the engine paused.
+            # What needs attention: recent failures, retries, and instances that the engine paused.
             models.Index(
                 fields=["workflow", "-finished_at"],
                 condition=Q(status="errored"),
@@ -215,7 +216,7 @@ class Instance(models.Model):
 
     @property
     def last_problem(self) -> Any:
-        """Return the error that it ended with or, while it is open, why the engine paused it, as recorded."""
+        """Return the recorded error or, while it is open, the reason why the engine paused it."""
         return (
             _first(self.error, self.pause_reason)
             if self.is_finished
@@ -223,7 +224,7 @@ class Instance(models.Model):
         )
 
     def refresh(self) -> Instance:
-        """Read the row again; returns itself."""
+        """Read the row again and return this object."""
         self.refresh_from_db()
         return self
 
@@ -254,7 +255,7 @@ class Instance(models.Model):
         return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
-        """Delete it with all that it has recorded: see `engine.steer.deletion.delete`."""
+        """Delete it with everything it recorded: see `engine.steer.deletion.delete`."""
         self.steering.delete(self, by=by, reason=reason)
 
     def send_event(
@@ -268,7 +269,7 @@ class Instance(models.Model):
     ) -> Event:
         return self.steering.send_event(self, type, payload, dedup_key, by=by, reason=reason)
 
-    # The async twins; Django's own (`arefresh_from_db`, …) are there beside them.
+    # The async twins, in addition to Django's own (`arefresh_from_db`, …).
     arefresh = async_twin(refresh)
     apause = async_twin(pause)
     aresume = async_twin(resume)
@@ -308,7 +309,7 @@ class Generation(models.Model):
 
     @property
     def last_problem(self) -> Any:
-        """Return the error that it ended with or, if it was ended while paused, why the engine had paused it."""
+        """Return the recorded error or, if it was ended while paused, the reason why the engine had paused it."""
         return _first(self.error, self.pause_reason)
 
 

@@ -1,4 +1,4 @@
-"""What handlers and bodies say."""
+"""The log lines of handlers and bodies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from engine.models.fields import JsonField, times
 class Log(models.Model):
     """A structured line of an instance's log.
 
-    Lines of the handler carry `position`, their place among the handler's lines: a replay says them again and the
-    engine keeps each once. Lines of a body carry their step and attempt. What the engine itself has to say once carries
-    a negative position.
+    Lines of the handler have a `position` among the handler's lines: a replay logs them again, and the engine keeps
+    each once. Lines of a body have their step and attempt. Lines that the engine itself logs once have a negative
+    position.
     """
 
     key = models.BigAutoField(primary_key=True)

@@ -1,4 +1,4 @@
-"""What has gone wrong and is still to be told: to the log and to the receivers of `engine.signals`."""
+"""Failures that are still to be logged and sent to the receivers of `engine.signals`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.models.fields import times
 
 
 class NoticeKind(StrEnum):
-    """What a notice tells; each is the name of a signal."""
+    """What a notice reports; each kind is the name of a signal."""
 
     INSTANCE_ERRORED = "instance_errored"
     ROLLBACK_FAILED = "rollback_failed"
@@ -21,11 +21,11 @@ class NoticeKind(StrEnum):
 
 
 class Notice(models.Model):
-    """A row written in the transaction of what it tells, and deleted once it was told.
+    """A row written in the transaction of the failure, and deleted after it was reported.
 
-    Triggers write it, except for `worker_retired`, which the worker writes itself. It says all by value: the instance
-    may have been restarted or deleted by then. A process takes it until `taken_until` to tell it; if that process
-    dies, another tells it again.
+    Triggers write it, except for `worker_retired`, which the worker writes itself. It holds everything by value: the
+    instance may be restarted or deleted before the report. A process takes it until `taken_until` to report it; if
+    that process dies, another one reports it again.
     """
 
     key = models.BigAutoField(primary_key=True)

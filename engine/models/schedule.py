@@ -1,4 +1,4 @@
-"""When a workflow is to be started by itself."""
+"""When a workflow is started automatically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.models.fields import JsonField, times
 
 
 class ScheduleRow(models.Model):
-    """A schedule that the code declares, or did: `next_at` is the next planned time, NULL while nothing is planned."""
+    """A schedule that the code declares or declared. `next_at` is the next planned time, NULL if there is none."""
 
     key = models.BigAutoField(primary_key=True)
     workflow = models.CharField(max_length=64)
@@ -18,7 +18,7 @@ class ScheduleRow(models.Model):
     expression = models.CharField(max_length=100)
     timezone = models.CharField(max_length=64)
     params = JsonField(null=True)
-    # False once the code declares it no more: kept to be seen, and never due.
+    # False once the code no longer declares it: kept for display, and never due.
     is_declared = models.BooleanField(default=True, db_default=True)
     paused_at = models.DateTimeField(null=True)
     paused_by = models.CharField(max_length=150, default="", db_default="", blank=True)

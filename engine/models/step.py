@@ -1,4 +1,4 @@
-"""The steps of an instance, and every attempt at one."""
+"""The steps of an instance, and their attempts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
 
 class StepQuerySet(models.QuerySet["Step"]):
     def begun_with_rollback(self) -> StepQuerySet:
-        """Find the steps whose body was started, and that were recorded with a rollback."""
+        """Return the steps whose body was started and that were recorded with a rollback."""
         has_rollback = RawSQL("options -> 'rollback' IS NOT NULL", (), output_field=BooleanField())
         return self.filter(has_rollback, kind=StepKind.DO, attempts__gt=0)
 
@@ -24,9 +24,9 @@ class StepQuerySet(models.QuerySet["Step"]):
 class Step(models.Model):
     """A named durable operation of an instance.
 
-    `seq` counts the steps of a generation in the order in which they started; `delivery` is the turn in which the
-    outcome reached the handler, which every replay repeats. `parent` is the `seq` of the step whose body made this
-    one, 0 at the top. `wake_at` is the end of a sleep, of a back-off or of a wait.
+    `seq` counts the steps of a generation in the order in which they started; `delivery` is the position at which the
+    outcome reached the handler, which every replay repeats. `parent` is the `seq` of the step whose body started this
+    one, 0 at the top. `wake_at` is the end of a sleep, a back-off or a wait.
     """
 
     # No surrogate key and no foreign key in the database: this is the table that every checkpoint writes, and each
@@ -54,7 +54,7 @@ class Step(models.Model):
     output = JsonField(null=True)
     error = JsonField(null=True)
     rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
-    # The generation in which it ran, where a restart has carried it over.
+    # The generation in which it ran, if a restart kept it.
     kept_from = models.IntegerField(null=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
@@ -93,7 +93,7 @@ class Step(models.Model):
 
     @property
     def is_old_milestone(self) -> bool:
-        """Tell whether it is a milestone from before these were named by what they say."""
+        """Return whether it is a milestone from before milestones were named after their message."""
         return (self.kind, self.name) == (StepKind.PROGRESS, OLD_MILESTONE)
 
 

@@ -1,7 +1,7 @@
-"""What waits for something outside of its instance: for people, and for other instances.
+"""Waits for something outside the instance: for people, and for other instances.
 
-Beside the steps and not as an index on them: an index that names a column which every checkpoint changes would make
-each of them twice as dear.
+They have tables of their own rather than an index on the steps: an index on a column that every checkpoint changes
+would double the cost of each checkpoint.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engine.models.fields import times
 
 
 class OpenRequest(models.Model):
-    """A request that waits for its answer. A trigger on the steps keeps it: the row goes when the step ends."""
+    """A request that waits for an answer. A trigger on the steps maintains it: the row goes when the step ends."""
 
     pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
     instance = models.ForeignKey(
@@ -40,9 +40,9 @@ class OpenRequest(models.Model):
 
 
 class EndedRequest(models.Model):
-    """A request that was answered, has expired, or was withdrawn: its step says which. Kept by the same trigger.
+    """A request that was answered, expired or withdrawn; its step says which. Maintained by the same trigger.
 
-    The steps have no index by which the latest could be found: every checkpoint would pay for it.
+    The steps have no index to find the latest: every checkpoint would pay for it.
     """
 
     pk = models.CompositePrimaryKey("instance_id", "generation", "seq")
@@ -72,10 +72,10 @@ class EndedRequest(models.Model):
 
 
 class Waiter(models.Model):
-    """A step that waits for the end of an instance which is not its child; written and taken away by the workers.
+    """A step that waits for the end of an instance that is not its child; written and deleted by workers.
 
-    The row stays until the step is over, so that nobody deletes what it waits for. `told_at` is the end that the step
-    has been told of: an instance may be restarted, and end again.
+    The row stays until the step is over, so that the other instance is not deleted. `told_at` is the end time that was
+    reported to the step: an instance may be restarted and end again.
     """
 
     pk = models.CompositePrimaryKey("waiter_id", "generation", "seq")
@@ -99,7 +99,7 @@ class Waiter(models.Model):
             times("engine_waiter", "told_at"),
         ]
         indexes = [
-            # Who is to be told when an instance has ended.
+            # The waiters to notify when an instance has ended.
             models.Index(fields=["instance"], name="engine_waiter_instance"),
         ]
 

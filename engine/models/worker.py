@@ -1,4 +1,4 @@
-"""Who is there to do the work."""
+"""The processes that do the work."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is recorded of an instance, and the sentence that says where it stands, for pages, commands and programs.
+"""Read an instance and describe its state in a sentence, for pages, commands and programs.
 
-`snapshot` is an instance as it was in one of its generations, `record` reads all that belongs to it. `facts` is plain
-data, `gathering` reads it, `status_line` makes the sentence.
+`snapshot` is an instance in one of its generations, `record` reads everything that belongs to it. `facts` is plain
+data, `gathering` reads it, `status_line` builds the sentence.
 """

@@ -1,4 +1,4 @@
-"""A recorded error in few words."""
+"""A recorded error in short form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 
 def error_line(error: object, length: int = 160) -> str:
-    """Give class and message of a recorded error on one line."""
+    """Return class and message of a recorded error on one line."""
     if not isinstance(error, dict):
         return ""
     message = " ".join(str(error.get("message") or "").split())
@@ -15,7 +15,7 @@ def error_line(error: object, length: int = 160) -> str:
 
 
 def beginning_of_error(text: str | None) -> dict[str, object] | None:
-    """Read type and message of an error of which only the beginning was fetched."""
+    """Return type and message of an error of which only the beginning was fetched."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The facts that the status line of an instance is made from: plain data."""
+"""The facts behind the status line of an instance: plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class OpenStep:
-    """A step that has begun and has not ended."""
+    """A step that has started and not ended."""
 
     seq: int
     name: str
@@ -20,15 +20,15 @@ class OpenStep:
     attempts: int = 0
     max_attempts: int | None = None
     lost: int = 0  # of the attempts, with their workers
-    uncounted: int = 0  # of the attempts: those that were lost or drained do not count towards max_attempts
+    uncounted: int = 0  # lost or drained attempts, which do not count towards max_attempts
     event_types: tuple[str, ...] = ()
     worker: str = ""
     error: str = ""
-    is_asking: bool = False  # a request that an answer would reach
+    is_asking: bool = False  # a request that can still be answered
     asked_of: tuple[str, ...] = ()
     message: str = ""
     relative: str = ""  # the id of the instance that it waits for
-    is_child: bool = False  # and that it has started
+    is_child: bool = False  # and whether the step has started it
     branches: int = 0  # of a parallel
     left: int = 0  # of these, that have not ended
 
@@ -39,7 +39,7 @@ class OpenStep:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """How far the rollbacks are. `step` is the one that is being undone, or that could not be."""
+    """The progress of the rollbacks. `step` is the one being undone, or the one that could not be undone."""
 
     state: str  # running, complete or failed
     ends_as: str = ""
@@ -50,7 +50,7 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class LastAction:
-    """What a person did to the instance, and why."""
+    """The last action of a person on the instance, and its reason."""
 
     actor: str
     at: datetime
@@ -59,9 +59,9 @@ class LastAction:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The living workers that serve a workflow, their slots, and how many of these have an instance.
+    """The live workers that serve a workflow, their slots, and how many slots hold an instance.
 
-    `is_full`: each has an instance in every slot. `is_starting`: there is none, but a young cluster.
+    `is_full`: every slot of every worker is taken. `is_starting`: there is no worker yet, but a new cluster.
     """
 
     count: int = 0
@@ -73,7 +73,7 @@ class Servers:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Capacity:
     """The limit of a workflow, and how many of its instances workers hold."""
 
     limit: int
@@ -86,7 +86,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
-    """What the sentence is made from."""
+    """All facts behind the sentence."""
 
     status: str
     waiting_for: str
@@ -98,7 +98,7 @@ class StatusFacts:
     paused_at: datetime | None = None
     wake_at: datetime | None = None
     servers: Servers = Servers()
-    places: Places | None = None  # of a workflow of which only so many instances may run
+    capacity: Capacity | None = None  # of a workflow with max_running
     steps: Sequence[OpenStep] = ()
     steps_complete: int = 0
     last_action: LastAction | None = None

@@ -1,4 +1,4 @@
-"""Read where instances stand, with a fixed number of queries for any number of them, and without their values."""
+"""Read the state of instances with a fixed number of queries for any number of them, without their values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
 from engine.models import Attempt, Audit, Instance, Step
+from engine.status.capacity import capacity_of
 from engine.status.errors import beginning_of_error, error_line
-from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
-from engine.status.places import places_of
+from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.rollbacks import rollback_of
 from engine.status.servers import servers_of
 from engine.steer.requests import open_requests
@@ -28,12 +28,12 @@ UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
 
 
 def facts_of(instance: Instance) -> StatusFacts:
-    """Gather all that is to be known of one instance."""
+    """Return all facts of one instance."""
     return _facts(
         instance,
         now=database_now(),
         servers=servers_of([instance.workflow])[instance.workflow],
-        places=places_of([instance.workflow]).get(instance.workflow),
+        capacity=capacity_of([instance.workflow]).get(instance.workflow),
         steps=still_open(instance),
         last_action=last_actions([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
@@ -45,11 +45,11 @@ def facts_of(instance: Instance) -> StatusFacts:
 
 
 def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
-    """Gather what a line of a list says of each instance; `without_values` reads enough of them."""
+    """Return the facts shown in a list, by key. Instances read by `without_values` have enough columns."""
     rows = open_rows(instances)
     attempts = attempts_at(step for found in rows.values() for step in found)
     names = {instance.workflow for instance in instances}
-    servers, places = servers_of(names), places_of(names)
+    servers, capacity = servers_of(names), capacity_of(names)
     actions, began = last_actions(instances), starts_of_generations(instances)
     now = database_now()
     asked = asking(instance.key for instance in instances if not instance.is_finished)
@@ -58,7 +58,7 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
             instance,
             now=now,
             servers=servers[instance.workflow],
-            places=places.get(instance.workflow),
+            capacity=capacity.get(instance.workflow),
             steps=open_steps(rows[instance.key], attempts, asked),
             last_action=actions.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
@@ -70,7 +70,7 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
 
 
 def without_values() -> QuerySet[Instance]:
-    """Read instances without their params and outputs, and of an error its beginning only."""
+    """Return the query without params and outputs, and with only the beginning of errors."""
     return Instance.objects.defer("params", "output", "error", "pause_reason", "tags").annotate(
         error_text=Left(Cast("error", TextField()), 4_000),
         pause_reason_text=Left(Cast("pause_reason", TextField()), 4_000),
@@ -82,7 +82,7 @@ def _facts(
     *,
     now: datetime,
     servers: Servers,
-    places: Places | None,
+    capacity: Capacity | None,
     steps: Sequence[OpenStep],
     last_action: LastAction | None,
     error: dict[str, object] | None,
@@ -91,7 +91,7 @@ def _facts(
     steps_complete: int = 0,
     rollback: Rollback | None = None,
 ) -> StatusFacts:
-    """Put together what was gathered."""
+    """Combine what was read."""
     return StatusFacts(
         status=instance.status,
         waiting_for=instance.waiting_for,
@@ -103,7 +103,7 @@ def _facts(
         paused_at=instance.paused_at,
         wake_at=instance.wake_at,
         servers=servers,
-        places=places,
+        capacity=capacity,
         steps=steps,
         steps_complete=steps_complete,
         last_action=last_action,
@@ -114,7 +114,7 @@ def _facts(
 
 
 def starts_of_generations(instances: Sequence[Instance]) -> dict[int, datetime]:
-    """Find when the present generation of each of them began: at its start, or when it was restarted last."""
+    """Return when the current generation of each began: at its start, or at its last restart."""
     again = [instance.key for instance in instances if instance.generation > 1]
     trail = Audit.objects.filter(instance_key__in=again, verb=Action.RESTART, outcome="done")
     rows = trail.order_by("instance_key", "-key").distinct("instance_key").values_list("instance_key", "at")
@@ -133,7 +133,7 @@ def database_now() -> datetime:
 
 
 def still_open(instance: Instance) -> list[OpenStep]:
-    """Read the steps of an instance that have not ended."""
+    """Return the open steps of an instance."""
     steps = open_rows([instance])[instance.key]
     attempts = attempts_at(steps)
     asks = any(step.kind == "request" for step in steps)
@@ -146,7 +146,7 @@ def steps_complete(instance: Instance) -> int:
 
 
 def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
-    """Find the steps that have begun and not ended, of several instances at once."""
+    """Return the query for the open steps of several instances."""
     found: dict[int, list[Step]] = {instance.key: [] for instance in instances}
     live = [instance.key for instance in instances if not instance.is_finished]
     steps = Step.objects.filter(
@@ -159,14 +159,14 @@ def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Those at open steps: the latest of each, and how many do not count. By the step's primary key."""
+    """The latest attempt of each open step, and how many do not count, by the step's primary key."""
 
     last: Mapping[tuple[int, int, int], Attempt]
     uncounted: Mapping[tuple[int, int, int], int]
 
 
 def attempts_at(steps: Iterable[Step]) -> Attempts:
-    """Find who runs each of these steps, or why it failed, and which attempts were lost or drained."""
+    """Return who runs each of these steps or why it failed, and how many attempts were lost or drained."""
     tried = [one for one in steps if one.attempts][:MOST_ATTEMPTS]
     wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in tried]
     last = Attempt.objects.filter(pk__in=wanted) if wanted else ()
@@ -177,7 +177,7 @@ def attempts_at(steps: Iterable[Step]) -> Attempts:
         step_seq__in={one.seq for one in again},
         phase=AttemptPhase.DO,
         status__in=UNCOUNTED,
-    ).values_list("instance_id", "generation", "step_seq")  # and some of other steps, which nobody asks for
+    ).values_list("instance_id", "generation", "step_seq")  # and some of other steps, which are not used
     return Attempts(
         {(attempt.instance_id, attempt.generation, attempt.step_seq): attempt for attempt in last},
         Counter(rows if again else ()),
@@ -185,15 +185,15 @@ def attempts_at(steps: Iterable[Step]) -> Attempts:
 
 
 def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
-    """Find the steps of these instances that wait for an answer, by their primary keys."""
+    """Return the primary keys of the steps of these instances that wait for an answer."""
     rows = open_requests().filter(instance_id__in=set(keys))
     return set(rows.values_list("instance_id", "generation", "seq"))
 
 
 def open_steps(steps: Sequence[Step], attempts: Attempts, asking: Container[object]) -> list[OpenStep]:
-    """Tell what is to be known of the open steps of an instance.
+    """Return the facts of the open steps of an instance.
 
-    Where a map is open, its items are what happens; where a parallel is, it speaks for its branches.
+    An open map is represented by its items; an open parallel represents its branches.
     """
     maps = {step.seq for step in steps if step.kind == "map"}
     parallels = {step.seq for step in steps if step.kind == "parallel"}
@@ -216,7 +216,7 @@ def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, le
     attempt = attempts.last.get(which)
     options: Any = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")
-    # Between two attempts the worker may still hold the instance: the attempt's own end tells it.
+    # Between two attempts the worker may still hold the instance: the end of the attempt shows that it is over.
     is_waiting = step.status == "waiting"
     return OpenStep(
         seq=step.seq,
@@ -243,7 +243,7 @@ def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, le
 
 
 def last_actions(instances: Sequence[Instance]) -> dict[int, LastAction]:
-    """Find who paused or terminated each of them last, in its present generation."""
+    """Return who last paused or terminated each of them in its current generation."""
     verbs = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
     wanted = {instance.key: verbs[instance.status] for instance in instances if instance.status in verbs}
     found: dict[int, LastAction] = {}

@@ -1,4 +1,4 @@
-"""The generations of an instance: how each began and ended, and who did that."""
+"""The generations of an instance: how each began and ended, and by whom."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TRAIL_READ = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What began a generation."""
+    """The restart that began a generation."""
 
     actor: str
     at: datetime
     reason: str
     from_step: str
     kept: int
-    before: str  # how it found the instance
+    before: str  # the instance's status before it
 
     @property
     def said(self) -> Sentence:
-        """Say it in one sentence."""
+        """Return a sentence about the restart."""
         where: Sentence = (" from step ", Code(self.from_step)) if self.from_step else (" from the start",)
         kept = f"{self.kept} step{'' if self.kept == 1 else 's'} kept" if self.from_step else ""
         parts: list[Part] = [
@@ -44,13 +44,13 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """Those of an instance; `shown` is the number of the one that is asked for."""
+    """The generations of an instance; `shown` is the number of the requested one."""
 
     shown: int
     newest: int
     earlier: tuple[Generation, ...] = ()  # the newest first
-    began: Restart | None = None  # the one that is shown
-    ended: Restart | None = None  # by which an earlier one was followed
+    began: Restart | None = None  # of the shown one
+    ended: Restart | None = None  # the restart that followed an earlier one
     terminated: LastAction | None = None
 
     @property
@@ -63,7 +63,7 @@ class Generations:
 
     @property
     def cut_short_by(self) -> Restart | None:
-        """Tell what ended it, where it was open when the next one began."""
+        """Return what ended it if it was open when the next generation began."""
         return self.ended if self.ended is not None and self.ended.before not in FINAL else None
 
 
@@ -73,9 +73,9 @@ FIRST = Generations(1, 1)
 def generations_of(
     instance: Instance, shown: int | None = None, *, limit: int = SHOWN, with_errors: bool = False
 ) -> Generations:
-    """Read them, with two queries where there are several. `shown` is by default the newest; it need not exist.
+    """Read the generations, with two queries if there are several. `shown` is by default the newest; it need not exist.
 
-    Of the earlier ones the newest are read, and of these how they ended; `with_errors` also reads their errors.
+    Of the earlier ones, reads the ends of the newest; `with_errors` also reads their errors.
     """
     newest = instance.generation
     shown = newest if shown is None else shown
@@ -115,7 +115,7 @@ def _restart(entry: Audit | None) -> Restart | None:
 
 
 def _terminated(entries: Iterable[Audit], began: Audit | None, ended: Audit | None) -> LastAction | None:
-    """Find who terminated the generation between two restarts."""
+    """Return who terminated the generation between two restarts."""
     first, last = began.key if began else 0, ended.key if ended else 2**63
     found = [entry for entry in entries if entry.verb == Action.TERMINATE and first < entry.key < last]
     return LastAction(found[0].actor, found[0].at, found[0].reason) if found else None

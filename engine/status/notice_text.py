@@ -1,4 +1,4 @@
-"""What a notice says: one line for the log `reprise.instances`, and the arguments of a signal."""
+"""The text of a notice: one line for the logger `reprise.instances`, and the arguments of a signal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.declare.registry import Workflow, workflows
 from engine.models import Instance, Notice, NoticeKind
 from engine.values.states import AttemptPhase
 
-MESSAGE_LENGTH = 1000  # in a line; the whole of it stands with the instance
+MESSAGE_LENGTH = 1000  # in a line; the full text is stored with the instance
 
 log = logging.getLogger("reprise.instances")
 
 WARNINGS = (NoticeKind.ATTEMPT_LOST, NoticeKind.WORKER_RETIRED)
 
 _ERROR = ("error_type", "error_message")
-# What a signal tells besides `notice_id` and `at`, by the names of columns.
+# The arguments of a signal in addition to `notice_id` and `at`, by the names of columns.
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     NoticeKind.INSTANCE_ERRORED: ("workflow", "instance_id", "generation", "step", *_ERROR),
     NoticeKind.ROLLBACK_FAILED: ("workflow", "instance_id", "generation", "step", "count", *_ERROR),
@@ -38,13 +38,13 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 
 
 def write(notice: Notice) -> None:
-    """Write the notice to the log, with its parts as attributes of the record."""
+    """Log the notice, with its parts as attributes of the log record."""
     level = logging.WARNING if notice.kind in WARNINGS else logging.ERROR
     log.log(level, "%s", line(notice), extra={"notice": notice.kind, **_plain(notice)})
 
 
 def arguments(notice: Notice) -> dict[str, Any]:
-    """Return what the receivers of its signal get, besides `signal` and `sender`."""
+    """Return the arguments of its signal's receivers, in addition to `signal` and `sender`."""
     key = notice.instance_key
     if key is None:
         return _plain(notice)
@@ -52,12 +52,12 @@ def arguments(notice: Notice) -> dict[str, Any]:
 
 
 def sender(notice: Notice) -> Workflow[Any, Any] | None:
-    """Return the workflow that it is about, if this process knows it."""
+    """Return the workflow of the notice, if this process declares it."""
     return workflows.get(notice.workflow)
 
 
 def line(notice: Notice) -> str:
-    """Say it in one line."""
+    """Return the notice as one line."""
     name = f"{notice.workflow}/{notice.instance_id}"
     at_step = f" at step {_step(notice)}" if notice.step else ""
     match notice.kind:

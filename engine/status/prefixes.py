@@ -1,4 +1,4 @@
-"""Rows of which only the prefixes of large values are read."""
+"""Rows read with only prefixes of large values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.db.models.functions import Cast, Left, Length
 
 
 def with_prefixes(rows: Any, *columns: str, length: int) -> Any:
-    """Return the query with `<column>_text` and `<column>_size` in place of these JSON columns.
+    """Return the query with `<column>_text` and `<column>_size` instead of these JSON columns.
 
-    The text is the first `length` characters, and one more where the value is longer; the size counts all of them.
+    The text has the first `length` characters, and one more if the value is longer; the size counts all characters.
     """
     found = rows.defer(*columns)
     for column in columns:

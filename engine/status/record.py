@@ -1,4 +1,4 @@
-"""All that is recorded of an instance in one of its generations: the one reader for pages, commands and programs."""
+"""Everything recorded of an instance in one generation: the only reader for pages, commands and programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT_CHILDREN = 51  # at most that are found where a restart has kept their step
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many rows of each kind are read at most: the newest."""
+    """The maximum number of rows of each kind; the newest are read."""
 
     events: int
     children: int
@@ -32,13 +32,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An instance as it was in one generation. Of events, children and actions it has the newest, these first."""
+    """An instance in one generation, with its newest events, children and actions, newest first."""
 
     instance: Instance
     generations: Generations
     facts: StatusFacts
     steps: Sequence[Step]
-    attempts: Mapping[int, Sequence[Attempt]]  # by the number of their step
+    attempts: Mapping[int, Sequence[Attempt]]  # by step number
     events: Sequence[Event]
     parent: Instance | None
     children: Sequence[Instance]
@@ -48,7 +48,7 @@ class Record:
 
     @property
     def is_past(self) -> bool:
-        """Whether this is an earlier generation, which is only shown."""
+        """Whether this is an earlier generation, which is read-only."""
         return self.generations.is_past
 
     @property
@@ -62,7 +62,7 @@ class Record:
 
     @property
     def status_line(self) -> Sentence:
-        """Say where this generation stands, or how it ended."""
+        """Return the state of this generation, or how it ended."""
         those = self.generations
         if those.is_past and those.cut_short_by is not None:
             before = those.cut_short_by.before.replace("_", " ")
@@ -70,7 +70,7 @@ class Record:
         return status_line.status_line(self.facts)
 
     def count_events(self) -> int:
-        """Return how many there are, with a query where there are more than were read."""
+        """Return their number, with a query if there are more than were read."""
         return events_of(self.instance).count() if self.has_more_events else len(self.events)
 
 
@@ -95,7 +95,7 @@ def read(shown: Snapshot, steps: Sequence[Step], *, limits: Limits, with_payload
 
 
 def events_of(instance: Instance, *, with_payloads: bool = False) -> QuerySet[Event]:
-    """Return the query for its events, the newest first."""
+    """Return the query for its events, newest first."""
     rows = Event.objects.filter(instance_id=instance.key).order_by("-key")
     return rows if with_payloads else rows.defer("payload")
 
@@ -131,7 +131,7 @@ def _newest(rows: QuerySet[Any], limit: int) -> tuple[Sequence[Any], bool]:
 
 
 def _facts(shown: Snapshot) -> StatusFacts:
-    """Gather what is known of the generation; a generation that keeps steps has the start of the one that ran them."""
+    """Return the facts of the generation. One that keeps steps has the start time of the one that ran them."""
     facts, those = facts_of(shown.instance), shown.generations
     if not those.is_past:
         return facts

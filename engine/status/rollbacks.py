@@ -1,4 +1,4 @@
-"""How far the rollbacks of an instance are."""
+"""The progress of an instance's rollbacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ATTEMPTS = 1_000
 
 
 def rollback_of(instance: Instance) -> Rollback | None:
-    """Read it, with two queries where there is anything to read."""
+    """Read it, with two queries if there are rollbacks."""
     if not instance.rollback:
         return None
     rows = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
@@ -53,14 +53,14 @@ def _undoing(instance: Instance, step: Step) -> OpenStep:
 
 
 def most_attempts(step: Step) -> int | None:
-    """Return how many attempts at its rollback may count."""
+    """Return how many attempts of its rollback may count."""
     most = _options(step).get("max_attempts")
     return most if isinstance(most, int) else None
 
 
 def counts(attempt: Attempt, step: Step) -> bool:
-    """Tell whether an attempt at its rollback counts towards those: not if it was lost or drained, nor from before
-    somebody had the rollback retried."""
+    """Return whether an attempt of its rollback counts. Lost and drained attempts do not, nor those before an operator
+    retried the rollback."""
     before = _options(step).get("retried_after") or 0
     return attempt.number > before and attempt.status not in ("lost", "cancelled")
 

@@ -1,4 +1,4 @@
-"""Whether the database has the tables that the code expects, and what to do if it has not."""
+"""Check whether the database has the tables that the code expects, and say what to do if not."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from django.db.migrations.loader import MigrationLoader
 
 from engine.models.connection import parameters
 
-# What a cluster and the command line work with. Other apps' tables are their own affair.
+# The apps that a cluster and the command line use. Other apps check their own tables.
 APPS = ("engine", "django_q")
 
-NAMED = 3  # of many that are missing
-TIMEOUT = 5  # seconds for a database that does not answer
+NAMED = 3  # names listed if many are missing
+TIMEOUT = 5  # seconds until a database that does not answer is given up
 
 ADVICE = "Run `python manage.py migrate`."
 
@@ -42,7 +42,7 @@ def missing(alias: str = DEFAULT_DB_ALIAS, apps: Collection[str] = APPS) -> list
 
 def _expected(applied: set[Any], apps: Collection[str]) -> Iterable[tuple[str, str]]:
     if applied.issuperset(_in_files(apps)):
-        return  # as nearly always, without loading the migrations of all apps
+        return  # the usual case, without loading the migrations of all apps
     loader = MigrationLoader(None, load=False)
     loader.load_disk()
     for key, migration in loader.disk_migrations.items():
@@ -60,7 +60,7 @@ def _in_files(apps: Collection[str]) -> Iterable[tuple[str, str]]:
 
 
 def sentence(lacking: Sequence[str]) -> str:
-    """Say what is missing and what to run."""
+    """Return a sentence about what is missing and what to run."""
     ours_first = sorted(lacking, key=lambda name: (not name.startswith("engine."), name))
     named = ", ".join(ours_first[:NAMED]) + (
         f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
@@ -70,7 +70,7 @@ def sentence(lacking: Sequence[str]) -> str:
 
 
 def described(alias: str = DEFAULT_DB_ALIAS) -> str:
-    """Name the database, without its user and password."""
+    """Return the name of the database, without user and password."""
     at = parameters(alias)
     port = f":{at['port']}" if at.get("port") else ""
     return f"{at.get('dbname')} on {at.get('host') or 'the default host'}{port}"

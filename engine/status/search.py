@@ -1,4 +1,4 @@
-"""Find instances by what people know of them, without reading all there are."""
+"""Search instances without reading all of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.db.models.lookups import StartsWith
 from engine.declare.registry import workflows
 from engine.models import Instance
 
-# IDs that begin alike, up to which all of them are looked at first. Of more, the newest come soon in any order.
+# Up to this many IDs with the same prefix are read first. If there are more, the newest are found soon in any order.
 MOST_ALIKE = 10_000
 
-# The names in use, each found by one step down the index (workflow, …): DISTINCT would read every row.
+# The names in use, each found by one descent of the index (workflow, …): DISTINCT would read every row.
 _RECORDED = """
 WITH RECURSIVE name AS (
     (SELECT workflow FROM engine_instance ORDER BY workflow LIMIT 1)
@@ -26,7 +26,7 @@ SELECT workflow FROM name WHERE workflow IS NOT NULL
 
 
 def workflow_names() -> list[str]:
-    """Give the names of the workflows in the code and of those that only the record still knows."""
+    """Return the names of the workflows in the code and of those that only exist in the database."""
     with connection.cursor() as cursor:
         cursor.execute(_RECORDED)
         recorded = {row[0] for row in cursor.fetchall()}
@@ -34,16 +34,16 @@ def workflow_names() -> list[str]:
 
 
 def id_begins(q: str) -> Q:
-    """Match the instances whose ID begins with this text, ignoring case."""
-    # What is the lower case of a letter, the database says on both sides.
+    """Return the condition for IDs that begin with this text, ignoring case."""
+    # The database lowers both sides, so that they agree.
     return Q(StartsWith(Lower("id"), Lower(Value(q))))
 
 
 def by_id(rows: QuerySet[Instance], q: str) -> QuerySet[Instance]:
-    """Keep the instances whose ID begins with this text, ignoring case, however old they are.
+    """Return the instances whose ID begins with this text, ignoring case, however old they are.
 
-    Asks the index first. The planner does not know that the few that match may all be old, and would look for them
-    from the newest on, past millions of others.
+    Queries the index first. The planner does not know that the few matches may all be old, and would search for them
+    from the newest instance on, past millions of others.
     """
     keys = keys_alike(q)
     return rows.filter(id_begins(q)) if keys is None else rows.filter(key__in=keys)

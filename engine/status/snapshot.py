@@ -1,4 +1,4 @@
-"""An instance as it was in one of its generations."""
+"""An instance in one of its generations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.status.generations import SHOWN, Generations, generations_of
 from engine.status.prefixes import with_prefixes
 from engine.values.errors import RepriseError
 
-# What the row of a generation says of it. Whatever else an instance has is of the present one.
+# The columns of a generation's row. All other columns of an instance are those of the current generation.
 KEPT = (
     "status",
     "output",
@@ -28,7 +28,7 @@ _PREFIX = ("output_text", "output_size")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An instance as one of its generations left it, or as it is now where that is the newest. It is only shown."""
+    """An instance as an earlier generation left it, or as it is now in the newest one. Read-only."""
 
     instance: Instance
     generations: Generations
@@ -37,7 +37,7 @@ class Snapshot:
 class GenerationNotFoundError(RepriseError, LookupError):
     def __init__(self, instance: Instance, number: int) -> None:
         self.number = number
-        super().__init__(f"{instance} has no generation {number}. The present one is {instance.generation}.")
+        super().__init__(f"{instance} has no generation {number}. The current one is {instance.generation}.")
 
 
 def snapshot(
@@ -50,7 +50,7 @@ def snapshot(
 ) -> Snapshot:
     """Return the instance in a generation, by default the newest, with one query for an earlier one.
 
-    `output_up_to` reads only so many characters of an earlier output, as `with_prefixes`. `limit` and `with_errors` are
+    `output_up_to` limits the characters of an earlier output, as in `with_prefixes`. `limit` and `with_errors` are
     those of `generations_of`. Raises GenerationNotFoundError.
     """
     if number is not None and not 1 <= number <= newest.generation:

@@ -1,4 +1,4 @@
-"""The steps of an instance in one generation, with what belongs to them: attempts, log lines, the steps within."""
+"""The steps of an instance in one generation, with their attempts, log lines and inner steps."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def logs_of(instance: Instance) -> QuerySet[Log]:
 
 
 def attempts_by_step(instance: Instance, steps: Iterable[Step]) -> dict[int, list[Attempt]]:
-    """Read the attempts at these steps and at their rollbacks, by the step's number, the first one first.
+    """Return the attempts of these steps and of their rollbacks, by step number, oldest first.
 
-    Those at the body of a step that was kept were made in the generation in which it ran.
+    Attempts of a kept step's body belong to the generation in which it ran.
     """
     found: dict[int, list[Attempt]] = {}
     tried = [step for step in steps if step.attempts]
@@ -45,7 +45,7 @@ def _made_at(instance: Instance, steps: Sequence[Step]) -> Q:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """How many of the steps within another have one status and kind, and how often they were attempted."""
+    """How many inner steps have one status and kind, and how often they were attempted."""
 
     parent: int
     status: str
@@ -55,7 +55,7 @@ class Inside:
 
 
 def count_inside(instance: Instance, parents: Iterable[int]) -> list[Inside]:
-    """Count the steps within these, by their parent, status and kind, in this order."""
+    """Count the steps inside these, by parent, status and kind, in this order."""
     wanted = list(parents)
     rows = steps_of(instance).filter(parent__in=wanted).order_by("parent", "status", "kind")
     counted = rows.values_list("parent", "status", "kind").annotate(Count("seq"), Sum("attempts"))
@@ -63,7 +63,7 @@ def count_inside(instance: Instance, parents: Iterable[int]) -> list[Inside]:
 
 
 def read_old_milestones(instance: Instance, steps: Iterable[Step]) -> None:
-    """Read what those say whose name does not: their output, where it was left out."""
+    """Read the message of milestones whose name is not their message: their output, if it was not read."""
     old: Mapping[int, Step] = {step.seq: step for step in steps if step.is_old_milestone}
     rows = steps_of(instance).filter(seq__in=old).values_list("seq", "output")
     for seq, output in rows if old else ():

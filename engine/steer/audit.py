@@ -1,4 +1,4 @@
-"""Who did what to which instance, and why; written with the change itself."""
+"""The audit trail: who did what to which instance, and why. Written in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ACTOR = 150
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Who asks for a change and why. Made, and so checked, before anything is locked or written."""
+    """Who requests a change and why. Created, and so checked, before anything is locked or written."""
 
     actor: str = ""
     user_key: str = ""
@@ -26,7 +26,7 @@ class Cause:
 
     @classmethod
     def of(cls, by: object = None, reason: str = "") -> Cause:
-        """Take a user of Django's, the name of a program, or None.
+        """Return the cause for a Django user, the name of a program, or None.
 
         Raises InvalidNameError, InvalidValueError or LimitError for a name or a reason that cannot be stored.
         """
@@ -49,7 +49,7 @@ def record(
     outcome: str = "done",
     data: Any = None,
 ) -> Audit:
-    """Write one row of the trail; `outcome` is `done` or `denied`."""
+    """Write one audit row; `outcome` is `done` or `denied`."""
     (row,) = write(
         verb, [instance], Cause.of(by, reason), before=before, after=after, outcome=outcome, data=data
     )
@@ -66,7 +66,7 @@ def write(
     outcome: str = "done",
     data: Any = None,
 ) -> list[Audit]:
-    """Write a row of the trail for each instance."""
+    """Write an audit row for each instance."""
     return Audit.objects.bulk_create(
         Audit(
             verb=verb,
@@ -95,7 +95,7 @@ def note(
     outcome: str = "done",
     data: Any = None,
 ) -> Audit:
-    """Write a row of the trail about a workflow, and no instance of it: `instance_id` is empty."""
+    """Write an audit row about a workflow rather than an instance: `instance_id` is empty."""
     return Audit.objects.create(
         verb=verb,
         actor=cause.actor,
@@ -123,10 +123,8 @@ def _actor(by: object) -> tuple[str, str]:
 
 def _name(name: str) -> str:
     if not name.strip() or len(name) > MAX_ACTOR or _unstorable(name):
-        rule = (
-            f"It needs 1 to {MAX_ACTOR} characters, not all of them blank, without NUL and lone surrogates."
-        )
-        raise InvalidNameError("the name of who acts", name, rule)
+        rule = f"It needs 1 to {MAX_ACTOR} characters, not all of them blank, without NUL or lone surrogates."
+        raise InvalidNameError("the name of the actor", name, rule)
     return name
 
 
@@ -136,7 +134,7 @@ def _reason(reason: str) -> str:
     if len(reason) > MAX_REASON:
         raise LimitError("length of the reason", len(reason), MAX_REASON, unit="characters")
     if _unstorable(reason):
-        raise InvalidValueError("$", "unstorable", "It holds NUL or a lone surrogate.", what="reason")
+        raise InvalidValueError("$", "unstorable", "It contains NUL or a lone surrogate.", what="reason")
     return reason
 
 

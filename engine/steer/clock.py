@@ -7,10 +7,10 @@ from django.db.models import DateTimeField, Func
 
 
 class ClockTimestamp(Func):
-    """The moment at which the statement reaches the row.
+    """The time at which the statement reaches the row.
 
-    Not Django's `Now()`, which stands still during a statement: one that waited for a lock would write a time
-    from before what it waited for.
+    Not Django's `Now()`, which is constant during a statement: a statement that waited for a lock would write a time
+    from before the change it waited for.
     """
 
     function = "clock_timestamp"
@@ -19,7 +19,7 @@ class ClockTimestamp(Func):
 
 
 def database_time() -> datetime:
-    """Return the time of the database's clock."""
+    """Return the database's current time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (now,) = cursor.fetchone()

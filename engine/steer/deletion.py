@@ -1,4 +1,4 @@
-"""Delete finished instances, with all that they have recorded; the audit trail stays."""
+"""Delete finished instances with everything they recorded. The audit trail stays."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MAX_AT_ONCE = 100  # instances
 
 
 def delete(instance: Instance, *, by: object = None, reason: str = "") -> None:
-    """Delete a finished instance. Its children, and its trail, stay.
+    """Delete a finished instance. Its children and its audit trail stay.
 
-    Raises InstanceNotFinishedError, InstanceNeededError while its parent, or another instance that waits for it, has
-    not taken in how it ended, and InstanceNotFoundError; then nothing is changed.
+    Raises InstanceNotFinishedError, InstanceNotFoundError, and InstanceNeededError while its parent, or another
+    instance that waits for it, has not received its outcome; then nothing is changed.
     """
     between_steps.refuse("delete")
     cause = audit.Cause.of(by, reason)
@@ -44,7 +44,7 @@ def delete_many(
 ) -> DeletedMany:
     """Delete up to 100 finished instances of a workflow. Those that cannot be deleted are reported, not fatal.
 
-    Raises LimitError for more, or none, and InvalidNameError if one of them cannot be an id; then nothing is deleted.
+    Raises LimitError for more, or for no ids, and InvalidNameError for an invalid id; then nothing is deleted.
     """
     between_steps.refuse("delete_many")
     cause = audit.Cause.of(by, reason)
@@ -60,29 +60,29 @@ def delete_many(
 
 
 def remove(keys: Collection[int]) -> None:
-    """Delete the rows of instances which the caller has locked, and found to be finished and needed by nobody."""
+    """Delete the rows of instances that the caller has locked, and that are finished and not needed by others."""
     with connection.cursor() as cursor:
         cursor.execute(sql.REMOVE, {"keys": [*keys]})
 
 
 def _checked(ids: Iterable[str]) -> list[str]:
-    if isinstance(ids, str):  # which would be an id a character
-        raise InvalidNameError("a list of ids", ids, "Give a list, also for a single one.")
+    if isinstance(ids, str):  # a string would be read as one id per character
+        raise InvalidNameError("a list of ids", ids, "Pass a list, even for a single id.")
     wanted = list[str]()
     for count, one in enumerate(ids, start=1):
         if count > MAX_AT_ONCE:
             raise LimitError("number of ids", count, MAX_AT_ONCE, advice="Delete them in several calls.")
         wanted.append(check_instance_id(one))
     if not wanted:
-        raise LimitError("number of ids", 0, MAX_AT_ONCE, advice="Name at least one.")
+        raise LimitError("number of ids", 0, MAX_AT_ONCE, advice="Pass at least one.")
     return wanted
 
 
 def _delete_all(
     workflow: Workflow[Any, Any], ids: Collection[str], cause: audit.Cause
 ) -> dict[str, RepriseError]:
-    """Delete what can be; return why the others were not, by id."""
-    # In one statement and in the order of their keys, as everywhere: two such calls cannot deadlock.
+    """Delete what can be deleted; return by id why the others were not."""
+    # In one statement and in the order of their keys, as everywhere, so that two such calls cannot deadlock.
     rows = Instance.objects.select_for_update(no_key=True).defer("params", "output", "error")
     found = list(rows.filter(workflow=workflow.name, id__in=ids).order_by("key"))
     problems: dict[str, RepriseError] = {
@@ -102,7 +102,7 @@ def _delete(row: Instance, cause: audit.Cause) -> None:
     _refuse_if_any(row, sql.NEEDED_BY)
     if row.owes:
         relations.settle(row.key)
-        # A child that somebody holds would never learn that it is to end.
+        # A child that another session has locked would never learn that it must end.
         _refuse_if_any(row, relations.ORPHAN_OF)
     audit.write(Action.DELETE, [row], cause, before=row.status)
     remove([row.key])

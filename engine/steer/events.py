@@ -33,10 +33,9 @@ def send_event(
 ) -> Event:
     """Buffer an event for the instance and wake it. Exactly one wait consumes it, in the order of sending.
 
-    A repeated `dedup_key` returns the first event, also when the instance has finished since; with another
-    type or payload it raises DedupConflictError. Raises InstanceFinishedError, InstanceNotFoundError, and for
-    what cannot be sent InvalidNameError, InvalidParamsError, InvalidValueError or LimitError; then nothing is
-    written.
+    A repeated `dedup_key` returns the first event, even if the instance has finished since; with another type or
+    payload it raises DedupConflictError. Raises InstanceFinishedError, InstanceNotFoundError, and for invalid input
+    InvalidNameError, InvalidParamsError, InvalidValueError or LimitError; then nothing is written.
     """
     between_steps.refuse("send_event")
     event, text = _checked(instance, type, payload, dedup_key)
@@ -65,7 +64,7 @@ def _checked(
 
 
 def buffer(event: Event, payload: str, *, limit: int | None = None) -> str | None:
-    """Write the event and its signal; return the status that the instance had, None if nothing was written."""
+    """Write the event and its signal. Return the status of the instance, or None if nothing was written."""
     with connection.cursor() as cursor:
         cursor.execute(
             sql.SEND,
@@ -88,10 +87,10 @@ def buffer(event: Event, payload: str, *, limit: int | None = None) -> str | Non
 
 
 def _once_more(instance: Instance, event: Event, text: str) -> tuple[Event | None, str]:
-    """Find out why an event was not written, and write it if the reason is gone: the instance was restarted meanwhile.
+    """Find out why an event was not written, and write it if the instance has been restarted meanwhile.
 
-    Return the event that was sent before under its dedup key, or the status that the instance had. Raises
-    InstanceFinishedError, DedupConflictError, or LimitError if the buffer is full.
+    Return the earlier event with its dedup key, or the status of the instance. Raises InstanceFinishedError,
+    DedupConflictError, or LimitError if the buffer is full.
     """
     with transaction.atomic():
         row = lock(instance)
@@ -101,13 +100,13 @@ def _once_more(instance: Instance, event: Event, text: str) -> tuple[Event | Non
             raise InstanceFinishedError(row.workflow, row.id, row.status, "sending an event")
         status = buffer(event, text)
         if status is None:
-            advice = f"Instance {row} does not take its events out as fast as they come; send again later."
+            advice = f"Instance {row} does not consume its events as fast as they arrive; send again later."
             raise LimitError("number of buffered events", MAX_BUFFERED + 1, MAX_BUFFERED, advice=advice)
         return None, status
 
 
 def _earlier(event: Event) -> Event | None:
-    """Find the event that was sent under this dedup key before, and make sure that it is the same one."""
+    """Return the earlier event with this dedup key. Raises DedupConflictError if it is a different one."""
     if event.dedup_key is None:
         return None
     found = Event.objects.filter(instance_id=event.instance_id, dedup_key=event.dedup_key).first()

@@ -1,4 +1,4 @@
-"""Start instances, and find them."""
+"""Start and find instances."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """An instance that has been checked and may be written."""
+    """A checked instance, ready to be written."""
 
     id: str
     params: str
@@ -57,12 +57,11 @@ def start(
     by: object = None,
     reason: str = "",
 ) -> Instance:
-    """Start an instance; within a transaction it starts with its commit.
+    """Start an instance. In a transaction, it starts when the transaction commits.
 
-    `retention` says how long this one is kept after its end, where its workflow's rule does not suit: durations by
-    final status, None for ever.
+    `retention` overrides how long this instance is kept after its end: durations by final status, None means forever.
 
-    Raises InstanceExistsError for an id in use, and for bad input InvalidNameError, InvalidParamsError,
+    Raises InstanceExistsError for an id in use, and for invalid input InvalidNameError, InvalidParamsError,
     InvalidValueError or LimitError; then nothing is written.
     """
     between_steps.refuse("start")
@@ -82,9 +81,9 @@ def get_or_start(
     by: object = None,
     reason: str = "",
 ) -> tuple[Instance, bool]:
-    """Return the instance of that id, started if there was none, and whether this call started it.
+    """Return the instance with that id, started if there was none, and whether this call started it.
 
-    One that exists is returned as it is, whatever its params. Raises what `start` raises for bad input.
+    An existing instance is returned as it is, whatever its params. For invalid input, raises the errors of `start`.
     """
     between_steps.refuse("get_or_start")
     new, cause = _checked(workflow, params, id, tags), audit.Cause.of(by, reason)
@@ -93,7 +92,7 @@ def get_or_start(
 
 
 def get(workflow: Workflow[Any, Any], id: str) -> Instance:
-    """Return the instance of that id. Raises InstanceNotFoundError, also for what cannot be an id."""
+    """Return the instance with that id. Raises InstanceNotFoundError, also for an invalid id."""
     between_steps.refuse("get")
     try:
         found = by_name.find(workflow.name, check_instance_id(id))
@@ -107,9 +106,9 @@ def get(workflow: Workflow[Any, Any], id: str) -> Instance:
 def start_many(
     workflow: Workflow[P, Any], items: Iterable[StartItem[P]], *, by: object = None, reason: str = ""
 ) -> StartedMany:
-    """Start up to 10,000 instances in one statement. Bad items and ids in use are reported, not fatal.
+    """Start up to 10,000 instances in one statement. Invalid items and ids in use are reported, not fatal.
 
-    Raises LimitError for too many items or too many bytes of params in all; then nothing is written.
+    Raises LimitError for too many items or too many bytes of params in total; then nothing is written.
     """
     between_steps.refuse("start_many")
     cause, errors = audit.Cause.of(by, reason), list[StartError]()
@@ -119,7 +118,7 @@ def start_many(
             accepted[index] = _checked_item(workflow, item)
         except RepriseError as problem:
             errors.append(_error(index, _id_of(item), problem))
-    # Of two items with one id the first wins; the second finds it in use, as it would in two calls.
+    # Of two items with the same id, the first wins; for the second the id is in use, as it would be in two calls.
     first_by_id = {new.id: new for new in reversed(accepted.values())}
     created = {row.id: row for row in _insert(workflow, list(first_by_id.values()), cause)}
     for index, new in accepted.items():
@@ -146,13 +145,13 @@ def _checked(
 def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any]) -> _New:
     unknown = set(item) - {"params", "id", "tags", "retention"} if isinstance(item, Mapping) else {"?"}
     if unknown:
-        rule = "An item is a dict with params, id, tags and retention, each of which may be missing."
+        rule = "An item is a dict with params, id, tags and retention, all optional."
         raise InvalidValueError("$", "invalid_item", rule, what="item")
     return _checked(workflow, item.get("params"), item.get("id"), item.get("tags"), item.get("retention"))
 
 
 def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
-    """Hand on the items, up to the limit, so that an endless iterable is refused too."""
+    """Yield the items up to the limit, so that an endless iterable is refused too."""
     for count, item in enumerate(items, start=1):
         if count > MAX_BATCH:
             raise LimitError("number of items", count, MAX_BATCH, advice="Start them in several calls.")
@@ -160,13 +159,13 @@ def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
 
 
 def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause) -> list[Instance]:
-    """Write the instances whose ids are free; those are returned."""
+    """Write and return the instances whose ids are free."""
     size = sum(len(new.params) for new in batch)
     if size > MAX_BATCH_BYTES:
         raise LimitError(
             "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
         )
-    # No savepoint: nothing in here raises but the database, which ends the transaction anyway.
+    # No savepoint: only the database raises here, and that aborts the transaction anyway.
     with transaction.atomic(savepoint=False) if cause.is_somebody else nullcontext():
         rows = _execute(workflow, batch, cause)
         created = [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
@@ -197,7 +196,7 @@ def _execute(
 def _instance(
     workflow: Workflow[Any, Any], new: _New, cause: audit.Cause, written: Sequence[Any]
 ) -> Instance:
-    """Build what was written without reading it again; the rest are the model's defaults, as in the table."""
+    """Build the written instance without reading it again; all other fields have the model's defaults."""
     key, wake_at, deadline_at, created_at = written
     instance = Instance(
         key=key,

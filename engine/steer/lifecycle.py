@@ -1,8 +1,8 @@
-"""Pause, resume and terminate instances, retry their rollbacks, and accept that their code has changed.
+"""Pause, resume and terminate instances, retry their rollbacks, and accept changed code.
 
-Each is one transaction, within the caller's if there is one: lock the instance's row, decide by what it says,
-write, leave a row in the audit trail, notify. Lock order: instance, steps, attempts. A row that a worker
-holds keeps its `wake_at`, the end of the lease: any other value would let a second worker claim it.
+Each is one transaction, or part of the caller's: lock the instance's row, decide by its contents, write, add a row to
+the audit trail, notify. Lock order: instance, steps, attempts. A row held by a worker keeps its `wake_at`, the end of
+the lease: any other value would let a second worker claim it.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from engine.values.states import Action, AttemptPhase, InstanceStatus, RollbackS
 
 
 def pause(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Stop driving the instance: at once, or as soon as the bodies that a worker runs of it are recorded.
+    """Stop driving the instance: at once, or as soon as its running bodies have ended and are recorded.
 
-    Does nothing where there is nothing to pause. Returns the instance as it is then.
+    Does nothing if there is nothing to pause. Returns the instance in its new state.
     """
     return _act(instance, Action.PAUSE, _pause, audit.Cause.of(by, reason))
 
 
 def resume(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Go on after a pause, or withdraw one that is not reached yet.
+    """Continue after a pause, or cancel a pause that has not taken effect yet.
 
-    Sleeps, back-offs and the timeouts of waits are shifted by the time paused; moments are not. Does nothing
-    where there is nothing to resume. Returns the instance as it is then.
+    Sleeps, back-offs and the timeouts of waits are extended by the time paused; fixed moments are not. Does nothing
+    if there is nothing to resume. Returns the instance in its new state.
     """
     return _act(instance, Action.RESUME, _resume, audit.Cause.of(by, reason))
 
 
 def terminate(instance: Instance, *, rollback: bool = False, by: object = None, reason: str = "") -> Instance:
-    """End the instance now, and the children that it waits for. A body that still runs is cancelled and its result
+    """End the instance now, and the children that it waits for. A running body is cancelled, and its result is
     refused.
 
-    With `rollback`, what its steps did is undone first, as after an error; it is terminated when that is over, and at
-    once if there is nothing to undo. So is each of those children, side by side. Where the rollbacks run already they
-    go on; without `rollback` they are cut off, and have failed. Raises InstanceFinishedError if it has ended already.
+    With `rollback`, its steps are rolled back first, as after an error; it is terminated after that, or at once if
+    there is nothing to roll back. The same applies to each of those children, concurrently. Rollbacks that already run
+    continue; without `rollback` they are interrupted and count as failed. Raises InstanceFinishedError if it has ended.
     """
     change = _roll_back_family if rollback else _terminate
     data = {"rollback": True} if rollback else None
@@ -60,9 +60,9 @@ def terminate(instance: Instance, *, rollback: bool = False, by: object = None, 
 
 
 def retry_rollback(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Go on with the rollbacks from the one that failed, with all of its attempts anew; then end as before.
+    """Retry the failed rollback with a new set of attempts, then run the remaining ones and end as before.
 
-    Raises RollbackNotFailedError where none has failed. Returns the instance as it is then.
+    Raises RollbackNotFailedError if none has failed. Returns the instance in its new state.
     """
     between_steps.refuse("retry_rollback")
     cause = audit.Cause.of(by, reason)
@@ -76,10 +76,10 @@ def retry_rollback(instance: Instance, *, by: object = None, reason: str = "") -
 
 
 def accept_code(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Let the instance go on under the code of its workflow as it is now; resume it if the change had paused it.
+    """Let the instance continue with the current code of its workflow, and resume it if the change had paused it.
 
-    Does nothing where it goes on under that code anyway. Raises InstanceFinishedError if it has ended, and
-    UnknownWorkflowError where no such workflow is declared. Returns the instance as it is then.
+    Does nothing if it uses that code anyway. Raises InstanceFinishedError if it has ended, and UnknownWorkflowError
+    if its workflow is not declared. Returns the instance in its new state.
     """
     between_steps.refuse("accept_code")
     cause = audit.Cause.of(by, reason)
@@ -99,7 +99,7 @@ def accept_code(instance: Instance, *, by: object = None, reason: str = "") -> I
 
 
 def lock(instance: Instance) -> Instance:
-    """Lock the instance's row until the transaction ends, and read where it stands, without its values."""
+    """Lock the instance's row until the transaction ends, and read its state without its values."""
     row = _locked().filter(key=instance.key).first()
     if row is None:
         raise InstanceNotFoundError(instance.workflow, instance.id)
@@ -125,7 +125,7 @@ def _act(
             audit.write(action, [row], cause, before=row.status, after=after, data=data)
         elif row.is_finished and action is Action.TERMINATE:
             raise InstanceFinishedError(row.workflow, row.id, row.status, "terminating it")
-        # Still locked, so that the answer is what this call did and not what a worker did since.
+        # Still locked, so that the result is what this call did and not what a worker has done since.
         return instance.refresh()
 
 
@@ -152,7 +152,7 @@ def _terminate(row: Instance) -> InstanceStatus:
 
 
 def end(row: Instance) -> InstanceStatus:
-    """Write that the locked instance is terminated. What that means for others is left to the caller."""
+    """Terminate the locked instance. The caller handles the consequences for other instances."""
     return _write(row, transitions.END, InstanceStatus.TERMINATED)
 
 
@@ -160,7 +160,7 @@ def end(row: Instance) -> InstanceStatus:
 
 
 def _roll_back_family(row: Instance) -> InstanceStatus:
-    """Roll back the instance, and before it those that would end with it as they are."""
+    """Roll back the instance, and before it the children that would otherwise end with it."""
     children = list(_locked().filter(key__in=relations.tied_to(row.key)).open().order_by("key"))
     for child in reversed(children):
         cause = audit.Cause.of(None, f"Its parent {row.workflow}/{row.id} is rolled back.")
@@ -172,7 +172,7 @@ def _roll_back_family(row: Instance) -> InstanceStatus:
 
 
 def _roll_back(row: Instance) -> InstanceStatus:
-    """Let a worker run the rollbacks, and end the instance then; only a worker has the functions."""
+    """Let a worker run the rollbacks and then end the instance: only a worker has the functions."""
     is_held = row.owner is not None
     if row.rollback == RollbackState.RUNNING:
         is_paused = row.status in (InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE)
@@ -184,7 +184,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
         "ends_as": InstanceStatus.TERMINATED,
         "pause_reason": None,
     }
-    if is_held:  # its worker keeps it, and is told
+    if is_held:  # its worker keeps it and is notified
         return _update(row, InstanceStatus.RUNNING, **telling)
     after = _update(
         row, InstanceStatus.QUEUED, wake_at=ClockTimestamp(), waiting_for="", paused_at=None, **telling
@@ -194,7 +194,7 @@ def _roll_back(row: Instance) -> InstanceStatus:
 
 
 def _has_rollbacks(row: Instance) -> bool:
-    """Tell whether any step was begun that was recorded with a rollback."""
+    """Return whether any step with a recorded rollback was started."""
     return _steps(row).begun_with_rollback().exists()
 
 
@@ -223,7 +223,7 @@ def _steps(row: Instance) -> StepQuerySet:
 
 
 def _write(row: Instance, transition: str, after: InstanceStatus) -> InstanceStatus:
-    """Write one of `engine.steer.transitions` of the locked row. Return the new status."""
+    """Apply one of `engine.steer.transitions` to the locked row. Return the new status."""
     with connection.cursor() as cursor:
         cursor.execute(transition, {"key": row.key})
         [_] = cursor.fetchall()
@@ -231,7 +231,7 @@ def _write(row: Instance, transition: str, after: InstanceStatus) -> InstanceSta
 
 
 def _update(row: Instance, status: InstanceStatus, **values: object) -> InstanceStatus:
-    """Write the locked row, and tell the worker that held it and the Studio. Returns the new status."""
+    """Write the locked row, and notify the worker that held it and the Studio. Return the new status."""
     Instance.objects.filter(key=row.key).update(status=status, signals=F("signals") + 1, **values)
     notify.tell(seats=[] if row.owner is None else [row.owner], changed=[row.key])
     return status

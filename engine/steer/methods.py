@@ -1,7 +1,7 @@
-"""What the methods of instances and workflows do.
+"""The implementation of the methods of instances and workflows.
 
-The functions need the models and the declarations, so those cannot import them: they get this module when Django
-starts (`engine.apps`).
+The functions import the models and the declarations, so these cannot import the functions: they get this module when
+Django starts (`engine.apps`).
 """
 
 from engine.steer.deletion import delete, delete_many

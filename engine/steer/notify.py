@@ -1,6 +1,6 @@
-"""Hints to workers and to the Studio, sent with the transaction that changed something.
+"""Notifications to workers and to the Studio, sent with the transaction of a change.
 
-Rows are the truth: whoever misses a hint finds the change at its next sweep.
+They are hints; rows are the truth. A worker that misses a notification finds the change at its next sweep.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHANGED = "engine_changed"
 EVERYTHING = "*"
 
 # What `engine_wake` says besides an empty text, which means that something is due, and the number of a seat.
-REAP = "reap"  # a worker has died: look for what it held
+REAP = "reap"  # a worker died: look for what it held
 ALONE = "alone"  # instances were taken back that may have to run alone: for the processes that run those
 
 # PostgreSQL takes payloads shorter than 8,000 bytes.
@@ -30,7 +30,7 @@ def wake(seats: Iterable[int] = ()) -> None:
 
 
 def tell(*, wake: bool = False, seats: Iterable[int] = (), changed: Iterable[int] = ()) -> None:
-    """Send several hints in one statement. They arrive at commit, equal ones of a transaction once."""
+    """Send several notifications in one statement. They arrive at commit, and equal ones of a transaction once."""
     messages = list(_messages(wake, seats, changed))
     if messages:
         channels, payloads = zip(*messages, strict=True)

@@ -1,4 +1,4 @@
-"""What the end of one instance means for others: its parent and its waiters are told, its children end with it.
+"""The effects of an instance's end on others: its parent and its waiters are notified, its children end with it.
 
 The statement that ends an instance, or cancels a step with a child, also marks the instance: a notice is pending (the
 column is `owes`). Pending notices are sent here, at once where possible, else by a worker
@@ -18,8 +18,8 @@ from engine.values.states import FINAL_SQL, OPEN_STEPS_SQL
 AT_ONCE = 500  # instances
 
 
-# A child that its parent waited for, and does not any more: the step is cancelled. Not so where it is a branch that its
-# siblings' failure has left to itself, and where it is being rolled back: that is finished first.
+# A child that its parent no longer waits for: the step is cancelled. Excluded are branches that the failure of a
+# sibling leaves running, and children that are being rolled back: those finish first.
 def _is_orphan(child: str) -> str:
     return f"""
     {child}.is_tied AND {child}.status NOT IN {FINAL_SQL} AND {child}.ends_as = '' AND EXISTS (
@@ -33,8 +33,8 @@ def _is_orphan(child: str) -> str:
     )"""
 
 
-# The rows are locked first, and ended by a second statement: this one's snapshot may be older than the last flush of a
-# child's worker, whose steps would stay open.
+# The rows are locked first and ended by a second statement: the snapshot of this one may be older than the last flush
+# of a child's worker, and the steps of that flush would stay open.
 ORPHANS = f"""
     SELECT child.key
     FROM engine_instance parent JOIN engine_instance child ON child.parent_key = parent.key
@@ -43,14 +43,14 @@ ORPHANS = f"""
     FOR NO KEY UPDATE OF child SKIP LOCKED
 """
 
-# One that is still to be ended.
+# A child that must still be ended.
 ORPHAN_OF = f"""
     SELECT child.workflow, child.id FROM engine_instance child
     WHERE child.parent_key = %(key)s AND {_is_orphan("child")}
     LIMIT 1
 """
 
-# Terminate them. Each then has notices of its own to send.
+# Terminate them. Each then has pending notices of its own.
 END_ORPHANS = f"""
     WITH ending AS (
         SELECT child.key, child.generation, child.owner, child.workflow, child.id, child.status,
@@ -63,7 +63,7 @@ END_ORPHANS = f"""
         SELECT 'terminate', '', '', workflow, id, key, status, 'terminated', 'done',
             format('Its parent %%s/%%s %%s.', parent_workflow, parent_id, CASE
                 WHEN parent_status IN {FINAL_SQL} THEN 'is ' || parent_status
-                ELSE 'waits for it no more' END)
+                ELSE 'no longer waits for it' END)
         FROM ending
     ), {ENDED}
     SELECT key, pg_notify('engine_changed', key::text) IS NULL,
@@ -71,11 +71,11 @@ END_ORPHANS = f"""
     FROM ended
 """
 
-# Tell the parents, and clear the mark of those that have nobody left to tell.
+# Notify the parents, and clear the mark of those with nothing left to report.
 #
-# marked   `place` tells whether the snapshot shows the row as it is now that it is locked. If not, more of its steps
-#          may have been cancelled than can be seen, so it keeps its mark.
-# parents  that wait: the others look for themselves when they begin.
+# marked   `place` shows whether the snapshot has the locked version of the row. If not, more of its steps may have been
+#          cancelled than the snapshot shows, so it keeps its mark.
+# parents  that wait: the others check for themselves when they start.
 SETTLE = f"""
     WITH marked AS MATERIALIZED (
         SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINAL_SQL} AS has_news,
@@ -120,8 +120,8 @@ SETTLE = f"""
         WHEN i.owner IS NOT NULL THEN pg_notify('engine_wake', i.owner::text) IS NULL END
 """
 
-# The notes of who waits for whom that need work: the other one has ended and its waiter has not been told of this end,
-# or is gone, or the waiting is over.
+# The rows of waiters that need work: the other instance has ended and this end has not been reported to the waiter, or
+# it was deleted, or the wait is over.
 _NOTES = f"""
     engine_waiter w
     LEFT JOIN engine_instance i ON i.key = w.instance_id
@@ -130,8 +130,8 @@ _NOTES = f"""
            OR i.status IN {FINAL_SQL} AND w.told_at IS DISTINCT FROM i.finished_at)
 """
 
-# Tell those that wait for what has ended, once; they look for themselves. What they wait for cannot be deleted until
-# they have, so the note stays until then. Forget it when the waiting is over, or the other one is gone all the same.
+# Notify each waiter of an ended instance once; it then reads the outcome itself. Until it has, that instance must not
+# be deleted, so the row stays. Delete the row when the wait is over, or when the other instance is gone anyway.
 TELL_WAITERS = f"""
     WITH over AS MATERIALIZED (
         SELECT w.waiter_id, w.generation, w.seq, s.status IS NOT DISTINCT FROM 'waiting' AS waits, i.finished_at
@@ -162,13 +162,13 @@ TELL_WAITERS = f"""
         WHEN w.owner IS NOT NULL THEN pg_notify('engine_wake', w.owner::text) IS NULL END
 """
 
-# Whether there is anything to do: for the sweeps, and for what somebody held a moment ago.
+# Whether there is anything to do: for sweeps, and for rows that were locked a moment ago.
 PENDING = f"""
     SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (SELECT FROM {_NOTES})
 """
 
 
-# Who ends with an instance: those that a step of it waits for, and those that wait for theirs.
+# The instances that end with an instance: the children that its steps wait for, and theirs.
 TIED = f"""
     WITH RECURSIVE family AS (
         SELECT key, generation FROM engine_instance WHERE key = %(key)s
@@ -184,12 +184,12 @@ TIED = f"""
 
 
 def tied_to(key: int) -> list[int]:
-    """Return the keys of those that are open, and end with this instance."""
+    """Return the keys of the open instances that end with this one."""
     return [tied for (tied,) in _ask(TIED, key=key)]
 
 
 def settle(key: int) -> None:
-    """Send this instance's notices in the caller's transaction. Those to rows that are locked are left to workers."""
+    """Send this instance's notices in the caller's transaction. Notices to locked rows are left to workers."""
     keys = [key]
     while orphans := _ask(ORPHANS, only=keys):
         keys += [orphan for (orphan,) in orphans]

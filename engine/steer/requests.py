@@ -1,4 +1,4 @@
-"""Requests that wait for people: which are open, who may answer them, and the answer itself."""
+"""Requests to people: which are open, who may answer them, and the answers."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from engine.values.states import FINAL, StepKind, StepStatus
 ANSWER = "answer"  # the verb in the audit trail
 MAX_COMMENT = audit.MAX_REASON
 GROUP = "group:"
-# A worker sees an answer once it is committed, and one that finds none after the deadline times the request out for
-# good. A commit takes a moment, so the last second is not promised to anybody.
+# A worker sees an answer only after its commit, and a worker that sees none after the deadline times the request out. A
+# commit takes a moment, so answers in the last second are refused.
 COMMIT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request's row says: the question, and who may answer."""
+    """The recorded request: the question, and who may answer."""
 
     message: str
     schema: dict[str, Any] | None
@@ -59,12 +59,12 @@ class Asked:
 
 
 def open_requests() -> QuerySet[OpenRequest]:
-    """Find the requests that an answer would reach now: not answered, not expired, not withdrawn, nor soon to be."""
+    """Return the requests that can be answered now: not answered, expired or withdrawn, nor about to be."""
     return _waiting().filter(_is_open())
 
 
 def ending_requests() -> QuerySet[OpenRequest]:
-    """Find the others that still wait: no worker has taken in yet that they are over."""
+    """Return the other waiting requests: they are over, but no worker has recorded it yet."""
     return _waiting().exclude(_is_open())
 
 
@@ -81,7 +81,7 @@ def _is_open() -> Q:
 
 
 def put_to(names: Collection[str], *, nobody: bool) -> QuerySet[OpenRequest]:
-    """Find the open requests with one of these assignees; with `nobody`, also those that name none."""
+    """Return the open requests with one of these assignees; with `nobody`, also those without assignees."""
     return open_requests().filter(Q(assignees__overlap=[*names]) | (Q(assignees=[]) if nobody else Q()))
 
 
@@ -90,7 +90,7 @@ def _has_expired(moment: str) -> Q:
 
 
 def names_of(user: Any) -> frozenset[str]:
-    """Return the assignees that mean this user: the name, and the groups as `group:<name>`."""
+    """Return the assignees that match this user: the name, and the groups as `group:<name>`."""
     held: frozenset[str] | None = getattr(user, "_reprise_names", None)
     if held is None:
         groups = user.groups.values_list("name", flat=True) if user.pk is not None else ()
@@ -99,7 +99,7 @@ def names_of(user: Any) -> frozenset[str]:
 
 
 def is_put_to(asked: Asked, user: Any) -> bool:
-    """Tell whether this user may answer: was asked, or nobody in particular was; a superuser always may."""
+    """Return whether this user may answer: an assignee, anyone if there are no assignees, and always a superuser."""
     return user.is_superuser or not asked.assignees or not names_of(user).isdisjoint(asked.assignees)
 
 
@@ -114,13 +114,13 @@ def answer(
 ) -> Event:
     """Answer a request of an instance, by its name or its step's number. The first answer counts.
 
-    What the type of the answer declares as secret is stored encrypted.
+    Secrets in the answer's type are stored encrypted.
 
-    `by` is a user of Django's, who must be one of the assignees, or the name of a program, which is trusted. A value
-    that does not fit the recorded schema raises InvalidParamsError, and the request still waits. Raises
-    RequestAnsweredError (who was first, and when), RequestClosedError for one that has expired or was withdrawn,
+    `by` is a Django user, who must be one of the assignees, or the name of a program, which is trusted. A value that
+    does not match the recorded schema raises InvalidParamsError, and the request still waits. Raises
+    RequestAnsweredError (who was first, and when), RequestClosedError if it has expired or was withdrawn,
     InstanceFinishedError, RequestForbiddenError, RequestNotFoundError and InstanceNotFoundError; then nothing is
-    written. The transaction should end soon after: an answer that is committed after the deadline came too late.
+    written. Commit soon: an answer committed after the deadline is too late.
     """
     between_steps.refuse("answer")
     cause = _cause(by, comment, reason)
@@ -132,7 +132,7 @@ def answer(
     value = _encrypted(value, asked.schema)
     with transaction.atomic():
         row = lock(instance)
-        # Again, since nothing changes any more: somebody may have been faster, the worker too.
+        # Checked again under the lock: another answer, or the worker, may have been faster.
         _refuse_unless_open(row, find(row, step.seq))
         event = _send(row, step, {"value": value, "comment": comment}, cause.actor)
         data = {"request": step.name, "seq": step.seq, "generation": step.generation}
@@ -141,7 +141,7 @@ def answer(
 
 
 def find(instance: Instance, request: str | int) -> Step:
-    """Return a request of the present generation: by number, or by name the first that waits, else the last one."""
+    """Return a request of the current generation: by number, or by name the first that waits, else the last one."""
     rows = Step.objects.filter(
         instance_id=instance.key, generation=instance.generation, kind=StepKind.REQUEST
     )
@@ -155,12 +155,12 @@ def find(instance: Instance, request: str | int) -> Step:
 
 
 def answer_to(step: Step) -> Event | None:
-    """Return the answer that was given to a request, whether the workflow has taken it yet or not."""
+    """Return the answer to a request, whether or not the workflow has received it."""
     return Event.objects.filter(instance_id=step.instance_id, dedup_key=type_of(step)).first()
 
 
 def is_same_answer(event: Event, value: object) -> bool:
-    """Tell whether this value was the answer that was given, as far as its secrets can be read here."""
+    """Return whether this value equals the recorded answer, as far as its secrets can be read here."""
     given = event.payload.get("value") if isinstance(event.payload, dict) else None
     try:
         return decrypted(given) == value
@@ -174,7 +174,7 @@ def type_of(step: Step) -> str:
 
 
 def is_answer(type: str) -> bool:
-    """Tell whether an event of this type answers a request."""
+    """Return whether an event of this type answers a request."""
     return type.startswith(REQUEST_TYPE)
 
 
@@ -183,9 +183,9 @@ def _cause(by: object, comment: str, reason: str) -> Cause:
         what = "length of the comment"
         raise LimitError(what, len(str(comment)), MAX_COMMENT, unit="characters")
     cause = Cause.of(by, reason or comment)
-    Cause.of(by, comment)  # whether it can be stored
+    Cause.of(by, comment)  # raises if it cannot be stored
     if not cause.is_somebody:
-        raise InvalidNameError("the name of who answers", by, "Name a user, or the program that answers.")
+        raise InvalidNameError("the name of who answers", by, "Pass a user, or the name of a program.")
     return cause
 
 
@@ -199,7 +199,7 @@ def _refuse_unless_open(row: Instance, step: Step) -> None:
     if row.is_finished:
         raise InstanceFinishedError(row.workflow, row.id, row.status, "answering")
     if row.ends_as:
-        raise RequestClosedError(step.name, "the instance is being rolled back, and ends then")
+        raise RequestClosedError(step.name, "the instance is being rolled back and then ends")
     if Step.objects.filter(_has_expired("wake_at"), pk=step.pk).exists():
         raise RequestClosedError(step.name, "it has expired")
     if step.status != StepStatus.WAITING:
@@ -217,10 +217,10 @@ def _encrypted(value: Any, schema: dict[str, Any] | None) -> JSON:
 
 def _send(row: Instance, step: Step, payload: dict[str, JSON], actor: str) -> Event:
     text = encode(payload, what="answer", envelopes=STORED)
-    # Its own type as dedup key: the database itself takes one answer.
+    # The event type is also the dedup key, so the database itself accepts only one answer.
     one = type_of(step)
     event = Event(instance_id=row.key, type=one, payload=decode(text), dedup_key=one, sent_by=actor)
-    # People must be heard, however many events wait.
+    # An answer is accepted even if the buffer of events is full.
     if events.buffer(event, text, limit=2 * events.MAX_BUFFERED) is None:
         raise LimitError("number of buffered events", 2 * events.MAX_BUFFERED + 1, 2 * events.MAX_BUFFERED)
     return event

@@ -1,4 +1,4 @@
-"""What a restart keeps and what it does again, decided from the recorded steps (docs/guarantees.md, 14)."""
+"""Decide from the recorded steps what a restart keeps and what it repeats (docs/guarantees.md, 14)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.values.states import RollbackState, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step at the top level of the present generation."""
+    """A top-level step of the current generation."""
 
     seq: int
     kind: str
@@ -28,12 +28,12 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """What a restart does: see `engine.steer.restart.preview`. `refused` says why it is not possible, or is empty.
+    """What a restart would do: see `engine.steer.restart.preview`. `refused` says why it is not possible, or is empty.
 
-    Returned events go back to the buffer, for the waits that run again; dropped ones reach nobody any more.
+    Returned events go back to the buffer, for the waits that run again; dropped events are never delivered.
     """
 
-    generation: int  # the one that begins
+    generation: int  # the new generation
     keeps: list[PlannedStep]
     runs_again: list[PlannedStep]
     returned_events: int
@@ -43,8 +43,8 @@ class RestartPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """The steps of a generation, parted by a restart; `seqs` are the numbers of all that is kept, inner ones too."""
+class Split:
+    """The steps of a generation, split by a restart; `seqs` are the numbers of all kept steps, including inner ones."""
 
     keeps: list[PlannedStep]
     runs_again: list[PlannedStep]
@@ -52,12 +52,12 @@ class Sorted:
     refusal: RestartError | None
 
     @property
-    def wiped(self) -> list[int]:
+    def discarded(self) -> list[int]:
         return [one.seq for one in self.runs_again]
 
 
-def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
-    """Part the steps of the present generation; `target` is name, count and kind of the first that runs again.
+def split(row: Instance, target: tuple[str, int, str] | None) -> Split:
+    """Split the steps of the current generation; `target` is name, count and kind of the first that runs again.
 
     Raises StepNotFoundError.
     """
@@ -79,13 +79,13 @@ def sort(row: Instance, target: tuple[str, int, str] | None) -> Sorted:
     )
     top = [step for step in steps if step.parent == TOP]
     if target is None:
-        return Sorted([], [_planned(step) for step in top], [], None)
+        return Split([], [_planned(step) for step in top], [], None)
     first = _find(row, top, target)
     keeps = [step for step in top if step.seq < first.seq and _is_over(step)]
     kept = {step.seq for step in keeps}
-    outermost = _outermost(steps)
+    outermost = _outer_steps(steps)
     undone = {outermost[step.seq]: step.rollback for step in steps if step.rollback != RollbackState.NONE}
-    return Sorted(
+    return Split(
         [_planned(step) for step in keeps],
         [_planned(step) for step in top if step.seq not in kept],
         [seq for seq, outer in outermost.items() if outer in kept],
@@ -103,12 +103,12 @@ def _find(row: Instance, top: Sequence[Step], target: tuple[str, int, str]) -> S
 
 
 def _is_over(step: Step) -> bool:
-    """Tell whether its outcome has reached the handler, or stands for good: that of an atomic step may not have yet."""
+    """Return whether its outcome has reached the handler or is final: an atomic step's may not have reached it yet."""
     return step.delivery is not None or step.status == StepStatus.COMPLETE
 
 
-def _outermost(steps: Iterable[Step]) -> dict[int, int]:
-    """Return the number of the step at the top that each belongs to; inner steps start after theirs."""
+def _outer_steps(steps: Iterable[Step]) -> dict[int, int]:
+    """Return the number of the top-level step that each step belongs to. Inner steps start after their outer step."""
     found: dict[int, int] = {}
     for step in steps:
         found[step.seq] = step.seq if step.parent == TOP else found[step.parent]
@@ -118,7 +118,7 @@ def _outermost(steps: Iterable[Step]) -> dict[int, int]:
 def _refusal(
     row: Instance, first: Step, undone: Sequence[Step], states: Mapping[int, str]
 ) -> RestartError | None:
-    """What was rolled back, if only in part, cannot be kept: its result is not worth anything any more."""
+    """Return why a step cannot be kept: once it is rolled back, even partly, its result is no longer valid."""
     if not undone:
         return None
     shown, earliest = str(_planned(undone[-1])), str(_planned(undone[0]))

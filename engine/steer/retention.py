@@ -1,8 +1,8 @@
-"""Delete finished instances when their time is over, in small batches.
+"""Delete finished instances when their retention has expired, in small batches.
 
-A worker runs `sweep` every hour, beside its shift (`engine.worker.periodic`). It touches nothing that is not
-finished, nor what a living parent or somebody who waits may still ask for, and no instance of a workflow that this
-code does not know. It waits for nobody's lock: what somebody holds is left for the next time.
+A worker runs `sweep` every hour, next to its shift (`engine.worker.periodic`). It never deletes an instance that is not
+finished, that an open parent or a waiter may still need, or whose workflow this code does not declare. It never waits
+for a lock: locked rows are left for the next sweep.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from engine.values.states import FINAL, FINAL_SQL
 
 VERB = "retention"
 
-# A transaction that takes longer than this is followed by smaller ones. Measured on two slow cores, with 100,000
-# instances of five steps: a sweep that finds nothing takes 14 ms, one that deletes about 60 ms a batch of 500.
+# After a transaction that took longer than this, batches become smaller. Measured on two slow cores, with 100,000
+# instances of five steps: a sweep that finds nothing takes 14 ms, a batch of 500 deletions about 60 ms.
 LONG_SECONDS = 1.0
 
-# By the list's index, the oldest first.
+# Uses the index of the lists, oldest first.
 _PAGE = """
     SELECT key, created_at <= %(cutoff)s, finished_at <= %(cutoff)s AND retention IS NULL
     FROM engine_instance
@@ -37,7 +37,7 @@ _PAGE = """
 
 _IS_OVER = "i.status = %(status)s AND i.finished_at <= %(cutoff)s AND i.retention IS NULL"
 
-# For ever is NULL, and so is no time.
+# NULL means forever, and so does a missing rule.
 _IS_OVER_BY_ITS_OWN = f"""
     i.retention IS NOT NULL AND i.status IN {FINAL_SQL}
     AND i.finished_at + (i.retention ->> i.status::text)::float8 * interval '1 second' <= %(now)s
@@ -50,8 +50,8 @@ _OWN_PAGE = f"""
 """  # noqa: S608
 
 
-# Whoever was restarted meanwhile is not over any more: PostgreSQL reads a row again when it has locked it. The rows are
-# deleted by a second statement, which sees all that was written before the lock.
+# An instance restarted meanwhile no longer matches: PostgreSQL reads a row again after locking it. The rows are deleted
+# by a second statement, which sees everything written before the lock.
 def _doomed(is_over: str) -> str:
     return f"""
     SELECT i.key, i.workflow, i.status FROM engine_instance i
@@ -70,9 +70,9 @@ _DOOMED, _DOOMED_BY_THEIR_OWN = _doomed(_IS_OVER), _doomed(_IS_OVER_BY_ITS_OWN)
 
 
 def sweep(*, batch: int = 500, seconds: float = 60.0, now: datetime | None = None) -> int:
-    """Delete what has been kept long enough, for about so many seconds. Returns how many instances are gone.
+    """Delete what has been kept long enough, for about this many seconds. Return the number of deleted instances.
 
-    Each batch is a transaction and a row in the audit trail. `now` is the database's time unless given.
+    Each batch is a transaction and a row in the audit trail. `now` is by default the database's time.
     """
     return _Sweep(batch, time.monotonic() + seconds, now or database_time()).run()
 
@@ -94,7 +94,7 @@ class _Sweep:
                     yield from self._status(workflow=name, status=status, cutoff=self._now - kept)
 
     def _status(self, **values: Any) -> Iterator[int]:
-        """Delete page by page, up to the first that was created too late to be over."""
+        """Delete page by page, up to the first that was created too late to have expired."""
         after, is_old = 0, True
         while is_old and self._has_time():
             rows = _ask(_PAGE, **values, after=after, limit=self._batch)
@@ -105,7 +105,7 @@ class _Sweep:
             after = rows[-1][0] if rows else after
 
     def _own(self) -> Iterator[int]:
-        """Delete those that have a rule of their own."""
+        """Delete those with a rule of their own."""
         values = {"now": self._now, "workflows": [*workflows]}
         after = 0
         while self._has_time():

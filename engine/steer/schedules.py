@@ -1,8 +1,8 @@
-"""Pause and resume schedules, run one now, and say when it fires next.
+"""Pause and resume schedules, run one now, and list when it fires next.
 
 A schedule is an `engine.models.ScheduleRow`. A cluster writes a row for each schedule that its code declares, and
-starts what is due (`engine.worker.schedules`). Each function here is one transaction, within the caller's if there is
-one, and leaves a row in the audit trail; its `data` names the schedule.
+starts what is due (`engine.worker.schedules`). Each function here is one transaction, or part of the caller's, and
+adds a row to the audit trail whose `data` names the schedule.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["clock", "pause", "resume", "run_now", "upcoming"]
 
 
 def pause(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> ScheduleRow:
-    """Let the schedule start nothing until it is resumed. Does nothing where it is paused already.
+    """Pause the schedule until it is resumed. Does nothing if it is already paused.
 
-    Returns the schedule as it is then. Raises ScheduleNotFoundError if its row is gone.
+    Returns the schedule in its new state. Raises ScheduleNotFoundError if its row is gone.
     """
     cause = audit.Cause.of(by, reason)
     with transaction.atomic():
@@ -45,9 +45,9 @@ def pause(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> Sche
 
 
 def resume(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> ScheduleRow:
-    """Go on with the next planned time; those that passed meanwhile are not made up for.
+    """Continue with the next planned time. Missed times are skipped.
 
-    Does nothing where it is not paused. Returns the schedule as it is then. Raises ScheduleNotFoundError if its row is
+    Does nothing if it is not paused. Returns the schedule in its new state. Raises ScheduleNotFoundError if its row is
     gone.
     """
     cause = audit.Cause.of(by, reason)
@@ -62,14 +62,14 @@ def resume(schedule: ScheduleRow, *, by: object = None, reason: str = "") -> Sch
 
 
 def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, reason: str = "") -> Instance:
-    """Start an instance with the schedule's params, besides the planned ones; also while the schedule is paused.
+    """Start an instance with the schedule's params, in addition to the planned ones; also while it is paused.
 
-    With an `id` it is started once, however often that is asked for. Raises InstanceExistsError if an instance that the
-    schedule did not start has that id.
+    With an `id`, repeated calls start it once. Raises InstanceExistsError if an instance that the schedule did not
+    start has that id.
 
-    `started_by` of the instance is the schedule, and the audit trail says who had it run. Raises
-    ScheduleNotDeclaredError if the code declares it no more, UnknownWorkflowError, ScheduleNotFoundError, and
-    InvalidParamsError where the workflow takes other params by now; then nothing is started.
+    `started_by` of the instance is the schedule, and the audit trail records who ran it. Raises
+    ScheduleNotDeclaredError if the code no longer declares it, UnknownWorkflowError, ScheduleNotFoundError, and
+    InvalidParamsError if the workflow now takes other params; then nothing is started.
     """
     cause = audit.Cause.of(by, reason)
     with transaction.atomic():
@@ -88,10 +88,10 @@ def run_now(schedule: ScheduleRow, *, id: str | None = None, by: object = None, 
 
 
 def upcoming(schedule: ScheduleRow, count: int = 5, *, now: datetime | None = None) -> list[datetime]:
-    """Return the next planned moments in UTC; none for a schedule that is paused or not declared any more.
+    """Return the next planned moments in UTC; none for a schedule that is paused or no longer declared.
 
-    The first is `next_at`, which lies in the past for a moment until a cluster has started what is due, and longer
-    while no cluster runs. Then follow those after `now`, by default the database's.
+    The first is `next_at`, which is in the past until a cluster has started what is due. The others are after `now`,
+    by default the database's time.
     """
     if schedule.next_at is None or count < 1:
         return []
@@ -100,12 +100,12 @@ def upcoming(schedule: ScheduleRow, count: int = 5, *, now: datetime | None = No
 
 
 def cron_of(schedule: ScheduleRow) -> Cron:
-    """Return when the schedule fires, as its row says."""
+    """Return the cron expression and time zone of the schedule's row."""
     return Cron(schedule.expression, schedule.timezone)
 
 
 def starter(schedule: ScheduleRow) -> str:
-    """Return what `started_by` says of the instances that the schedule starts."""
+    """Return `started_by` of the instances that the schedule starts."""
     return f"schedule {schedule.name}"
 
 

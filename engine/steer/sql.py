@@ -1,17 +1,17 @@
-"""The statements of starting, sending and steering that the ORM cannot say, each with its why."""
+"""The statements for starting, sending and steering that the ORM cannot express, and the reasons for their form."""
 
 from engine.values.records import STEP
 from engine.values.states import FINAL_SQL, OPEN_STEPS_SQL
 
-# Several hints in one round trip.
+# Several notifications in one round trip.
 NOTIFY = """
 SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[]) AS hint (channel, payload)
 """
 
-# Starts any number of instances, and says so. The ORM's `ignore_conflicts` does not tell which rows it wrote, and knows
-# no clock_timestamp(). Ids in use give no row, also when the other transaction commits while this one waits for it. In
-# the order of their ids, so that two batches with ids in common cannot deadlock. All in one statement, which outside
-# of a transaction is one round trip and one commit.
+# Starts any number of instances and notifies. The ORM's `ignore_conflicts` does not return which rows it wrote, and has
+# no clock_timestamp(). Ids in use give no row, even if the other transaction commits while this one waits for it.
+# Inserted in the order of their ids, so that two batches with common ids cannot deadlock. In one statement, which
+# outside of a transaction is one round trip and one commit.
 START = """
 WITH written AS (
     INSERT INTO engine_instance
@@ -35,13 +35,13 @@ WITH written AS (
 SELECT written.* FROM written LEFT JOIN told ON true
 """
 
-# Stores an event, signals its instance and wakes it, or the worker that has it. Nothing is written, and no row comes
-# back, if the instance has finished, the dedup key was used before or the buffer is full: the caller finds out which.
-# The row lock comes before the event's key, so keys are in the order of the commits.
+# Stores an event, signals its instance, and wakes it or the worker that holds it. If the instance has finished, the
+# dedup key was used before or the buffer is full, nothing is written and no row returned: the caller finds out which.
+# The row is locked before the event gets its key, so keys are in the order of the commits.
 #
-# One that is parked is woken only for what a wait of it takes: the rest is found when it wakes up for something else.
-# Where the row has changed since this statement began to look, it may just have parked on a wait that cannot be seen
-# yet (`place`): it is woken then.
+# A parked instance is woken only for an event that one of its waits accepts; it finds the others when it wakes up for
+# another reason. If the row has changed since this statement's snapshot (`place`), it may just have parked on a wait
+# that the snapshot does not show, so it is woken.
 SEND = """
 WITH target AS MATERIALIZED (
     SELECT key, generation, status, owner, ctid AS place FROM engine_instance
@@ -80,7 +80,7 @@ SELECT sent.key, sent.received_at, target.status,
 FROM sent CROSS JOIN target
 """
 
-# How a generation that is over stands, without its values passing through Python.
+# Records an ended generation without passing its values through Python.
 KEEP_GENERATION = """
 INSERT INTO engine_generation
     (instance_id, number, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at)
@@ -88,10 +88,10 @@ SELECT key, generation, status, output, error, pause_reason, rollback, unreached
 FROM engine_instance WHERE key = %(key)s
 """
 
-# The next generation: due at once, with nothing of the last one but what the instance itself is. The fence grows, so
-# that no worker of the last one can write. Its children are to be told that their steps are cancelled. It is tied no
-# more if its parent has what it waited for, and would not be told. The handler of one that keeps steps sees the start
-# that those have seen. Where its workflow is not known here, the deadline is as far away as it was at first.
+# The next generation: due at once, and without the state of the last one. The fence grows, so that no worker of the
+# last one can write. Its children must be notified that their steps are cancelled. It is no longer tied if its parent
+# already has the outcome, and so would not be notified. If it keeps steps, its handler sees the same start time as they
+# did. If its workflow is not declared here, the deadline is as far away as it was at first.
 NEXT_GENERATION = f"""
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
@@ -112,8 +112,8 @@ UPDATE engine_instance i SET
 WHERE i.key = %(key)s
 """
 
-# Steps that the next generation has already, by number. Their deliveries are numbered anew: a replay takes them one
-# after the other. Attempts are not copied: they were made once, in the generation that `kept_from` names.
+# The steps that the next generation keeps, by number. Their deliveries are renumbered without gaps, as a replay
+# expects. Attempts are not copied: they belong to the generation in `kept_from`.
 _KEPT_STEPS = STEP.copied(
     delivery="CASE WHEN delivery IS NOT NULL THEN row_number() OVER (ORDER BY delivery NULLS LAST) END",
     rollback="''",
@@ -125,8 +125,9 @@ SELECT instance_id, generation + 1, {_KEPT_STEPS}
 FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
 """
 
-# Nobody will take these any more. Their keys are free for another try to send them, and where nothing is kept those of
-# what was taken before, too: it has to come once more. The answers to requests keep theirs, which tell who answered.
+# Drops events that no wait will take. Their dedup keys become free, so that they can be sent again; if no step is kept,
+# so do the keys of consumed events, which must be sent again. The answers to requests keep their keys, which identify
+# who answered.
 DROP_EVENTS = """
 UPDATE engine_event SET
     state = CASE state WHEN 'buffered' THEN 'dropped' ELSE state END,
@@ -137,7 +138,7 @@ WHERE instance_id = %(key)s AND (
 )
 """
 
-# What waits have consumed that are to run again. In which generation they did: a wait may have been kept before.
+# Returns to the buffer what was consumed by waits that run again. A wait may have been kept from an earlier generation.
 RETURN_EVENTS = """
 UPDATE engine_event e SET state = 'buffered', consumed_by = NULL, consumed_generation = NULL
 FROM engine_step s
@@ -154,8 +155,8 @@ WHERE c.parent_key = %(key)s AND c.parent_generation = %(generation)s AND c.is_t
   AND c.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
 """
 
-# Everything of some instances, but the audit trail; the rows are locked by the caller. One that somebody still waits
-# for, without being its parent, is found missing by whoever does.
+# Deletes everything of some instances except the audit trail; the caller has locked the rows. An instance that waits
+# for one of them without being its parent finds it missing.
 REMOVE = """
 WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
     attempts AS (DELETE FROM engine_attempt WHERE instance_id = ANY (%(keys)s)),
@@ -168,7 +169,7 @@ WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
 DELETE FROM engine_instance WHERE key = ANY (%(keys)s)
 """
 
-# Who has not taken in yet how an instance ended: the parent whose step is open, or another one that waits for it.
+# Instances that have not received this instance's outcome: the parent whose step is open, or another waiter.
 NEEDED_BY = f"""
 SELECT p.workflow, p.id
 FROM engine_instance i JOIN engine_instance p ON p.key = i.parent_key AND p.generation = i.parent_generation

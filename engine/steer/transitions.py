@@ -1,10 +1,10 @@
-"""What each change of an instance writes that is made from outside its cycle: one declaration, whoever makes it.
+"""The writes of each transition of an instance from outside its cycle: one declaration for all callers.
 
-A declaration is the rest of a WITH. Its caller writes the first part, under the name that stands above it: which
-instances, with their rows locked (in that part or before). What it writes is returned by the last part, so the
-caller can read how many that were, and tell others. Lock order: instance, steps, attempts.
+A declaration is the rest of a WITH. The caller writes the first part, with the name in the comment above: which
+instances, with their rows locked (in that part or before). The last part returns the written rows, so the caller can
+count them and notify others. Lock order: instance, steps, attempts.
 
-What a cycle does itself (park, end, begin its rollbacks) is written by the flush (`engine.worker.database.flush_sql`).
+What a cycle does itself (park, end, start its rollbacks) is written by the flush, in `engine.worker.database.sql`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from engine.values.states import OPEN_STEPS_SQL
 
 # Terminate. `ending` has key, generation and owner; `ended` has key and owner.
 #
-# The raised fence refuses what a worker that still holds it would write. An attempt of one that nobody holds was left
-# by a dead worker: it is lost, and its step counts that. Rollbacks that run are cut off, and have failed. Others are to
-# be told (`engine.steer.relations`).
+# The raised fence refuses the writes of a worker that still holds it. If no worker holds it, a running attempt was left
+# by a dead worker: it is lost, and its step counts that. Running rollbacks are interrupted and count as failed. Other
+# instances must be notified (`engine.steer.relations`).
 ENDED = f"""
 ended_steps AS (
     UPDATE engine_step s SET
@@ -45,9 +45,9 @@ ended_steps AS (
     RETURNING i.key, e.owner
 )"""
 
-# Go on after a pause, due at once. `resuming` has key, generation and paused_at; `resumed` has key.
+# Continue after a pause, due at once. `resuming` has key, generation and paused_at; `resumed` has key.
 #
-# What waits is shifted by the time paused, but moments are not. By one time for all steps, which keeps their order.
+# Waits are extended by the time paused, fixed moments are not. The same time for all steps keeps their order.
 RESUMED = f"""
 shifted_steps AS (
     UPDATE engine_step s SET wake_at = s.wake_at + (statement_timestamp() - r.paused_at)
@@ -66,8 +66,8 @@ shifted_steps AS (
 # due_at, reason (why the engine pauses it), clears (nobody died of the attempts that are open) and isolates (it may
 # have killed its worker); `released` has key.
 #
-# An attempt that is open counts as run alone no more where the instance is cleared. Of one that is paused it is lost:
-# the step counts that, and waits until somebody resumes. Otherwise the next worker closes it.
+# If the instance is cleared, a running attempt no longer counts as run alone. If it pauses, the attempt is lost: the
+# step counts that and waits until the instance is resumed. Otherwise the next worker closes it.
 RELEASED = """
 cleared_attempts AS (
     UPDATE engine_attempt a SET alone = false
@@ -97,8 +97,8 @@ cleared_attempts AS (
     RETURNING i.key
 )"""
 
-# One instance whose row the caller has locked, and whose status allows it. Each says so to the Studio, and to the
-# worker that held it or, when it is due, to all.
+# For one instance whose row the caller has locked and whose status allows it. Each notifies the Studio, and the worker
+# that held it or, if it is due, all workers.
 END = f"""
 WITH ending AS (SELECT key, generation, owner FROM engine_instance WHERE key = %(key)s), {ENDED}
 SELECT key, pg_notify('engine_changed', key::text) IS NULL,
@@ -109,7 +109,7 @@ RESUME = f"""
 WITH resuming AS (SELECT key, generation, paused_at FROM engine_instance WHERE key = %(key)s), {RESUMED}
 SELECT key, pg_notify('engine_changed', key::text) IS NULL, pg_notify('engine_wake', '') IS NULL FROM resumed
 """
-# For one that nobody holds. (Where a worker does, it is asked to: the status says so until its bodies have ended.)
+# For an instance that no worker holds. (A worker that holds it is asked by the status to pause it when its bodies end.)
 PAUSE = f"""
 WITH releasing AS (
     SELECT key, generation, true AS pauses, NULL::timestamptz AS due_at, NULL::json AS reason, false AS clears,

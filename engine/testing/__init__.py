@@ -6,7 +6,7 @@
         instance = test.run(Order(...))
         assert instance.output == "shipped"
 
-It is the engine itself that works, with its real statements and its real replay. See docs/testing.md.
+It runs the engine itself, with its real statements and its real replay. See docs/testing.md.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.testing.story import workflow_test as workflow_test
     from engine.testing.waiting import Wait as Wait
 
-# Found when first asked for: pytest imports the plugin in here also where Django is not set up.
+# Imported on first use: pytest imports the plugin in this package even if Django is not set up.
 _HOMES = {
     **dict.fromkeys(
         (

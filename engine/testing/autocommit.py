@@ -1,7 +1,7 @@
-"""What a body finds in the test's transaction as it would be without one.
+"""Make autocommit work for bodies inside the test's transaction.
 
-A worker's connections commit each statement that stands outside of `transaction.atomic()`. Within the transaction of a
-test each is a savepoint instead, so one that fails breaks nothing, and what is to happen on commit happens.
+A worker's connections commit each statement outside of `transaction.atomic()`. In the transaction of a test, each is a
+savepoint instead, so a failing statement breaks nothing, and on_commit hooks run.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from django.db import connection
 
 SAVEPOINT = "reprise_statement"
-ITS_OWN = ("SAVEPOINT", "RELEASE", "ROLLBACK")  # statements by which atomic() makes and ends savepoints
+ITS_OWN = ("SAVEPOINT", "RELEASE", "ROLLBACK")  # statements with which atomic() starts and ends savepoints
 
 
 @contextmanager
 def as_if_committed() -> Iterator[None]:
-    """Call what the block leaves to be called on commit, as its commit would."""
+    """Call the on_commit hooks of the block, as a commit would."""
     before = len(connection.run_on_commit)
     yield
     while connection.in_atomic_block and len(connection.run_on_commit) > before:
@@ -28,7 +28,7 @@ def as_if_committed() -> Iterator[None]:
 
 @contextmanager
 def statements_on_their_own() -> Iterator[None]:
-    """Let a statement that fails undo itself alone."""
+    """Let a failing statement undo only itself."""
     if not connection.in_atomic_block:
         yield
         return
@@ -38,7 +38,7 @@ def statements_on_their_own() -> Iterator[None]:
         real = connection.connection
         if len(connection.savepoint_ids) > depth or real is None or str(sql).startswith(ITS_OWN):
             return run(sql, params, many, context)
-        connection.needs_rollback = False  # what failed before has undone itself
+        connection.needs_rollback = False  # what failed before is already undone
         real.execute(f"SAVEPOINT {SAVEPOINT}")
         try:
             found = run(sql, params, many, context)

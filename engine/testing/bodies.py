@@ -1,4 +1,4 @@
-"""The bodies of a test: the real ones, or what is mocked, in the test's own thread."""
+"""The bodies of a test, real or mocked, in the test's own thread."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from engine.values.errors import ControlFlow
 from engine.worker.bodies.attempt import Bodies
 from engine.worker.bodies.running import Running
 
-# What these say is said to the worker; any other BaseException, such as pytest.fail()'s, is meant for the test.
+# These are for the worker; any other BaseException, such as that of pytest.fail(), is for the test.
 OF_THE_ENGINE = (Exception, ControlFlow, asyncio.CancelledError, GeneratorExit, SystemExit)
 
 
 class InlineCalls:
-    """Stands for `engine.worker.bodies.orm_calls.BodyCalls`, for all bodies."""
+    """Replaces `engine.worker.bodies.orm_calls.BodyCalls`, for all bodies."""
 
     def __init__(self, executor: Inline) -> None:
         self.context = ThreadSensitiveContext()
         SyncToAsync.context_to_thread_executor[self.context] = executor
 
     def leave(self) -> None:
-        """Others go on with it."""
+        """Do nothing: other bodies continue to use it."""
 
     def stop(self) -> None:
         SyncToAsync.context_to_thread_executor.pop(self.context, None)
 
 
 class InlineBodies(Bodies):
-    """Runs sync bodies, and the ORM calls of async ones, one at a time where the test itself runs."""
+    """Runs sync bodies and the ORM calls of async ones, one at a time, in the test's thread."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class InlineBodies(Bodies):
         self._calls.stop()
 
     def _take_executor(self) -> None:
-        """What a body sends to a thread by itself runs in one."""
+        """Do nothing: what a body itself sends to a thread runs in a thread."""
 
     def _orm_calls(self) -> InlineCalls:  # type: ignore[override]
         return self._calls
@@ -135,13 +135,13 @@ class InlineBodies(Bodies):
             self._stop(error)
 
     def _job(self, run: Callable[[], None]) -> None:
-        """Run a sync body with all that is around it."""
+        """Run a sync body with everything around it."""
         with self._standing.suspended(), as_if_committed():
             run()
         self._look()
 
     def _call(self, run: Callable[[], None]) -> None:
-        """Run what an async body leaves to a thread: its ORM calls."""
+        """Run what an async body sends to a thread: its ORM calls."""
         with self._standing.suspended(), statements_on_their_own(), as_if_committed():
             run()
         self._look()

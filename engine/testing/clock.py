@@ -1,8 +1,8 @@
-"""The clock of a test: it stands still while code runs, and jumps where something waits.
+"""The clock of a test: it stands still while code runs, and jumps when something waits.
 
-The engine goes by the database's clock. So the functions that tell it are replaced in the statements that the test's
-connection sends, by the time of this clock; nothing is created or set in the database for that. What a column's default
-writes, or a trigger, has the real time.
+The engine uses the database's clock. So in the statements of the test's connection, the functions that return it are
+replaced by the time of this clock; nothing is created or set in the database. Column defaults and triggers write the
+real time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from engine.replay.records.outcomes import micros, moment
 from engine.worker.database.clock import DatabaseClock
 
-# Not transaction_timestamp(): it says which transaction this is.
+# Not transaction_timestamp(): it identifies the transaction.
 ASKS_FOR_TIME = re.compile(r"(?<![\w.'\"])(?:clock_timestamp|statement_timestamp|now)\(\)", re.IGNORECASE)
 
 
 class StandingClock(DatabaseClock):
-    """Stands for the database's clock."""
+    """Replaces the database's clock."""
 
     def __init__(self, start: datetime) -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class StandingClock(DatabaseClock):
         return moment(self.us)
 
     def move_to(self, us: int) -> None:
-        """Let the time be this; it does not go back."""
+        """Set the time. It never goes back."""
         self.us = max(self.us, us)
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
-        """There is nothing to learn: the database says what this clock says."""
+        """Do nothing: the database's time is that of this clock."""
 
     def now_us(self) -> int:
         return self.us
@@ -49,9 +49,9 @@ class StandingClock(DatabaseClock):
     # In statements
 
     def put_into(self, statement: str) -> str:
-        """Let the statement say this time where it asks the database for it."""
+        """Replace the database's clock in a statement by this time."""
         return ASKS_FOR_TIME.sub(f"(timestamptz '{self.now.isoformat()}')", statement)
 
     def wrap(self, execute: Callable[..., Any], statement: Any, *rest: Any) -> Any:
-        """Do that for what goes through Django: see its `connection.execute_wrapper`."""
+        """Do that for Django's statements: see its `connection.execute_wrapper`."""
         return execute(self.put_into(statement) if isinstance(statement, str) else statement, *rest)

@@ -1,4 +1,4 @@
-"""Deaths of the worker that a test asks for."""
+"""Crashes of the worker that a test requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DECIDED = (StepStatus.COMPLETE, StepStatus.ERRORED)
 
 
 class Life:
-    """Whether a worker lives."""
+    """Whether a worker is alive."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -25,7 +25,7 @@ class Life:
 
 @dataclass(slots=True, eq=False)
 class Crash:
-    """Where the worker is to die, once: before a body begins, or after it has ended and before that is recorded."""
+    """Where the worker dies, once: before a body starts, or after it has ended and before that is recorded."""
 
     target: Target
     is_after: bool
@@ -39,7 +39,7 @@ class Crash:
 
 
 class Crashes:
-    """All that are still to come."""
+    """All crashes that have not happened yet."""
 
     def __init__(self) -> None:
         self._all: list[Crash] = []
@@ -51,7 +51,7 @@ class Crashes:
         return [str(one) for one in self._all if not one.has_come]
 
     def at_body(self, operation: AttemptedOperation, attempt: AttemptRecord) -> Crash | None:
-        """Find the one that is to come now that a recorded attempt is about to begin."""
+        """Return the crash that happens now that a recorded attempt is about to start."""
         is_rollback = attempt.phase == AttemptPhase.ROLLBACK
         for one in self._left(is_after=False):
             if one.attempt in (None, attempt.number) and one.target.fits(
@@ -61,7 +61,7 @@ class Crashes:
         return None
 
     def at_flush(self, batch: Iterable[tuple[Cycle, Writes]]) -> Crash | None:
-        """Find the one that is to come now that these writes are about to be made."""
+        """Return the crash that happens now that these writes are about to be made."""
         left = list(self._left())
         if not left:
             return None
@@ -83,7 +83,7 @@ def _hits(crash: Crash, cycle: Cycle, writes: Writes) -> bool:
 
 
 def _begins(record: StepRecord, seq: int, writes: Writes) -> bool:
-    """Tell whether the step begins with these writes. A `do` is to crash when its attempt has been recorded."""
+    """Return whether these writes start the step. A `do` crashes after its attempt has been recorded."""
     return record.kind != StepKind.DO and seq in writes.starts and not record.is_recorded
 
 
@@ -92,7 +92,7 @@ def _ended(crash: Crash, writes: Writes, steps: dict[int, StepRecord]) -> Iterab
         if attempt.status in OVER and crash.attempt in (None, attempt.number):
             yield steps[attempt.step_seq], attempt.phase == AttemptPhase.ROLLBACK
     for record in writes.steps.values():
-        # An atomic one has recorded its end by itself, and what is written here is its turn.
+        # An atomic step has recorded its own end; here only its delivery is written.
         is_other = record.kind != StepKind.DO or (record.stands and record.delivery is not None)
         if is_other and record.status in DECIDED and crash.attempt in (None, record.attempts):
             yield record, False

@@ -1,4 +1,4 @@
-"""What can be wrong with a test of a workflow."""
+"""Errors of a test of a workflow."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from engine.values.errors import RepriseError
 
 
 class WorkflowTestError(RepriseError):
-    """The test asks for something that cannot be."""
+    """The test requests something impossible."""
 
 
 class NotFinishedError(WorkflowTestError, AssertionError):
-    """The instance does not come to its end: it waits for what the test does not give it."""
+    """The instance does not end: it waits for something that the test does not provide."""
 
     def __init__(self, instance: str, why: str, advice: str) -> None:
         self.instance = instance
-        super().__init__(f"Instance {instance} does not come to its end: {why}. {advice}".strip())
+        super().__init__(f"Instance {instance} does not end: {why}. {advice}".strip())
 
 
 class NotCompleteError(WorkflowTestError, AssertionError):
-    """The instance has ended, and not as complete: `error` is what is recorded."""
+    """The instance has ended, but not as complete: `error` is the recorded error."""
 
     def __init__(self, instance: str, status: str, error: Mapping[str, Any] | None) -> None:
         self.instance = instance
@@ -32,17 +32,19 @@ class NotCompleteError(WorkflowTestError, AssertionError):
 
 
 class UnusedError(WorkflowTestError, AssertionError):
-    """Something that the test had prepared was never used: a name is misspelt, say, or the code takes another way."""
+    """Something that the test prepared was never used: a name is misspelt, or the code takes another path."""
 
     def __init__(self, unused: Sequence[str], how_it_stands: str = "") -> None:
         self.unused = tuple(unused)
         listed = "; ".join(unused)
-        said = f"Prepared and never used: {listed}. Correct it, or say allow_unused=True where that is meant."
+        said = (
+            f"Prepared and never used: {listed}. Correct it, or pass allow_unused=True if that is intended."
+        )
         super().__init__(f"{said} {how_it_stands}".strip())
 
 
 class NonDeterministicHandlerError(WorkflowTestError, AssertionError):
-    """A replay did not call again what the handler had called before."""
+    """A replay did not repeat a call of the handler."""
 
     def __init__(self, instance: str, missing: Sequence[str], instead: Sequence[str]) -> None:
         self.instance = instance
@@ -57,7 +59,7 @@ class NonDeterministicHandlerError(WorkflowTestError, AssertionError):
 
 
 def ended(instance: str, status: str, error: Mapping[str, Any] | None) -> str:
-    """Say how an instance has ended, and at which step."""
+    """Return a sentence about how an instance ended, and at which step."""
     if error is None:
         return f"Instance {instance} is {status}."
     step = f' at step "{error["step"]}"' if error.get("step") else ""

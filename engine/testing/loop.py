@@ -1,7 +1,7 @@
-"""The event loop of a test: an ordinary one, in the test's thread, whose timers take no time.
+"""The event loop of a test: an ordinary loop in the test's thread, whose timers take no time.
 
-Where all that is left to do is to wait for a timer, the clock jumps there. Not so while something outside is under way,
-a socket or a thread: that takes the time it takes.
+If all that is left is to wait for a timer, the clock jumps there. It does not jump while something outside is pending,
+such as a socket or a thread: that takes real time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 from engine.testing.clock import StandingClock
 
-PATIENCE_SECONDS = 5.0  # with threads that nobody here knows
-ITS_OWN = 1  # the pipe by which other threads wake a loop
+PATIENCE_SECONDS = 5.0  # with threads unknown to this loop
+ITS_OWN = 1  # the pipe through which other threads wake the loop
 MICROSECONDS = 1_000_000
 
 
@@ -34,17 +34,17 @@ class StandingLoop(asyncio.SelectorEventLoop):
         super().__init__(_Selector(self, clock))
         self._clock_resolution = (
             1 / MICROSECONDS
-        )  # or a timer is never due: this clock stands until it has fired
+        )  # otherwise a timer is never due: this clock stands still until it has fired
 
-    # What is outside
+    # Work outside the loop
 
     def limits(self, timer: asyncio.TimerHandle) -> None:
-        """Take note of a timer by which a body is given up."""
+        """Record a timer that gives up a body."""
         self._limits = [one for one in self._limits if not one.cancelled() and one.when() > self.time()]
         self._limits.append(timer)
 
     def may_be_answered(self, seconds: float) -> bool:
-        """Tell whether a thread that a body has made for itself may answer before it is given up, so soon."""
+        """Return whether a thread started by a body may still answer before the body is given up."""
         then = self.time() + seconds
         is_given_up = any(not one.cancelled() and one.when() <= then for one in self._limits)
         return is_given_up and self.has_other_threads
@@ -60,7 +60,7 @@ class StandingLoop(asyncio.SelectorEventLoop):
     def waits_for_threads(self) -> bool:
         return self._outside > 0
 
-    # Any: what is said of them elsewhere, by TypeVarTuples, is checked where they are called.
+    # Any: the base class types them with TypeVarTuples, which is checked where they are called.
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Any, *args: Any
     ) -> asyncio.Future[Any]:
@@ -73,11 +73,11 @@ class StandingLoop(asyncio.SelectorEventLoop):
     def _came_back(self, _: asyncio.Future[Any]) -> None:
         self._outside -= 1
 
-    # Sync code in the thread of the loop
+    # Sync code in the loop's thread
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Let sync code run in this thread as if there were no loop: Django refuses its ORM where one runs."""
+        """Run sync code in this thread as if there were no loop: Django refuses ORM calls while one runs."""
         outer, events_before = self._is_suspended, events._get_running_loop()
         events._set_running_loop(None)
         self._is_suspended = True
@@ -94,13 +94,13 @@ class StandingLoop(asyncio.SelectorEventLoop):
         self, callback: Any, *args: Any, context: Any = None
     ) -> asyncio.Handle:
         if self._is_suspended and callback == self.create_task:
-            # asgiref's async_to_sync, called by the very code that this loop waits for, makes its own loop then.
+            # asgiref's async_to_sync, called by the code that this loop waits for, then makes its own loop.
             raise RuntimeError("the loop is suspended")
         return super().call_soon_threadsafe(callback, *args, context=context)
 
 
 class Inline(Executor):
-    """Runs what would run in a thread in this one: on the test's connection, in its transaction."""
+    """Runs in this thread what would run in another: on the test's connection, in its transaction."""
 
     def __init__(self, loop: StandingLoop, run: Callable[[Callable[[], None]], None]) -> None:
         self._loop = loop
@@ -108,7 +108,7 @@ class Inline(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        # Not at once: the caller may be within a task, and a loop of the function's own would find that in its way.
+        # Not at once: the caller may be in a task, which would prevent the function from running a loop of its own.
         self._loop.call_soon(self._work, future, lambda: fn(*args, **kwargs))
         return future
 
@@ -125,7 +125,7 @@ class Inline(Executor):
 
 
 class InlineThreads:
-    """Stands for `engine.worker.bodies.threads.Threads`, without any."""
+    """Replaces `engine.worker.bodies.threads.Threads`, without threads."""
 
     stuck = queued = running = 0
     all_stuck = False
@@ -145,11 +145,11 @@ class InlineThreads:
             self._run(run)
 
     def stop(self) -> None:
-        """There is no thread to end."""
+        """Do nothing: there is no thread."""
 
 
 class InlineJob:
-    """Stands for `engine.worker.bodies.threads.Job`."""
+    """Replaces `engine.worker.bodies.threads.Job`."""
 
     has_begun = is_given_up = False
 
@@ -169,7 +169,7 @@ class _Selector(selectors.DefaultSelector):
             return ready
         is_busy_outside = len(self.get_map()) > ITS_OWN or self._loop.waits_for_threads
         if timeout is None and not is_busy_outside and not self._loop.has_other_threads:
-            raise RuntimeError("The worker waits, and there is nothing that could ever happen.")
+            raise RuntimeError("The worker waits, but nothing can happen any more.")
         if timeout is None or is_busy_outside:
             began = time.monotonic()
             ready = super().select(timeout)

@@ -1,4 +1,4 @@
-"""What a test lets happen in the place of bodies."""
+"""Mocks: what happens in a test instead of bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING: Any = object()  # None is a result
 
 @dataclass(slots=True, eq=False)
 class Mock:
-    """What comes of a call: a result, an error, or what another function makes of it."""
+    """The outcome of a call: a result, an error, or the result of another function."""
 
     what: str  # for messages
     target: Target | None  # None: a workflow's
@@ -33,15 +33,15 @@ class Mock:
     def __post_init__(self) -> None:
         given = [self.result is not NOTHING, self.error is not None, self.call is not None, self.is_timeout]
         if given.count(True) != 1:
-            raise WorkflowTestError(f"{self.what}: give one of result=, error= and call=.")
+            raise WorkflowTestError(f"{self.what}: pass one of result=, error= and call=.")
         is_class = isinstance(self.error, type) and issubclass(self.error, BaseException)
         if self.error is not None and not is_class and not isinstance(self.error, BaseException):
-            raise WorkflowTestError(f"{self.what}: error= is {self.error!r}, and must be an exception.")
+            raise WorkflowTestError(f"{self.what}: error= is {self.error!r}; it must be an exception.")
         if self.call is not None and not callable(self.call):
-            raise WorkflowTestError(f"{self.what}: call= is {self.call!r}, and must be a function.")
+            raise WorkflowTestError(f"{self.what}: call= is {self.call!r}; it must be a function.")
         if self.times is not None and (type(self.times) is not int or self.times < 1):
             raise WorkflowTestError(
-                f"{self.what}: times= is {self.times!r}, and must be an integer from 1 on."
+                f"{self.what}: times= is {self.times!r}; it must be an integer from 1 on."
             )
 
     @property
@@ -53,7 +53,7 @@ class Mock:
         return not self.allow_unused and self.used < (self.times or 1)
 
     def outcome(self, timeout: Any = None) -> Callable[..., Any]:
-        """Return a function to be called in the place of the mocked one, and count that."""
+        """Return a function to call instead of the mocked one, and count the use."""
         self.used += 1
         if self.call is not None:
             return self.call
@@ -69,7 +69,7 @@ class Mock:
 
 
 class Mocks:
-    """All mocks of a test, in the order in which they were made: the first that has something left is used."""
+    """All mocks of a test, in the order in which they were made: the first with uses left is used."""
 
     def __init__(self) -> None:
         self._of_steps: list[Mock] = []
@@ -87,8 +87,8 @@ class Mocks:
     def _append(self, before: list[Mock], mock: Mock) -> None:
         if any(one.times is None for one in before):
             raise WorkflowTestError(
-                f"{mock.what} is mocked already, for every call, so this would never be used. "
-                "Say times= where the first one is made."
+                f"{mock.what} is already mocked for every call, so this mock would never be used. "
+                "Pass times= to the first mock."
             )
 
     def of_step(self, operation: AttemptedOperation, attempt: AttemptRecord) -> Mock | None:
@@ -104,7 +104,7 @@ class Mocks:
         return next((one for one in self._of_workflows.get(workflow, ()) if one.is_left), None)
 
     def timeouts(self) -> list[Mock]:
-        """Return the forced timeouts that have not come yet."""
+        """Return the forced timeouts that have not happened yet."""
         return [one for one in self._of_steps if one.is_timeout and one.is_left]
 
     def unused(self) -> list[str]:

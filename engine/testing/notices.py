@@ -1,4 +1,4 @@
-"""What has gone wrong in a test is told where the test runs, before `run` returns."""
+"""Report failures in the test's own thread, before `run` returns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable
 from engine.testing.autocommit import as_if_committed, statements_on_their_own
 from engine.testing.bodies import OF_THE_ENGINE
 from engine.testing.loop import StandingLoop
-from engine.worker.aside import Aside, log
 from engine.worker.database.reader import Reader
 from engine.worker.notices import Notices
+from engine.worker.side_thread import SideThread, log
 
 
-class InlineAside(Aside):
+class InlineSideThread(SideThread):
     """Makes the calls in the test's own thread, on its connection."""
 
     def __init__(self, loop: StandingLoop) -> None:
@@ -29,20 +29,20 @@ class InlineAside(Aside):
 
 
 class PromptNotices(Notices):
-    """Tells at once."""
+    """Reports at once."""
 
     def __init__(self, reader: Callable[[], Reader], loop: StandingLoop) -> None:
         self._standing = loop
         super().__init__(reader)
 
-    def _make_aside(self) -> Aside:
-        return InlineAside(self._standing)
+    def _make_side_thread(self) -> SideThread:
+        return InlineSideThread(self._standing)
 
     def _close_connections(self) -> None:
-        """It is the test's connection."""
+        """Do nothing: it is the test's connection."""
 
     async def settle(self) -> bool:
-        """Tell all that there is; tell whether anything was told. What is left to others stays."""
+        """Report everything pending. Return whether anything was reported. Notices left to others stay."""
         has_told = False
         if await self._is_any():
             while await self.write_some() or await self.send_some():

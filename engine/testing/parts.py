@@ -1,4 +1,4 @@
-"""What a test's worker works with in the place of a shift's parts."""
+"""The parts of a test's worker that replace parts of a shift."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.worker.parent_notices import ParentNotices
 
 
 class MortalJournal(Journal):
-    """Dies with its worker, where the test wants it."""
+    """A journal that dies with its worker, where the test requests it."""
 
     def __init__(self, *args: Any, crashes: Crashes, die: Callable[[Crash], None]) -> None:
         super().__init__(*args)
@@ -35,32 +35,32 @@ class MortalJournal(Journal):
 
 
 class PromptParentNotices(ParentNotices):
-    """Sends at once."""
+    """Sends notices at once."""
 
-    def __init__(self, line: Any) -> None:
-        super().__init__(_no_line, lambda keys: None)
-        self._line = line
+    def __init__(self, connection: Any) -> None:
+        super().__init__(_no_connection, lambda keys: None)
+        self._connection = connection
         self._is_wanted = True
 
     def send(self) -> None:
         self._is_wanted = True
 
     async def settle(self) -> bool:
-        """Tell those whom the end of others concerns; tell whether there were any."""
+        """Send all pending notices. Return whether there were any."""
         if not self._is_wanted:
             return False
         self._is_wanted = False
-        while await self._send(self._line):
+        while await self._send(self._connection):
             continue
         return True
 
 
-async def _no_line() -> Any:
+async def _no_connection() -> Any:
     raise AssertionError("a test's worker opens no connection")
 
 
 class UnlimitedSlices:
-    """Stands for `engine.worker.bodies.slices.Slices`, without its timer: that may be the test runner's."""
+    """Replaces `engine.worker.bodies.slices.Slices`, without its timer, which the test runner may use."""
 
     def __init__(self, stop: Callable[[BaseException], None]) -> None:
         self._stop = stop
@@ -77,11 +77,11 @@ class UnlimitedSlices:
         cycle.loop.shut()
 
     def forget(self, cycle: Cycle) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
 
 class ForgetfulCycle(Cycle):
-    """Leaves at every outcome, so that each reaches the handler by a replay, and ends the test if one goes astray."""
+    """Leaves at every outcome, so that each reaches the handler by a replay. A replay that differs ends the test."""
 
     on_astray: Callable[[BaseException], None]
 
@@ -95,7 +95,7 @@ class ForgetfulCycle(Cycle):
         return super()._has_ended()
 
     def _check(self) -> None:
-        """All that is recorded has been called again by now: the handler has had every recorded outcome."""
+        """Check that everything recorded has been called again: the handler has received every recorded outcome."""
         entered = self.deliveries.entered
         missing = [
             _shown(record)

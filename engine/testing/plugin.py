@@ -1,4 +1,4 @@
-"""Fixtures for pytest. Nothing of Django or the engine is imported until one of them is asked for."""
+"""Fixtures for pytest. Django and the engine are imported only when a fixture is used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def workflows_test(request: pytest.FixtureRequest) -> Iterator[MakeTest]:
     """Make tests of workflows: `test = workflows_test(ship_order)`, with the arguments of `workflow_test`.
 
-    What they had prepared and not used is an error at the end of the test.
+    What they prepared and did not use is an error at the end of the test.
     """
     if not {"db", "transactional_db"} & set(request.fixturenames):
         request.getfixturevalue("db")
@@ -40,7 +40,7 @@ def run_workflow(workflows_test: MakeTest) -> Callable[..., Instance]:
 
 @contextmanager
 def made_tests() -> Iterator[MakeTest]:
-    """Give what makes tests, and end them with the block."""
+    """Yield a function that makes tests, and end them with the block."""
     from engine.testing import workflow_test
 
     with ExitStack() as stack:

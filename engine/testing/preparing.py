@@ -1,4 +1,4 @@
-"""What a test prepares: mocks, timeouts, events, answers and crashes."""
+"""The preparations of a test: mocks, timeouts, events, answers and crashes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 from engine.declare.registry import Workflow
 from engine.models import Instance
-from engine.testing import giving
+from engine.testing import inputs
 from engine.testing.crashes import Crash, Crashes
-from engine.testing.giving import Gifts, Given
+from engine.testing.inputs import Input, Inputs
 from engine.testing.mocks import NOTHING, Mock, Mocks
 from engine.testing.targets import Target
 
 
 class Preparing:
-    """All of it holds through crashes and restarts, each thing until it is used up."""
+    """Preparations outlive crashes and restarts, each until it is used up."""
 
     _instance: Instance | None
 
     def __init__(self) -> None:
         self._mocks = Mocks()
         self._crashes = Crashes()
-        self._gifts = Gifts()
+        self._inputs = Inputs()
 
     def mock(
         self,
@@ -36,12 +36,12 @@ class Preparing:
         inside: str | None = None,
         allow_unused: bool = False,
     ) -> None:
-        """Let this come of the step instead of its body: a result, an error, or what the function `call` returns.
+        """Replace the body of a step by a result, an error, or the function `call`.
 
-        `step` is a name, (name, count), or a step made by `@define_step`; with `kind="rollback"` it is its rollback
-        that is meant, with `inside` only where it stands within the step of that name. A workflow in its place is
-        mocked wherever it is started. `times` counts attempts: then comes the next mock, and at last the real body.
-        A result is recorded as the body's would be: one that does not fit the step's type fails it.
+        `step` is a name, (name, count), or a step made by `@define_step`; `kind="rollback"` means its rollback, and
+        `inside` limits it to steps inside the step of that name. Pass a workflow instead to mock it wherever it is
+        started. `times` counts attempts: after them the next mock is used, and finally the real body. A result is
+        recorded like the body's: if it does not match the step's type, the step fails.
         """
         if isinstance(step, Workflow):
             what = f"mock of workflow {step.name}"
@@ -62,7 +62,7 @@ class Preparing:
         inside: str | None = None,
         allow_unused: bool = False,
     ) -> None:
-        """Let the next attempts at a step time out, their bodies not run; or let a wait reach its deadline."""
+        """Let the next attempts of a step time out without running their bodies, or let a wait reach its deadline."""
         target = Target.of(step, kind, inside)
         what = f"force_timeout of {target}"
         self._mocks.add(Mock(what, target, times=times, allow_unused=allow_unused, is_timeout=True))
@@ -71,11 +71,11 @@ class Preparing:
         self, type: Any, payload: Any = None, dedup_key: str | None = None, *, by: object = None
     ) -> None:
         """Send the instance an event: now, or as soon as it is started."""
-        self._give(giving.event(type, payload, dedup_key, by))
+        self._give(inputs.event(type, payload, dedup_key, by))
 
     def answer(self, request: str, value: Any, *, by: object = "test", comment: str = "") -> None:
         """Answer the request of that name: now, or as soon as it is asked."""
-        self._give(giving.answer(request, value, by, comment))
+        self._give(inputs.answer(request, value, by, comment))
 
     def crash_before(
         self,
@@ -86,9 +86,9 @@ class Preparing:
         inside: str | None = None,
         stay_down: bool = False,
     ) -> None:
-        """Let the worker die, once, before the body begins; its attempt is recorded, and becomes `lost`.
+        """Let the worker die, once, before the body starts. Its attempt is recorded and becomes `lost`.
 
-        Of a step that has no body nothing is recorded then. Another worker goes on; with `stay_down` the next `run`.
+        For a step without a body, nothing is recorded. Another worker continues; with `stay_down`, the next `run` does.
         """
         target = Target.of(step, kind, inside)
         self._crashes.add(Crash(target, is_after=False, attempt=attempt, stay_down=stay_down))
@@ -102,18 +102,18 @@ class Preparing:
         inside: str | None = None,
         stay_down: bool = False,
     ) -> None:
-        """Let the worker die, once, when the body or the wait has ended, and that is not recorded yet.
+        """Let the worker die, once, after the body or the wait has ended and before that is recorded.
 
-        An `atomic` step has recorded its end by itself, with what it wrote: only its turn is lost.
+        An `atomic` step has already recorded its end together with its writes: only its delivery is lost.
         """
         target = Target.of(step, kind, inside)
         self._crashes.add(Crash(target, is_after=True, attempt=attempt, stay_down=stay_down))
 
-    def _give(self, given: Given) -> None:
+    def _give(self, given: Input) -> None:
         if self._instance is not None:
             given.is_given = given.give(self._instance)
-        self._gifts.add(given)
+        self._inputs.add(given)
 
     @property
     def _unused(self) -> list[str]:
-        return [*self._mocks.unused(), *self._crashes.unused(), *self._gifts.unused()]
+        return [*self._mocks.unused(), *self._crashes.unused(), *self._inputs.unused()]

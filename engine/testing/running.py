@@ -1,4 +1,4 @@
-"""Time and work in a test: workers do what is due, then the clock jumps to what is due next."""
+"""Time and work in a test: workers run what is due, then the clock jumps to what is due next."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from engine.testing.loop import StandingLoop
 from engine.testing.worker import InlineWorker, Setting
 from engine.values.states import InstanceStatus
 
-MAX_MOVES = 10_000  # of the clock in one run
+MAX_MOVES = 10_000  # jumps of the clock in one run
 
 
 class Running:
-    """Runs what is in the database; `give` is asked each time for what people and programs have for it."""
+    """Runs what is in the database. Calls `give` each time to send what people and programs have prepared."""
 
     def __init__(self, setting: Setting, give: Callable[[], bool]) -> None:
         self._setting = setting
@@ -39,7 +39,7 @@ class Running:
         self._loop.close()
 
     def go_on(self, *, skips_time: bool) -> bool:
-        """Run until nothing goes on by itself. False if that does not come to an end."""
+        """Run until nothing is due. Return False if that never happens."""
         self.is_down = False
         for _ in range(MAX_MOVES):
             self._work()
@@ -52,10 +52,10 @@ class Running:
         return False
 
     def pass_until(self, moment: datetime) -> None:
-        """Do what is due until then, each at its time."""
+        """Run what is due until then, each at its time."""
         if moment < self.clock.now:
             said, now = moment.isoformat(), self.clock.now.isoformat()
-            raise WorkflowTestError(f"The clock says {now}, and does not go back to {said}.")
+            raise WorkflowTestError(f"The clock is at {now} and does not go back to {said}.")
         while not self.is_down:
             self._work()
             due = Instance.objects.filter(status=InstanceStatus.WAITING, wake_at__lte=moment)
@@ -66,7 +66,7 @@ class Running:
         self.clock.move_to(micros(moment))
 
     def _work(self) -> None:
-        """Let workers do all that is due; where one dies, the next."""
+        """Let a worker run everything that is due; if it dies, the next one continues."""
         while not self.is_down:
             died_of = self._live()
             if died_of is not None:
@@ -76,14 +76,14 @@ class Running:
                 return
 
     def _live(self) -> Crash | None:
-        """Let a worker do what is due; return what it died of."""
+        """Let a worker run what is due. Return the crash that ended it, if any."""
 
         async def work() -> Crash | None:
             worker = InlineWorker(self._setting)
             await worker.work()
             return worker.died_of
 
-        # Where async code has called the test, ORM calls of bodies belong here, and not to whom that waits for.
+        # If async code called the test, ORM calls of bodies run here, and not in the thread that waits for the test.
         outer = getattr(AsyncToSync.executors, "current", None)
         AsyncToSync.executors.current = None
         try:
@@ -99,5 +99,5 @@ def refuse_a_running_loop() -> None:
         return
     raise WorkflowTestError(
         "A workflow is tested in sync code. Make the test a plain function, or put the whole `with` block into one; "
-        "an async test of django.test.TestCase may call that by sync_to_async()."
+        "an async test of django.test.TestCase can call that through sync_to_async()."
     )

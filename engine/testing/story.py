@@ -1,4 +1,4 @@
-"""The test of a workflow: prepare what comes from outside, run, and look at what came of it."""
+"""The test of a workflow: prepare what comes from outside, run, and look at the result."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def workflow_test(
     skips_time: bool = True,
     allow_unused: bool = False,
 ) -> Iterator[WorkflowTest]:
-    """Run instances of the workflow in this thread, on Django's connection and within its transaction.
+    """Run instances of the workflow in this thread, on Django's connection and in its transaction.
 
-    The clock begins at `now` and stands still while code runs; sleeps and back-offs pass at once, unless `skips_time`
-    is False. With `always_replay` the worker forgets everything after each outcome, as if it were started anew each
-    time: what is not deterministic shows. Raises UnusedError at the end for what was prepared and not used.
+    The clock starts at `now` and stands still while code runs; sleeps and back-offs pass at once, unless `skips_time`
+    is False. With `always_replay`, the worker forgets everything after each outcome, as if it were restarted each
+    time, which reveals code that is not deterministic. Raises UnusedError at the end for preparations not used.
     """
     refuse_a_running_loop()
     with _one_clock(now) as clock:
@@ -64,7 +64,7 @@ _clocks: list[StandingClock] = []
 
 @contextmanager
 def _one_clock(now: datetime | None) -> Iterator[StandingClock]:
-    """Give the clock of the test that is open around this one, or a new one: the database has one time."""
+    """Return the clock of the enclosing test, or a new one: the database has one time."""
     if not _clocks:
         clock = StandingClock(now or timezone.now())
         _clocks.append(clock)
@@ -76,15 +76,13 @@ def _one_clock(now: datetime | None) -> Iterator[StandingClock]:
         return
     if now is not None and now < _clocks[0].now:
         said = _clocks[0].now.isoformat()
-        raise WorkflowTestError(
-            f"now={now.isoformat()} is before the time of the test around this one, {said}."
-        )
+        raise WorkflowTestError(f"now={now.isoformat()} is before the time of the enclosing test, {said}.")
     _clocks[0].move_to(_clocks[0].us if now is None else micros(now))
     yield _clocks[0]
 
 
 class Time:
-    """The time of a test. It is the database's too, where a statement asks for that."""
+    """The time of a test, which is also the database's time in statements."""
 
     def __init__(self, running: Running) -> None:
         self._running = running
@@ -93,16 +91,16 @@ class Time:
         return self._running.clock.now
 
     def travel(self, duration: Any) -> None:
-        """Let so much time pass ("2 days", seconds, a timedelta); what is due on the way is done at its time."""
+        """Let time pass ("2 days", seconds, a timedelta). What becomes due on the way runs at its time."""
         self.travel_to(self.now() + parse_duration(duration, what="duration"))
 
     def travel_to(self, moment: datetime) -> None:
-        """Let time pass until then."""
+        """Let time pass until this moment."""
         self._running.pass_until(moment)
 
 
 class WorkflowTest(Preparing):
-    """What `workflow_test` gives."""
+    """The test that `workflow_test` yields."""
 
     def __init__(
         self,
@@ -122,19 +120,19 @@ class WorkflowTest(Preparing):
     # Run
 
     def start(self, params: Any = None, **options: Any) -> Instance:
-        """Start an instance as `Workflow.start` does, without running it; it is the test's own from now on."""
+        """Start an instance as `Workflow.start` does, without running it. It becomes the test's instance."""
         if self.workflow is None:
-            rule = "Say of which workflow, as in workflow_test(ship_order), or give run() an instance."
+            rule = "Name one, as in workflow_test(ship_order), or pass an instance to run()."
             raise WorkflowTestError(f"There is no workflow to start. {rule}")
         self._instance = self.workflow.start(params, **options)
         self._give_all()
         return self._instance
 
     def run(self, params: Any = NOTHING, **options: Any) -> Instance:
-        """Run until nothing goes on by itself, and return the instance; its status may be `waiting`.
+        """Run until nothing is due, and return the instance; its status may be `waiting`.
 
-        With params, or for the first time, it starts one; an instance in their place is gone on with. Whatever else
-        is due in the database runs as well, such as children.
+        With params, or on the first call, it starts an instance; pass an instance instead to continue it. Everything
+        else that is due in the database runs as well, such as children.
         """
         if isinstance(params, Instance):
             self._instance = params
@@ -143,19 +141,19 @@ class WorkflowTest(Preparing):
             self.start(None if params is NOTHING else params, **options)
         if not self._running.go_on(skips_time=self._skips_time):
             raise NotFinishedError(
-                str(self.instance), f"it still goes on after {MAX_MOVES:,} waits", "Travel instead."
+                str(self.instance), f"it still runs after {MAX_MOVES:,} waits", "Use time.travel() instead."
             )
         return self.instance.refresh()
 
     def run_to_end(self, params: Any = NOTHING, **options: Any) -> Instance:
-        """Do what `run` does. Raises NotFinishedError if the instance is not finished then, with what it waits for."""
+        """Call `run`. Raises NotFinishedError, with what the instance waits for, if it has not finished."""
         instance = self.run(params, **options)
         if not instance.is_finished:
             raise self._not_finished(instance)
         return instance
 
     def run_to_complete(self, params: Any = NOTHING, **options: Any) -> Instance:
-        """Do what `run_to_end` does. Raises NotCompleteError, with the error, if it ends in any other way."""
+        """Call `run_to_end`. Raises NotCompleteError, with the error, if the instance did not complete."""
         instance = self.run_to_end(params, **options)
         if instance.status != InstanceStatus.COMPLETE:
             raise NotCompleteError(str(instance), instance.status, instance.last_problem)
@@ -165,30 +163,30 @@ class WorkflowTest(Preparing):
 
     @property
     def instance(self) -> Instance:
-        """The instance that was started, or run, last."""
+        """The instance that was last started or run."""
         if self._instance is None:
             raise WorkflowTestError("No instance has been started yet: call run() or start().")
         return self._instance
 
     @property
     def waits_for(self) -> list[Wait]:
-        """What the instances wait for that are not finished, the test's own first."""
+        """What the unfinished instances wait for, those of the test's instance first."""
         rows = list(Instance.objects.exclude(status__in=FINAL).order_by("key"))
         rows.sort(key=lambda row: row != self._instance)
         return [wait for row in rows for wait in waiting.waits(row)]
 
     @property
     def crashes(self) -> list[str]:
-        """The crashes that have come."""
+        """The crashes that have happened."""
         return list(self._running.crashes)
 
     def steps(self, name: str | None = None) -> list[Step]:
-        """Return the steps of the present generation in the order of their start, or those of a name."""
+        """Return the steps of the current generation in the order of their start, or those with a name."""
         rows = Step.objects.filter(instance=self.instance, generation=self.instance.refresh().generation)
         return list((rows if name is None else rows.filter(name=name)).order_by("seq"))
 
     def attempts(self, name: str, *, count: int = 1, rollback: bool = False) -> list[Attempt]:
-        """Return the attempts at a step of the present generation, or at its rollback."""
+        """Return the attempts of a step of the current generation, or of its rollback."""
         seqs = [step.seq for step in self.steps(name) if step.count == count and step.kind == StepKind.DO]
         rows = Attempt.objects.filter(
             instance=self.instance,
@@ -199,10 +197,10 @@ class WorkflowTest(Preparing):
         return list(rows.order_by("step_seq", "number"))
 
     def _give_all(self) -> bool:
-        return self._instance is not None and self._gifts.give_to(self._instance)
+        return self._instance is not None and self._inputs.give_to(self._instance)
 
     def _how_it_stands(self) -> str:
-        """Say why something may not have been used."""
+        """Return why something may not have been used."""
         if self._instance is None:
             return "No instance was started."
         instance = self._instance.refresh()
@@ -213,12 +211,12 @@ class WorkflowTest(Preparing):
     def _not_finished(self, instance: Instance) -> NotFinishedError:
         if self._running.is_down:
             return NotFinishedError(
-                str(instance), f"its worker has died by {self.crashes[-1]}", "run() goes on."
+                str(instance), f"its worker died by {self.crashes[-1]}", "Call run() to continue."
             )
         if instance.status in PAUSING:
-            reason = (instance.pause_reason or {}).get("message", "somebody has paused it")
+            reason = (instance.pause_reason or {}).get("message", "it was paused by a person or program")
             return NotFinishedError(str(instance), f"it is paused: {reason}", "Call instance.resume().")
-        # Its own waits; where those are for children, what these wait for says more.
+        # Its own waits; if those are for children, the waits of the children explain more.
         waits = self.waits_for
         telling = [wait for wait in waits if wait.advice] or waits
         why = "; ".join(wait.told(of=instance) for wait in telling) or f"its status is {instance.status}"

@@ -1,4 +1,4 @@
-"""Which steps a test means."""
+"""How a test refers to steps."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ KINDS = (*StepKind, "rollback")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A step by its name, and as far as that is said by its count, its kind and the step that it stands in.
+    """A step by its name and, if given, by its count, its kind and its enclosing step.
 
-    The items of a map have its name, and are counted from 1.
+    The items of a map have its name and are counted from 1.
     """
 
     name: str
@@ -28,15 +28,15 @@ class Target:
 
     @classmethod
     def of(cls, step: object, kind: str | None, inside: str | None) -> Target:
-        """Read what a test says: a name, (name, count), or a step made by `@define_step`."""
+        """Read a test's argument: a name, (name, count), or a step made by `@define_step`."""
         name, count = step if isinstance(step, tuple) and len(step) == 2 else (step, None)
         if isinstance(name, DefinedStep):
             name = name.name
         is_count = count is None or (type(count) is int and count > 0)
         if not isinstance(name, str) or not is_count:
             raise WorkflowTestError(
-                f'{step!r} names no step. Give its name, as in "charge", or its name and which of that name it is, '
-                'counted from 1, as in ("charge", 2).'
+                f'{step!r} is not a step. Pass its name, as in "charge", or its name and its number among those of '
+                'that name, counted from 1, as in ("charge", 2).'
             )
         if kind is not None and kind not in KINDS:
             raise WorkflowTestError(f'"{kind}" is not a kind of step. The kinds are {", ".join(KINDS)}.')
@@ -49,7 +49,7 @@ class Target:
         return f'"{self.name}"{which}{kind}{inside}'
 
     def fits(self, record: Named, steps: Mapping[int, StepRecord], *, is_rollback: bool = False) -> bool:
-        """Tell whether it means this step, or its rollback; `steps` are those that may stand around it, by number."""
+        """Return whether it refers to this step or its rollback. `steps` are possible enclosing steps, by number."""
         if record.name != self.name or self.count not in (None, record.count):
             return False
         kind = "rollback" if is_rollback else record.kind
@@ -67,7 +67,7 @@ class Target:
 
 
 class Named(Protocol):
-    """A step, as a row or as a cycle has it."""
+    """A step, as a row or in a cycle."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""What the instances of a test wait for."""
+"""The waits of a test's instances."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.testing.errors import WorkflowTestError
 from engine.testing.mocks import Mock
 from engine.values.states import FINAL, InstanceStatus, RollbackState, StepKind, StepStatus
 
-PASSES = [StepKind.DO, StepKind.SLEEP]  # what waits for nothing but its time
+PASSES = [StepKind.DO, StepKind.SLEEP]  # steps that wait only for a time
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A step that an instance waits for; `until` is when it goes on by itself, None for never."""
+    """A step that an instance waits for; `until` is when the wait ends by itself, None for never."""
 
     instance: str
     kind: str
@@ -28,7 +28,7 @@ class Wait:
     until: datetime | None
 
     def told(self, *, of: Instance) -> str:
-        """Say it in a sentence about this instance."""
+        """Return the wait as a clause about this instance."""
         who = "it" if self.instance == str(of) else self.instance
         step = f"in step {_quoted(self.name)}"
         match self.kind:
@@ -57,7 +57,7 @@ class Wait:
 
 
 def waits(instance: Instance) -> list[Wait]:
-    """Return what the instance waits for, in the order in which that began."""
+    """Return what the instance waits for, in the order in which the waits began."""
     return [
         Wait(str(instance), one.kind, one.name, one.count, tuple(one.event_types or ()), one.wake_at)
         for one in _waiting().filter(instance=instance).order_by("seq")
@@ -65,9 +65,9 @@ def waits(instance: Instance) -> list[Wait]:
 
 
 def next_moment(forced: Iterable[Mock], *, skips_time: bool) -> datetime | None:
-    """Return when the next thing is due that a test need not wait for; None if there is none.
+    """Return the next moment to which a test can jump; None if there is none.
 
-    These are sleeps and back-offs, and the timeouts that are forced. What is due on the way there comes first.
+    These are sleeps, back-offs and forced timeouts. What is due on the way there comes first.
     """
     steps = _waiting().filter(instance__status=InstanceStatus.WAITING)
     passing = Q(kind__in=PASSES) | Q(rollback=RollbackState.RUNNING)
@@ -83,7 +83,7 @@ def next_moment(forced: Iterable[Mock], *, skips_time: bool) -> datetime | None:
 
 
 def _meant(steps: QuerySet[Step], forced: Mock) -> list[Step]:
-    """Find the waits whose timeout is forced."""
+    """Return the waits whose timeout is forced."""
     assert forced.target is not None
     found = [step for step in steps.exclude(kind__in=PASSES) if forced.target.fits(step, {})]
     for step in found:

@@ -1,4 +1,4 @@
-"""The worker of a test: what claims and drives in a shift, without a seat, a heartbeat and connections of its own."""
+"""The worker of a test: it claims and drives like a shift, without a lock, a heartbeat or connections of its own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from engine.replay.host import Claimed
 from engine.replay.records.history import History
 from engine.testing.bodies import InlineBodies
 from engine.testing.clock import StandingClock
+from engine.testing.connection import InlineConnection
 from engine.testing.crashes import Crash, Crashes, Life
-from engine.testing.line import ConnectionLine
 from engine.testing.loop import StandingLoop
 from engine.testing.mocks import Mocks
 from engine.testing.notices import PromptNotices
@@ -41,7 +41,7 @@ _seats = itertools.count(1)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setting:
-    """What the test has prepared, for every worker that it goes through."""
+    """What the test has prepared, for each of its workers."""
 
     clock: StandingClock
     mocks: Mocks
@@ -50,7 +50,7 @@ class Setting:
 
 
 class InlineWorker:
-    """Lives for one `work`, and maybe dies in it. Whatever an earlier one still held when it died is taken back."""
+    """Exists for one `work`, and may die in it. It takes back what an earlier worker held when it died."""
 
     def __init__(self, setting: Setting) -> None:
         loop = asyncio.get_running_loop()
@@ -61,11 +61,11 @@ class InlineWorker:
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
         self.seat_number = next(_seats)
-        line: Any = ConnectionLine(loop, setting.clock, self._life)
-        writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(line, self.seat_number, setting.clock)
-        self._reader.ahead_seconds = 0.0  # the clock stands where it is due
-        self.parent_notices = PromptParentNotices(line)
+        connection: Any = InlineConnection(loop, setting.clock, self._life)
+        writing: Any = InlineConnection(loop, setting.clock, self._life, guards=True)
+        self._reader = Reader(connection, self.seat_number, setting.clock)
+        self._reader.ahead_seconds = 0.0  # the clock stands at its due time
+        self.parent_notices = PromptParentNotices(connection)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(
             writing,
@@ -91,13 +91,13 @@ class InlineWorker:
             self._reader,
             slots=SLOTS,
             isolates=Isolates.WHEN_EMPTY,
-            on_changed=lambda keys: None,  # nobody watches
+            on_changed=lambda keys: None,  # no page watches
             on_notices=self.parent_notices.send,
             make_cycle=self._make_cycle,
         )
 
     async def work(self) -> None:
-        """Drive all that is due until nothing is held any more, or until this worker dies."""
+        """Drive everything that is due until nothing is held, or until this worker dies."""
         writing = asyncio.create_task(self._journal.run())
         writing.add_done_callback(lambda _: self._wake())
         try:
@@ -111,7 +111,7 @@ class InlineWorker:
             raise self.stopped_by
 
     async def _go_on(self) -> bool:
-        """Claim and settle what there is; tell whether there is anything to wait for."""
+        """Claim and settle what there is. Return whether there is anything to wait for."""
         await self._claimer.look_for_signals()
         claimed = await self._claimer.claim()
         settled = await self.parent_notices.settle()
@@ -125,7 +125,7 @@ class InlineWorker:
         return bool(claimed or settled or self._host.cycles)
 
     async def _set_alarm(self) -> None:
-        """Look again when the next instance is due, should that be before the bodies that run are done."""
+        """Look again when the next instance is due, if that is before the running bodies end."""
         due_us = await self._reader.next_due(self._claimer.limits)
         if due_us is not None:
             self._loop.call_later(self.setting.clock.seconds_until(due_us), self._wake)
@@ -134,7 +134,7 @@ class InlineWorker:
         self._claimer.woken.set()
 
     async def _end(self, writing: asyncio.Task[None]) -> None:
-        """Leave nothing running; what is held is lost with this worker."""
+        """Stop everything. What is held is lost with this worker."""
         self._life.is_over = True
         for cycle in list(self._host.cycles.values()):
             cycle.exit.abandon()
@@ -149,28 +149,28 @@ class InlineWorker:
             if isinstance(one, Exception):
                 log.debug("a task of the worker ended in an error", exc_info=one)
 
-    # Ends before its time
+    # Early ends
 
     def die(self, crash: Crash) -> None:
-        """Be killed here: what is not recorded is lost."""
+        """Simulate a kill: what is not recorded is lost."""
         crash.has_come = True
         self.died_of = crash
         self._life.is_over = True
         self._wake()
 
     def stop(self, error: BaseException) -> None:
-        """Let the test have what was raised to end it, and not the instance."""
+        """Pass an error to the test, and not to the instance."""
         self.stopped_by = self.stopped_by or error
         self._life.is_over = True
         self._wake()
 
     def look(self) -> None:
-        """Somebody may have done something to what is held: what notifications tell in a shift."""
+        """Look for changes to held instances, which a shift learns from notifications."""
         if self._host.cycles:
             self._claimer.has_signals = True
             self._wake()
 
-    # What it works with
+    # Its parts
 
     def _make_bodies(self) -> InlineBodies:
         return InlineBodies(
@@ -195,4 +195,4 @@ class InlineWorker:
         return cycle
 
     def on_written(self, cycles: Iterable[Cycle]) -> None:
-        self._wake()  # there may be a child to be claimed, or what was given back
+        self._wake()  # there may be a child or a released instance to claim

@@ -1,1 +1,1 @@
-"""Pure values: statuses, names, durations, JSON, errors. What is here decides without a database."""
+"""Pure values: statuses, names, durations, JSON, errors. Nothing here needs a database."""

@@ -1,4 +1,4 @@
-"""What a handler may not do between its steps, said with what to write instead."""
+"""Refuse what a handler may not do between its steps, and say what to write instead."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STARTS = ("start", "start_many", "get_or_start")
 
 
 def refuse(function: str) -> None:
-    """Raise BetweenStepsError where a handler makes this call; a body may."""
+    """Raise BetweenStepsError if a handler makes this call. A body may make it."""
     if getattr(asyncio._get_running_loop(), "is_of_handler", False):
         raise BetweenStepsError(f"{function}() was called", A_CHILD if function in _STARTS else IN_A_STEP)
 
 
 def of_database(error: Exception) -> BetweenStepsError:
-    """Return what to raise for Django's SynchronousOnlyOperation: it advises a thread, which handlers may not use."""
+    """Return the error to raise for Django's SynchronousOnlyOperation, whose advice (a thread) is wrong in handlers."""
     made = BetweenStepsError("The database was used", IN_A_STEP)
     made.__cause__ = error
     return made

@@ -1,12 +1,12 @@
-"""Columns of recorded rows, each declared once: at the field of the record that a cycle holds in memory.
+"""Columns of recorded rows. Each is declared once, at its field of the record that a cycle keeps in memory.
 
     @dataclass(slots=True)
     class StepRecord:
         status: Annotated[str, TEXT, CHANGES]
         wake_us: Annotated[int | None, TIME, CHANGES] = None
 
-From these declarations come the lists of columns in the statements that write, read and copy such rows, and the
-functions that turn a record into JSON and a row into a record. Times are whole microseconds in memory.
+The column lists of the statements that write, read and copy such rows are generated from these declarations, and so
+are the functions that turn a record into JSON and a row into a record. In memory, times are whole microseconds.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def microseconds(column: str) -> str:
 
 
 def moment(expression: str) -> str:
-    """Return the SQL for the time that is so many microseconds after the epoch."""
+    """Return the SQL for a time given as microseconds since the epoch."""
     return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
 
 
 class SqlType(NamedTuple):
-    """How the values of a column travel. In SQL, `{}` stands for the column; in Python, for the value."""
+    """How the values of a column are sent and read. In SQL, `{}` is the column; in Python, the value."""
 
-    sent: str  # SQL: its type within a recordset
-    json: str  # Python: the text of a value other than None within JSON
-    stored: str = "{}"  # SQL: what is stored of what was sent
-    read: str = "{}"  # SQL: what is read of what is stored
-    taken: str = "{}"  # Python: what the record holds of what was read
+    sent: str  # SQL: its type in a recordset
+    json: str  # Python: the JSON text of a value other than None
+    stored: str = "{}"  # SQL: turns what was sent into what is stored
+    read: str = "{}"  # SQL: turns what is stored into what is read
+    taken: str = "{}"  # Python: turns what was read into the record's value
 
 
 INTEGER = SqlType("int", json="{}")
@@ -49,8 +49,8 @@ TEXTS = SqlType("text[]", json="dumps({}) if {} else NULL", taken="tuple({} or (
 BOOL = SqlType("bool", json="TRUE if {} else FALSE")
 TIME = SqlType("bigint", json="{}", stored=moment("{}"), read=microseconds("{}"))
 JSON = SqlType("text", json="quote({})", stored="{}::json", read="{}::text")
-# JSON that may be long. A long one travels in an array of its own, the parameter `large`: quoted within the JSON of its
-# row, it would be escaped and parsed twice. `place` says where it is there, counted from 1; 0 means within the row.
+# JSON that may be long. Long JSON is sent in an array of its own, the parameter `large`: quoted inside the JSON of its
+# row, it would be escaped and parsed twice. `place` is its index there, from 1; 0 means inside the row.
 LARGE_JSON = SqlType(
     "text",
     json="NULL if place else quote({})",
@@ -60,7 +60,7 @@ LARGE_JSON = SqlType(
 
 
 class Written(Enum):
-    """When the flush writes a column: once, with the row, where nothing else is said."""
+    """When the flush writes a column: by default once, with the row."""
 
     ONCE = "once"
     EACH_TIME = "each time"
@@ -68,7 +68,7 @@ class Written(Enum):
 
 
 CHANGES = Written.EACH_TIME
-COPIED_ONLY = Written.NEVER  # written by a restart, for the copies that it makes
+COPIED_ONLY = Written.NEVER  # written by a restart, for the copies it makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ class Table:
         return [column for column in self.columns if column.written is not Written.NEVER]
 
     def read(self, row: str, **instead: str) -> str:
-        """Return what a SELECT lists, of the table called `row`; `instead` has other expressions, by column."""
+        """Return the SELECT list for the table alias `row`. `instead` replaces expressions by column."""
         return _list(
             instead.get(column.name) or column.type.read.replace("{}", f"{row}.{column.name}")
             for column in self.columns
         )
 
     def copied(self, **instead: str) -> str:
-        """Return what a SELECT lists for copies of rows; `instead` has what becomes of some columns."""
+        """Return the SELECT list for copies of rows. `instead` replaces expressions by column."""
         return _list(instead.get(name, name) for name in self.names)
 
     def all(self) -> str:
@@ -123,20 +123,20 @@ class Table:
         return _list(declared)
 
     def stored(self, row: str) -> str:
-        """Return what a flush inserts, of its recordset called `row`."""
+        """Return what a flush inserts from its recordset, whose alias is `row`."""
         return _list(
             column.type.stored.replace("{}", f"{row}.{column.attribute}") for column in self._flushed
         )
 
     def updated(self) -> str:
-        """Return what a flush sets of a row that is there."""
+        """Return what a flush sets in an existing row."""
         changing = (column.name for column in self._flushed if column.written is Written.EACH_TIME)
         return _list(f"{name} = excluded.{name}" for name in changing)
 
     def writer(self) -> Callable[..., str]:
-        """Return a function that makes a JSON object of `head`, which says whose it is, and of a record.
+        """Return a function that makes a JSON object from `head`, which names the owner, and a record.
 
-        Its third argument is the place of a long text. Python for it is put together here, as `dataclass` does: of the
+        Its third argument is the place of a long text. Its Python source is generated, as `dataclass` does: for the
         rows that every checkpoint writes, `json.dumps` would take three times as long.
         """
         parts = [f'"{column.attribute}":{{{_json(column)}}}' for column in self._flushed]
@@ -149,7 +149,7 @@ class Table:
         return _function("write", "head, record, place=0", f"return f'{text}'")
 
     def reader(self) -> Callable[..., tuple[int, Any]]:
-        """Return a function that makes the key of an instance and a record of a row with both."""
+        """Return a function that splits a row into the key of an instance and a record."""
         names = ", ".join(column.attribute for column in self.columns)
         taken = ", ".join(column.type.taken.replace("{}", column.attribute) for column in self.columns)
         return _function(
@@ -171,7 +171,7 @@ def _columns(record: type[Any]) -> list[Column]:
 
 
 def _name(attribute: str) -> str:
-    """Return the column of an attribute: times are in microseconds there, and are called `…_at` here."""
+    """Return the column of an attribute. An attribute `…_us`, in microseconds, has the column `…_at`."""
     name = attribute.removesuffix("_us")
     return name if name in (attribute, "at") else f"{name}_at"
 
@@ -183,7 +183,7 @@ def _json(column: Column) -> str:
 
 
 def _list(parts: Any) -> str:
-    """Return a list for a statement, in lines that can be read."""
+    """Return a list for a statement, wrapped into readable lines."""
     lines, line = list[str](), ""
     for part in parts:
         if line and len(line) + len(part) > 100:

@@ -1,4 +1,4 @@
-"""When a schedule fires: cron expressions of five fields, read by the clock on the wall of a time zone."""
+"""When a schedule fires: cron expressions of five fields, read in the local time of a time zone."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ FIELDS = 5
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
-# Of the planned times that were missed, so many are counted.
+# Missed times are counted up to this number.
 MAX_MISSED = 1_000
 
-# Whoever fires at all does so within 28 years of a leap year that begins a century of four hundred.
+# An expression that fires at all does so within 28 years after a leap year divisible by 400.
 _PROBE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A cron expression and its time zone. All moments that come out are in UTC.
+    """A cron expression and its time zone. All returned moments are in UTC.
 
-    When clocks change it does what Debian's cron does. An expression whose minute and hour both name fixed times
-    ("30 2 * * *") fires once that day: a time that is skipped fires at the next one that exists, a time that comes
-    twice fires at the first. One with a star in the minute or the hour ("*/15 * * * *") follows the clock: what is
-    skipped is left out, and what comes twice fires twice.
+    When clocks change, it behaves like Debian's cron. An expression with a fixed minute and hour ("30 2 * * *") fires
+    once that day: a skipped time fires at the next existing one, and a repeated time fires at its first occurrence. An
+    expression with a star in the minute or the hour ("*/15 * * * *") follows the clock: skipped times do not fire, and
+    repeated times fire twice.
     """
 
     expression: str
@@ -38,7 +38,7 @@ class Cron:
 
     @classmethod
     def of(cls, expression: object, timezone: object) -> Cron:
-        """Check both. The ValueError of a wrong one quotes it and says the rule."""
+        """Check both. Raises ValueError that quotes the invalid one and states the rule."""
         cron = cls(_checked_expression(expression), _checked_zone(timezone))
         try:
             fires = cron.after(_PROBE)
@@ -60,9 +60,9 @@ class Cron:
         return list(islice(self._walk(moment), count))
 
     def latest(self, first: datetime, now: datetime) -> tuple[datetime, int]:
-        """Return the last planned moment up to now, and how many from `first` on were missed before it.
+        """Return the last planned moment up to now, and how many planned moments since `first` were missed before it.
 
-        `first` is a planned moment itself, and not after now. At most a thousand are counted.
+        `first` is itself a planned moment, and not after now. At most a thousand are counted.
         """
         planned, missed = first, 0
         for moment in self._walk(first):
@@ -76,7 +76,7 @@ class Cron:
         return self._last_until(now), MAX_MISSED
 
     def latest_shared(self, other: Cron, first: datetime, now: datetime) -> datetime | None:
-        """Return the last moment from `first` up to now that both have planned, if there is any."""
+        """Return the last moment from `first` up to now that both plan, if any."""
         window = timedelta(hours=1)
         while True:
             since = max(first, now - window) - SECOND
@@ -89,7 +89,7 @@ class Cron:
         return takewhile(lambda moment: moment <= now, self._walk(since))
 
     def _last_until(self, now: datetime) -> datetime:
-        """Find the last planned moment without walking over all before it: there may be years of minutes."""
+        """Return the last planned moment without iterating over all earlier ones: there may be years of minutes."""
         window = timedelta(hours=1)
         while (planned := self.after(now - window)) is None or planned > now:
             window *= 2
@@ -110,15 +110,16 @@ class Cron:
             yield at
 
     def _around(self, change: datetime, last: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-        """Give what is next from a change on. The library goes on from it in whole hours, also if the change was half
-        an hour, and steps over minutes then; so it is asked again from the first full hour.
+        """Yield the next moments after a clock change. The library continues from it in whole hours even if the change
+        was
+        half an hour, and then skips minutes, so it is asked again from the first full hour.
         """
         into_the_hour = change.astimezone(zone).replace(tzinfo=None) - _full_hour(change, zone)
         for start in (change, change + (HOUR - into_the_hour) % HOUR):
             yield from islice((one for one in self._times(start - SECOND, zone) if one > last), 1)
 
     def _times(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-        """Give what the library plans from this moment on; around a change also what has passed, or comes twice."""
+        """Yield what the library plans from this moment on; around a clock change also past and repeated times."""
         try:
             for planned in CronSim(self.expression, moment.astimezone(zone)):
                 yield planned.astimezone(UTC)
@@ -135,7 +136,7 @@ def _full_hour(moment: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Find the second from which the zone has the offset that it has after."""
+    """Return the second from which the zone has the later offset."""
     while after - before > SECOND:
         middle = before + (after - before) / 2
         if _offset(middle, zone) == _offset(after, zone):
@@ -153,7 +154,7 @@ _NEVER = "It never fires: there is no such date."
 
 
 def _names_no_date(expression: str) -> bool:
-    """Tell whether an expression that was refused is only wrong because its months lack the day."""
+    """Return whether a refused expression is wrong only because its months do not have the day."""
     minute, hour, day, month, weekday = expression.split()
     try:
         CronSim(f"0 0 1 {month} *", _PROBE)
@@ -167,19 +168,19 @@ def _checked_expression(expression: object) -> str:
     if not isinstance(expression, str):
         raise _refused(type(expression).__qualname__, f"It must be a string. {_LEGEND}")
     if len(expression) > MAX_EXPRESSION:
-        raise _refused(expression, f"It has {len(expression):,} characters; {MAX_EXPRESSION} are the limit.")
+        raise _refused(expression, f"It has {len(expression):,} characters; the limit is {MAX_EXPRESSION}.")
     if len(expression.split()) != FIELDS or not expression.isascii():
         raise _refused(expression, _LEGEND)
     return " ".join(expression.split())
 
 
 def _checked_zone(timezone: object) -> str:
-    # Whatever zoneinfo raises for a name that is a folder, a path, or nothing at all.
+    # zoneinfo raises various errors for a name that is a folder, a path, or empty.
     try:
         return ZoneInfo(_zone_name(timezone)).key
     except (LookupError, ValueError, OSError):
         shown = repr(timezone)[:MAX_TIMEZONE]
-        rule = 'Give a name of the IANA database, as "Europe/Berlin" or "UTC".'
+        rule = 'Use a name from the IANA database, such as "Europe/Berlin" or "UTC".'
         raise ValueError(f"There is no time zone {shown}. {rule}") from None
 
 
@@ -190,4 +191,4 @@ def _zone_name(timezone: object) -> str:
 
 
 def _refused(expression: object, rule: str) -> ValueError:
-    return ValueError(f'"{str(expression)[:MAX_EXPRESSION]}" is no schedule. {rule}')
+    return ValueError(f'"{str(expression)[:MAX_EXPRESSION]}" is not a valid schedule. {rule}')

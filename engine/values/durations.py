@@ -1,4 +1,4 @@
-"""One grammar for durations: timedeltas, numbers of seconds, texts like `1h 30m`."""
+"""One grammar for durations: timedeltas, numbers of seconds, strings such as `1h 30m`."""
 
 import math
 import re
@@ -25,14 +25,14 @@ _SPELLINGS = {
 }
 _UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings}
 
-# [0-9] and not \d, which takes full-width digits too. Twenty digits are past the limit and bound the effort.
+# [0-9] and not \d, which also matches full-width digits. Twenty digits exceed the limit and bound the effort.
 _PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)[ \t]*([A-Za-z]+)[ \t]*")
 
 
 def parse_duration(value: timedelta | float | str, *, what: str = "duration") -> timedelta:
-    """Return the duration that a value means, from 0 to 365 days.
+    """Return the duration of a value, from 0 to 365 days.
 
-    `what` names the value in the message of the ValueError that anything else raises.
+    Raises ValueError for anything else. `what` names the value in its message.
     """
     seconds = _seconds(value, what)
     if seconds < 0:
@@ -66,13 +66,13 @@ def format_duration(duration: timedelta) -> str:
 
 
 def _seconds(value: object, what: str) -> Fraction | int:
-    """Give the exact number of seconds; integers stay such, so that nothing overflows before the limit."""
+    """Return the exact number of seconds. Integers stay integers, so that nothing overflows before the limit."""
     if isinstance(value, timedelta):
         return Fraction(value // timedelta(microseconds=1), 1_000_000)
     if isinstance(value, str):
         return _seconds_of_text(value, what)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _refused(value, what, "is neither a timedelta, nor a number of seconds, nor a text")
+        raise _refused(value, what, "is not a timedelta, a number of seconds or a string")
     if isinstance(value, float):
         if not math.isfinite(value):
             raise _refused(value, what, "is not a finite number")
@@ -106,13 +106,13 @@ def _seconds_of_text(text: str, what: str) -> Fraction:
 def _refused(value: object, what: str, reason: str) -> ValueError:
     return ValueError(
         f"The {what} {_quoted(value)} {reason}. "
-        'Give a timedelta, a number of seconds, or a text such as "30s", "10m", "1h 30m" or "2 days" '
+        'Give a timedelta, a number of seconds, or a string such as "30s", "10m", "1h 30m" or "2 days" '
         "(units ms, s, m, h, d, w; at most 365 days)."
     )
 
 
 def _quoted(value: object) -> str:
-    """Quote a value for a message; neither its size nor a `repr` that raises may hurt."""
+    """Quote a value for a message, whatever its size and even if its `repr` raises."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= 80 else f'"{value[:80]}…"'
     if isinstance(value, int) and abs(value) >= 10**80:  # Python refuses to print more than 4,300 digits

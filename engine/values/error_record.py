@@ -1,4 +1,4 @@
-"""What is kept of an exception: bounded, storable texts, whatever the exception does."""
+"""The record of an exception: bounded, storable texts, whatever the exception does."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from engine.values.json_type import JSON
 
 MAX_BYTES = 16 * 1024  # for each of message, details and traceback
 
-_MAX_CHAIN = 8  # exceptions of a chain or group that a traceback shows
+_MAX_CHAIN = 8  # exceptions of a chain or group shown in a traceback
 _HEAD_FRAMES, _TAIL_FRAMES = 10, 30
 _MAX_ATTRIBUTES, _MAX_NODES, _MAX_DEPTH = 50, 500, 8
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -32,7 +32,7 @@ class ErrorRecord:
 
     @classmethod
     def of(cls, exc: BaseException) -> "ErrorRecord":
-        """Record an exception. Never raises, also where the exception's own `__str__` does."""
+        """Record an exception. Never raises, even if the exception's own `__str__` does."""
         return cls(_type_name(exc), _message(exc), _details(exc), _traceback(exc))
 
     def to_json(self) -> "dict[str, JSON]":
@@ -45,7 +45,7 @@ class ErrorRecord:
 
     @classmethod
     def from_json(cls, data: "Mapping[str, JSON]") -> "ErrorRecord":
-        """Read what `to_json` wrote; fields that are missing or of another type are shown as empty."""
+        """Read what `to_json` wrote; missing fields and fields of another type become empty."""
         details = data.get("details")
         return cls(
             _text_or(data.get("type"), "Error"),
@@ -56,12 +56,12 @@ class ErrorRecord:
 
 
 def storable(text: str) -> str:
-    """Replace what PostgreSQL cannot hold (NUL, lone surrogates) by U+FFFD."""
+    """Replace what PostgreSQL cannot store (NUL, lone surrogates) with U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def cut(text: str, limit: int = MAX_BYTES) -> str:
-    """Make a text storable and at most `limit` bytes of UTF-8 long, saying so where it had to be cut."""
+    """Make a text storable and at most `limit` bytes of UTF-8 long. A cut is marked."""
     head = storable(text[:limit])
     if len(text) <= limit and len(head.encode()) <= limit:
         return head
@@ -75,7 +75,7 @@ def _type_name(exc: BaseException) -> str:
 
 
 def _message(exc: BaseException) -> str:
-    # User code, which may even exit: what it raises must not replace what is recorded.
+    # User code, which may even exit: its error must not replace the recorded one.
     try:
         return cut(_without_values(exc) if isinstance(exc, ValidationError) else str(exc))
     except BaseException as problem:  # noqa: BLE001
@@ -83,7 +83,7 @@ def _message(exc: BaseException) -> str:
 
 
 def _without_values(exc: ValidationError) -> str:
-    """Say what pydantic says, but for the values: it shows the whole input where one field is missing, secrets too."""
+    """Return pydantic's message without values: for one missing field it shows the whole input, secrets included."""
     errors = exc.errors(include_url=False, include_context=False, include_input=False)
     lines = [f"{len(errors)} validation error{'' if len(errors) == 1 else 's'} for {exc.title}"]
     for error in errors:
@@ -92,7 +92,7 @@ def _without_values(exc: ValidationError) -> str:
 
 
 def _details(exc: BaseException) -> "dict[str, JSON]":
-    """Keep the public attributes that JSON can hold, skipping those that it cannot or that do not fit."""
+    """Return the public attributes that are JSON and fit into the limit."""
     kept: dict[str, JSON] = {}
     room = MAX_BYTES - 2
     for name, value in _attributes(exc):
@@ -118,7 +118,7 @@ def _attributes(exc: BaseException) -> Iterator[tuple[str, object]]:
 
 
 def _plain(value: object, nodes: Iterator[int], depth: int) -> "JSON":
-    """Copy a value of exact JSON types (so no code of the user's runs); ValueError for any other."""
+    """Copy a value of exact JSON types, so that no user code runs. Raises ValueError for any other value."""
     if next(nodes) > _MAX_NODES or depth > _MAX_DEPTH:
         raise ValueError("too large")
     exact = type(value)
@@ -152,7 +152,7 @@ def _traceback(exc: BaseException) -> str:
 
 
 def _trace_chain(exc: BaseException) -> Iterator[str]:
-    """Show the causes first, as Python does, but by a loop and only the last few of them."""
+    """Show causes first, as Python does, but in a loop and only the last few."""
     chain, links = [exc], list[str]()
     while len(chain) < _MAX_CHAIN:
         link = _previous(chain[-1])
@@ -161,7 +161,7 @@ def _trace_chain(exc: BaseException) -> Iterator[str]:
         chain.append(link[0])
         links.append(link[1])
     if len(chain) == _MAX_CHAIN and _previous(chain[-1]) is not None:
-        yield "… (earlier causes are left out)\n"
+        yield "… (earlier causes omitted)\n"
     for index in range(len(chain) - 1, -1, -1):
         yield from _trace_one(chain[index])
         if index > 0:
@@ -188,7 +188,7 @@ def _trace_one(exc: BaseException) -> Iterator[str]:
     if isinstance(exc, BaseExceptionGroup):
         for number, (inner, depth) in enumerate(_inner(exc), start=1):
             if number > _MAX_CHAIN:
-                yield "  … (further ones are left out)"
+                yield "  … (more omitted)"
                 break
             yield f"{'  ' * depth}+ {number}: {_type_name(inner)}: {_message(inner)}"
             if inner.__traceback__ is not None and not isinstance(inner, BaseExceptionGroup):
@@ -196,7 +196,7 @@ def _trace_one(exc: BaseException) -> Iterator[str]:
 
 
 def _inner(group: BaseExceptionGroup[BaseException]) -> Iterator[tuple[BaseException, int]]:
-    """Walk a group, depth first, without recursion."""
+    """Walk a group depth first, without recursion."""
     waiting = [(exc, 1) for exc in reversed(group.exceptions)]
     while waiting:
         exc, depth = waiting.pop()
@@ -212,7 +212,7 @@ def _frames(tb: TracebackType) -> Iterator[str]:
         yield from _format(frames)
         return
     yield from _format(frames[:_HEAD_FRAMES])
-    yield f"  … ({left_out:,} frames are left out)"
+    yield f"  … ({left_out:,} frames omitted)"
     yield from _format(frames[-_TAIL_FRAMES:])
 
 
@@ -222,7 +222,7 @@ def _format(frames: list[tuple[FrameType, int]]) -> Iterator[str]:
 
 
 def _cut_middle(text: str) -> str:
-    """Keep the beginning, and more of the end, where the cause usually stands."""
+    """Keep the beginning, and more of the end, where the cause usually is."""
     data = storable(text).encode()
     if len(data) <= MAX_BYTES:
         return data.decode()

@@ -21,19 +21,19 @@ MAX_TAG, MAX_DEDUP_KEY, MAX_SCHEDULE_NAME = 100, 255, 100
 RESERVED_PREFIX = "reprise:"
 REQUEST_TYPE = f"{RESERVED_PREFIX}request:"
 OLD_MILESTONE = (
-    "progress"  # the name of every milestone that was recorded before they were named by their message
+    "progress"  # the name of every milestone recorded before milestones were named after their message
 )
 LONGEST_MILESTONE = 200
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-# Control characters, and lone surrogates, which no text column can hold.
+# Control characters, and lone surrogates, which a text column cannot store.
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
-TOP = 0  # the parent of steps that the handler itself calls
+TOP = 0  # the parent of steps called by the handler itself
 
 
 class StepIdentity(NamedTuple):
-    """What makes a step the same one on a replay; fixed synchronously when it is called."""
+    """What identifies a step across replays; fixed synchronously when it is called."""
 
     parent: int
     kind: str
@@ -42,13 +42,13 @@ class StepIdentity(NamedTuple):
 
 
 class Counter:
-    """Hand out the occurrence numbers, from 1, of one replay cycle."""
+    """Assign the occurrence numbers, from 1, of one replay cycle."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[int, str, str], int] = {}
 
     def take(self, kind: str, name: str, *, parent: int = TOP, once: bool = False) -> StepIdentity:
-        """Identify the next occurrence; with `once`, the first one, however often it is called."""
+        """Return the identity of the next occurrence; with `once`, always that of the first."""
         key = (parent, kind, name)
         count = 1 if once else self._counts.get(key, 0) + 1
         self._counts[key] = max(count, self._counts.get(key, 0))
@@ -72,16 +72,16 @@ def check_event_type(value: object) -> str:
 
 
 def milestone_name(message: str) -> str:
-    """Return the name of the milestone that says this: the message itself, where it can be a name."""
+    """Return the name of the milestone with this message: the message itself, if it is a valid name."""
     name = _UNFIT.sub("\ufffd", " ".join(message.split()))
     if name == message and 0 < len(name) <= LONGEST_MILESTONE and name != OLD_MILESTONE:
         return name
-    # What was cut off or replaced tells it from others.
+    # The digest distinguishes messages that differ only in what was cut off or replaced.
     return f"{name[:LONGEST_MILESTONE]} ({_digest('milestone', message)[:8]})".strip()
 
 
 def request_type(generation: int, seq: int) -> str:
-    """Return the type of the one event that answers a request: no user can send it, nor wait for it."""
+    """Return the type of the one event that answers a request: users can neither send it nor wait for it."""
     return f"{REQUEST_TYPE}{generation}:{seq}"
 
 
@@ -104,9 +104,9 @@ def idempotency_key(
     path: tuple[StepIdentity, ...] | str,
     phase: Literal["do", "rollback"] = "do",
 ) -> str:
-    """Return the key that is the same on every attempt of a step, in every worker, and no other step's.
+    """Return a key that is unique to a step, and the same on every attempt and in every worker.
 
-    The path leads from the top to the step. Its rollback and another generation have keys of their own.
+    The path leads from the top to the step. The step's rollback has a different key, and so does each generation.
     """
     steps = path if isinstance(path, str) else [step[1:] for step in path]  # a parent's number may be a row's
     return _digest("idempotency", workflow, instance_id, generation, steps, phase)
@@ -121,11 +121,11 @@ def child_id(
     *,
     secret: str | bytes,
 ) -> str:
-    """Return the id of the child that this step starts: the same on every replay, and nobody else's.
+    """Return the id of the child that this step starts: the same on every replay, and unique.
 
-    Its beginning shows whose child it is. With the parent's key, so that one that was deleted and begun again under the
-    same id does not find the children of the first. With a secret of the project, because pages show all the rest: who
-    could work out the id would start an instance under it before the parent does.
+    It begins with the parent's id. The digest includes the parent's key, so that a parent that was deleted and started
+    again with the same id does not find the children of the first one. It includes a secret of the project, because
+    pages show everything else: someone who could compute the id could start an instance with it before the parent does.
     """
     steps = [step[1:] for step in path]
     digest = _secret_digest(secret, "child", key, workflow, instance_id, generation, steps)
@@ -133,22 +133,22 @@ def child_id(
 
 
 def scheduled_id(workflow: str, schedule: str, planned: datetime, *, secret: str | bytes) -> str:
-    """Return the id of the instance that a schedule starts for a planned moment: one, whoever starts it twice.
+    """Return the id of the instance that a schedule starts for a planned moment: the same if two start it.
 
-    It shows the moment, in UTC. The secret is there for the same reason as in the id of a child.
+    It shows the moment in UTC. It includes the secret for the same reason as the id of a child.
     """
     digest = _secret_digest(secret, "schedule", workflow, schedule, planned.timestamp())
     return f"{planned.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest[:16]}"
 
 
 def fingerprint(source: str) -> str:
-    """Identify a handler's source; its common indentation and blanks at the ends of lines do not count."""
+    """Return the fingerprint of a handler's source; common indentation and trailing blanks do not count."""
     lines = (line.rstrip() for line in textwrap.dedent(source.expandtabs()).splitlines())
     return _digest("fingerprint", *(line for line in lines if line))
 
 
 def seed(workflow: str, instance_id: str, generation: int, path: tuple[StepIdentity, ...] = ()) -> str:
-    """Return what a handler's random values are made from; with the path of a step, those of its body."""
+    """Return the seed of a handler's random values; with the path of a step, that of its body."""
     inside = [[step[1:] for step in path]] if path else []
     return _digest("seed", workflow, instance_id, generation, *inside)
 
@@ -166,7 +166,7 @@ def seeded_uuid4(seed: str, n: int) -> uuid.UUID:
 
 
 def stable_hash(*parts: str) -> int:
-    """Return a hash that is the same in every process; that of a text is not, so sets of texts have no order."""
+    """Return a hash that is the same in every process. Python's own hash of a string is not."""
     return zlib.crc32("\0".join(parts).encode(errors="surrogatepass"))
 
 
@@ -175,14 +175,14 @@ _last_tick = 0
 
 
 def new_instance_id() -> str:
-    """Return a UUIDv7: ids sort by time, and those of one process in the order in which they were made."""
+    """Return a UUIDv7: ids sort by time, and those of one process by order of creation."""
     tick = _next_tick()
     value = (tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
     return str(uuid.UUID(int=value))
 
 
 def _next_tick() -> int:
-    """Count milliseconds, with 12 bits of fraction; a clock that steps back does not break the order."""
+    """Count milliseconds, with 12 bits of fraction; a clock that is set back does not break the order."""
     global _last_tick
     now = time.time_ns()
     tick = (now // 1_000_000) << 12 | (now % 1_000_000 << 12) // 1_000_000
@@ -209,7 +209,7 @@ def _text(value: object, what: str, limit: int) -> str:
             what, value, f"It needs 1 to {limit} characters, not all of them blank; it has {len(value):,}."
         )
     if _UNFIT.search(value):
-        raise InvalidNameError(what, value, "It must not hold control characters or lone surrogates.")
+        raise InvalidNameError(what, value, "It must not contain control characters or lone surrogates.")
     return value
 
 
@@ -220,7 +220,7 @@ def _unreserved(name: str, what: str) -> str:
 
 
 def _digest(*parts: object) -> str:
-    # JSON keeps the parts apart: ("a", "b-c") and ("a-b", "c") must not meet.
+    # JSON keeps the parts apart: ("a", "b-c") and ("a-b", "c") must differ.
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

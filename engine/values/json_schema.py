@@ -1,4 +1,4 @@
-"""Check a value against a recorded JSON Schema, where the type that it was made from is not at hand."""
+"""Check a value against a recorded JSON Schema when the type it came from is not available."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_FAULTS = 20
 LONGEST_MESSAGE = 300
-# What pydantic writes for its types; an answer that passes here must be read by them later.
+# What pydantic writes for its types; an answer that passes here must later be readable by them.
 FORMATS = {
     "date": date,
     "date-time": datetime,
@@ -36,7 +36,7 @@ FORMATS = {
 
 
 def check(value: object, schema: Mapping[str, Any] | None, *, what: str = "answer") -> JSON:
-    """Return the value as plain JSON, if it fits. Raises InvalidParamsError with a path for each wrong field."""
+    """Return the value as plain JSON. Raises InvalidParamsError with a path for each wrong field."""
     plain = decode_strict(encode(value, what=what))
     if schema is None:
         return plain
@@ -44,14 +44,14 @@ def check(value: object, schema: Mapping[str, Any] | None, *, what: str = "answe
         hides_values = holds_secrets(schema)
         faults = [_error(fault, hides_values=hides_values) for fault in _faults(plain, schema)]
     except re.error:
-        return plain  # a pattern of pydantic's that Python does not know: left to the type
+        return plain  # a pydantic pattern that Python's `re` does not support: left to the type
     if faults:
         raise InvalidParamsError(faults, what=f"values of the {what}")
     return plain
 
 
 def validator_of(schema: Mapping[str, Any]) -> Any:
-    """Return the validator of a schema, of the class in the library."""
+    """Return the library's validator of a schema."""
     return _validator(json.dumps(schema))
 
 
@@ -68,7 +68,7 @@ def _validator(schema: str) -> Any:
     formats = FormatChecker(formats=())
     for name, annotation in FORMATS.items():
         formats.checks(name, raises=ValidationError)(functools.partial(_has_format, TypeAdapter(annotation)))
-    # A registry of its own: without one, a reference to somewhere else would be fetched from there.
+    # A registry of its own: without one, an external reference would be fetched over the network.
     return Draft202012Validator(json.loads(schema), format_checker=formats, registry=Registry())
 
 
@@ -79,9 +79,9 @@ def _has_format(adapter: TypeAdapter[Any], value: object) -> bool:
 
 
 def _error(fault: Fault, *, hides_values: bool) -> ParamError:
-    """Name the field and the rule; of alternatives that all fail, the fault of the nearest one.
+    """Return the field and the rule; if all alternatives fail, the fault of the closest one.
 
-    The library's own words show the value, which must not be seen where secrets may be in it.
+    The library's own messages contain the value, which may contain secrets.
     """
     from jsonschema.exceptions import best_match
 
@@ -94,7 +94,7 @@ def _error(fault: Fault, *, hides_values: bool) -> ParamError:
     elif fault.validator == "format":
         message = f"This is not a valid {fault.validator_value}."
     elif hides_values and fault.validator == "additionalProperties":
-        path, message = [*path, *_unknown_fields(fault)[:1]], "This field is not known."
+        path, message = [*path, *_unknown_fields(fault)[:1]], "This field is unknown."
     elif hides_values:
         message = _broken_rule(str(fault.validator), fault.validator_value)
     if len(message) > LONGEST_MESSAGE:

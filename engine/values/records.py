@@ -1,7 +1,7 @@
-"""What is recorded of an instance, a class a table: each field that is a column says how it is stored.
+"""The records of an instance, one class per table: each field that is a column declares how it is stored.
 
-Times are whole microseconds since the epoch, on the database's clock: they survive the way to PostgreSQL and back
-unchanged, which `step.now()` needs. JSON is kept as text; None means SQL NULL.
+Times are whole microseconds since the epoch, on the database's clock: they survive a round trip to PostgreSQL
+unchanged, as `step.now()` requires. JSON is kept as text; None means SQL NULL.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class StepRecord:
     started_us: Annotated[int, TIME] = 0
     finished_us: Annotated[int | None, TIME, CHANGES] = None
     rollback: Annotated[str, TEXT, CHANGES] = ""
-    # The generation in which it ran, where a restart has kept it.
+    # The generation in which it ran, if a restart kept it.
     kept_from: Annotated[int | None, INTEGER, COPIED_ONLY] = None
 
     # Not stored:
     is_recorded: bool = True
-    is_nested: bool = False  # called by a body: it begins also while a pause is asked for
+    is_nested: bool = False  # called by a body: it begins even while a pause is requested
     spent: int = 0  # attempts that count towards max_attempts
-    convicted: int = 0  # losses while it was alone in its worker
-    stands: bool = False  # its body has recorded the outcome, and only its turn is written here
+    convicted: int = 0  # losses while its instance ran alone in its worker
+    stands: bool = False  # its body has recorded the outcome; only its delivery is written here
 
     @property
     def identity(self) -> StepIdentity:
@@ -71,14 +71,14 @@ class StepRecord:
 
     @property
     def is_unsettled(self) -> bool:
-        """Tell whether its body or its rollback may be unfinished: only then there are attempts to be counted."""
+        """Return whether its body or its rollback may be unfinished: only then are there attempts to count."""
         return self.kind == StepKind.DO and (
             self.status in UNSETTLED or self.rollback == RollbackState.RUNNING
         )
 
     @property
     def is_to_be_undone(self) -> bool:
-        """Tell whether it was begun, and recorded with a rollback."""
+        """Return whether it was started and recorded with a rollback."""
         return self.attempts > 0 and self.kind == StepKind.DO and '"rollback"' in (self.options or "")
 
 
@@ -99,7 +99,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """A buffered event: what a cycle reads of a row of `engine_event`."""
+    """A buffered event: the part of a row of `engine_event` that a cycle reads."""
 
     key: Annotated[int, BIGINT]
     type: Annotated[str, TEXT]

@@ -13,16 +13,16 @@ from engine.values.errors import InvalidValueError
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long an instance is kept after its end; None is for ever."""
+    """How long an instance is kept after its end; None means forever."""
 
     complete: timedelta | None = timedelta(days=30)
     errored: timedelta | None = timedelta(days=90)
     terminated: timedelta | None = timedelta(days=30)
 
     def with_(self, given: object) -> Retention:
-        """Return the rules with those that are given in place of these; None keeps all for ever.
+        """Return the rules with the given ones replaced; None keeps everything forever.
 
-        Raises ValueError for anything but durations by final status.
+        Raises ValueError unless they are durations by final status.
         """
         if given is None:
             return Retention(None, None, None)
@@ -46,7 +46,7 @@ DEFAULT_RETENTION = Retention()
 
 
 def own_retention(rules: Retention, given: Mapping[str, Any] | None) -> dict[str, float | None] | None:
-    """Return what to store with an instance: None where it is kept as its workflow says.
+    """Return what to store with an instance: None if its workflow's rules apply.
 
     Raises InvalidValueError.
     """

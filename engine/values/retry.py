@@ -1,4 +1,4 @@
-"""The options of a step: what they may be, how they merge, and when the next attempt is due."""
+"""The options of a step: their rules, how they merge, and when the next attempt is due."""
 
 import difflib
 import inspect
@@ -34,10 +34,10 @@ MAX_DELAY = timedelta(days=1)
 DEFAULT_DELAY = timedelta(seconds=1)
 ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout", "atomic")
 RETRIED_AFTER = (
-    "retried_after"  # recorded beside these: how many attempts there were when somebody had it retried
+    "retried_after"  # recorded with the options: the number of attempts when an operator retried the rollback
 )
 
-# What a second attempt cannot change; a nested step that failed for good would fail as recorded.
+# Errors that a second attempt cannot fix; a nested step that failed for good would fail again as recorded.
 _NOT_RETRIED = (
     NonRetryableError,
     NotAwaitedError,
@@ -53,7 +53,7 @@ _NOT_RETRIED = (
     UnknownWorkflowError,
 )
 
-# Called with (StepContext, error), for the time until the next attempt; may be async.
+# Called with (StepContext, error); returns the time until the next attempt. May be async.
 DelayFunction = Callable[[Any, BaseException], Any]
 
 # Called with a RollbackContext; may be async.
@@ -68,7 +68,7 @@ class Backoff(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepOptions:
-    """The options in force for a step; those recorded at its first start stay so for all of its attempts."""
+    """The options in force for a step. Those recorded at its first start apply to all its attempts."""
 
     max_attempts: int = 5
     delay: timedelta | DelayFunction = DEFAULT_DELAY
@@ -84,11 +84,11 @@ class StepOptions:
 
     @classmethod
     def make(cls, what: str = "Step options", /, **options: object) -> "StepOptions":
-        """Validate options over the defaults; `what` begins the message of an error."""
+        """Return the defaults with these options, validated. Error messages begin with `what`."""
         return cls().override(what, **options)
 
     def override(self, what: str = "Step options", /, **options: object) -> "StepOptions":
-        """Validate a call's options over these (a workflow's defaults)."""
+        """Return these options (a workflow's defaults) with those of a call, validated."""
         if not options:
             return self
         checked: dict[str, Any] = {}
@@ -102,19 +102,19 @@ class StepOptions:
         delay = checked.get("delay")
         if isinstance(delay, timedelta) and "max_delay" not in checked and delay > self.max_delay:
             checked["max_delay"] = (
-                delay  # else the default cap would shorten, unasked, a delay that was asked for
+                delay  # otherwise the default cap would silently shorten the requested delay
             )
         made = replace(self, **checked)
         if made.rollback_options is not None and made.rollback is None:
-            rule = "It goes with rollback=fn, which is missing."
+            rule = "It needs rollback=fn, which is missing."
             raise StepConfigError("rollback_options", options.get("rollback_options"), rule, what=what)
         return made._with_atomic_rollback(what, options.get("rollback_options", self.rollback_options))
 
     def _with_atomic_rollback(self, what: str, given: object) -> "StepOptions":
-        """Let the rollback of an atomic step be atomic, too, unless it cannot be or its options say otherwise."""
+        """Make the rollback of an atomic step atomic too, unless it is async or its options say otherwise."""
         own = self.rollback_options
         if isinstance(given, Mapping) and given.get("atomic") and _is_async(self.rollback):
-            rule = "An atomic rollback needs a sync function: a transaction is one thread's."
+            rule = "An atomic rollback needs a sync function: a transaction belongs to one thread."
             raise StepConfigError("rollback_options", given, rule, what=what)
         says_nothing = given is None or (isinstance(given, Mapping) and "atomic" not in given)
         if not (self.atomic and says_nothing) or self.rollback is None or _is_async(self.rollback):
@@ -126,9 +126,9 @@ class StepOptions:
         return replace(self, rollback_options=None if own is None else own.copy())
 
     def to_json(self) -> "dict[str, JSON]":
-        """Give the options as they are recorded: durations in seconds, a delay function as `"function"`.
+        """Return the options as they are recorded: durations in seconds, a delay function as `"function"`.
 
-        `atomic` and `rollback`, with the rollback's own options, are there only where the step has them.
+        `atomic` and `rollback`, with the rollback's own options, are present only if the step has them.
         """
         recorded: dict[str, JSON] = {
             "max_attempts": self.max_attempts,
@@ -156,7 +156,7 @@ class StepOptions:
         rollback: RollbackFunction | None = None,
         rollback_delay: timedelta | DelayFunction | None = None,
     ) -> "StepOptions":
-        """Read recorded options. The functions are the code's present ones, used where one was recorded."""
+        """Read recorded options. The functions come from the current code, and are used only if one was recorded."""
         known: dict[str, object] = {option: value for option, value in data.items() if option in _READERS}
         if known.get("delay") == "function":
             known["delay"] = cls().delay if delay is None else delay
@@ -172,12 +172,12 @@ def backoff_delay(
 ) -> timedelta:
     """Return how long to wait after `attempt` (from 1) failed; between 0 and `max_delay`, jitter included.
 
-    `base` stands for the options' delay where that is a function. What a function returns is no base: it is taken as
-    it is.
+    `base` replaces the options' delay if that is a function. The result of a delay function is used as it is, never
+    as a base.
     """
     if base is None:
         if not isinstance(options.delay, timedelta):
-            raise TypeError("The delay is a function: call it, and take what it returns.")
+            raise TypeError("The delay is a function: call it and use its result.")
         base = options.delay
     limit = _micros(options.max_delay)
     micros = min(_micros(base) * _factor(options.backoff, attempt), limit)
@@ -187,22 +187,22 @@ def backoff_delay(
 
 
 def default_delay(options: StepOptions, attempt: int, *, rng: Random | None = None) -> timedelta:
-    """Return how long to wait where the delay function has not answered: as if none had been given."""
+    """Return how long to wait if the delay function has not answered: as if there were none."""
     return backoff_delay(options, attempt, base=DEFAULT_DELAY, rng=rng)
 
 
 def is_option(name: str) -> bool:
-    """Tell whether a step has an option of that name."""
+    """Return whether steps have an option of that name."""
     return name in _READERS
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Tell whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
+    """Return whether a further attempt may help: not after a NonRetryableError or an unstorable value."""
     return not any(isinstance(one, _NOT_RETRIED) for one in _each(error))
 
 
 def _each(error: BaseException) -> Iterator[BaseException]:
-    """Give the error, or what a group of them holds: a TaskGroup raises its tasks' errors so."""
+    """Yield the error, or the errors of a group: a TaskGroup raises its tasks' errors as one."""
     waiting = [error]
     while waiting:
         one = waiting.pop()
@@ -218,7 +218,7 @@ def _is_async(fn: object) -> bool:
 
 def _factor(backoff: Backoff, attempt: int) -> int:
     if backoff is Backoff.EXPONENTIAL:
-        return 1 << min(attempt - 1, MAX_ATTEMPTS)  # an integer: no attempt overflows
+        return 1 << min(attempt - 1, MAX_ATTEMPTS)  # an integer, so that it never overflows
     return attempt if backoff is Backoff.LINEAR else 1
 
 
@@ -241,14 +241,14 @@ def _read_delay(value: object) -> timedelta | DelayFunction:
 def _read_pause(value: object) -> timedelta:
     delay = parse_duration(value, what="delay")  # type: ignore[arg-type]  # it refuses every other type itself
     if delay > MAX_DELAY:
-        raise ValueError("Between two attempts there may be one day at most.")
+        raise ValueError("The time between two attempts is limited to one day.")
     return delay
 
 
 def _read_timeout(value: object) -> timedelta:
     timeout = parse_duration(value, what="timeout")  # type: ignore[arg-type]  # it refuses every other type itself
     if not timeout:
-        raise ValueError("It must be longer than 0: no body could end in time.")
+        raise ValueError("It must be longer than 0: otherwise no body could end in time.")
     return timeout
 
 
@@ -263,10 +263,10 @@ def _read_function(value: object) -> RollbackFunction | None:
 
 
 def _called_with(fn: Callable[..., Any], parameters: str) -> Callable[..., Any]:
-    """Check that the function takes these arguments, by position."""
+    """Check that the function accepts these positional arguments."""
     problem = misfit(fn, parameters.split(", "))
     if problem:
-        raise ValueError(f"It is called as fn({parameters}), and {shown(fn)} cannot be: {problem}.")
+        raise ValueError(f"It is called as fn({parameters}), which {shown(fn)} does not accept: {problem}.")
     return fn
 
 
@@ -290,7 +290,7 @@ def _read_backoff(value: object) -> Backoff:
 
 def _read_jitter(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError("It must be a number from 0 to 1: the part of the delay by which it varies.")
+        raise ValueError("It must be a number from 0 to 1: the fraction by which the delay varies.")
     return float(value)
 
 
@@ -314,7 +314,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "rollback_options": _read_rollback_options,
 }
 
-# Names that people bring from other systems.
+# Option names of other systems.
 _TWINS = {"limit": "max_attempts", "retries": "max_attempts", "attempts": "max_attempts"}
 
 

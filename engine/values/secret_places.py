@@ -1,4 +1,4 @@
-"""Where in a JSON document its secrets stand, by the JSON Schema of its type, where the type itself is not at hand."""
+"""Find the secrets in a JSON document by the JSON Schema of its type, when the type itself is not available."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from engine.values.serialization.envelope import MASK_REFUSED, enclose, is_mask
 from engine.values.serialization.secret_schema import MARK, holds_secrets
 
 Path = tuple[str | int, ...]
-MOST_REFERENCES = 64  # that lead to each other without a value between them
-UNKNOWN = object()  # in the place of a schema: the object has no such field, so its name may be misspelt
+MOST_REFERENCES = 64  # references that lead to each other without a value in between
+UNKNOWN = object()  # instead of a schema: the object has no such field, so its name may be misspelt
 
 
 def secret_places(value: JSON, schema: Mapping[str, Any] | None) -> list[Path]:
-    """Return the paths of the secrets in a document. Of alternatives those count that fit it, or all if none does."""
+    """Return the paths of the secrets in a document. Of alternatives, those that match count, or all if none does."""
     if schema is None or not holds_secrets(schema):
         return []
     return list(dict.fromkeys(_Search(schema).walk(schema, value, (), 0)))
@@ -32,7 +32,7 @@ def encrypted(value: JSON, schema: Mapping[str, Any] | None) -> JSON:
 
 
 def refused_masks(value: JSON, schema: Mapping[str, Any] | None) -> list[ParamError]:
-    """Return an error for each secret that is only the mask of one."""
+    """Return an error for each secret whose value is only a mask."""
     return [
         ParamError(path="/".join(map(str, path)), message=MASK_REFUSED, code="secret_mask")
         for path in secret_places(value, schema)
@@ -75,7 +75,7 @@ class _Search:
         return any(self._reaches_secret(part, seen) for key, part in node.items() if key != "$defs")
 
     def _also(self, node: Mapping[str, Any], value: Any) -> Iterator[Any]:
-        """Give the other schemas that hold for the value."""
+        """Yield the other schemas that apply to the value."""
         if "$ref" in node:
             yield self._target(str(node["$ref"]))
         yield from node.get("allOf") or ()
@@ -92,15 +92,15 @@ class _Search:
         return found
 
     def _fits(self, schema: Any, value: Any) -> bool:
-        """Tell whether an alternative fits, or may fit: where it cannot be told, its secrets are still covered."""
+        """Return whether an alternative matches. If in doubt, it does, so that its secrets are covered."""
         try:
             return bool(self._validator.evolve(schema=schema).is_valid(value))
-        except re.error:  # a pattern of pydantic's that Python does not know
+        except re.error:  # a pydantic pattern that Python's `re` does not support
             return True
 
 
 def _has_other_shape(node: Mapping[str, Any], value: Any) -> bool:
-    """Tell whether something else stands where the schema wants a list or an object: it may be meant for a secret."""
+    """Return whether the value is not the list or object of the schema: it may be meant as a secret."""
     wanted = {"array": list, "object": dict}.get(str(node.get("type")))
     return wanted is not None and value is not None and not isinstance(value, wanted)
 
@@ -116,10 +116,10 @@ def _members(node: Mapping[str, Any], value: dict[str, Any]) -> Iterator[tuple[s
 
 
 def _matches(pattern: str, key: str) -> bool:
-    """Tell whether a pattern matches, or may match: where it cannot be told, its secrets are still covered."""
+    """Return whether a pattern matches. If in doubt, it does, so that its secrets are covered."""
     try:
         return re.search(pattern, key) is not None
-    except re.error:  # a pattern of pydantic's that Python does not know
+    except re.error:  # a pydantic pattern that Python's `re` does not support
         return True
 
 

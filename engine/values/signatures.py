@@ -1,4 +1,4 @@
-"""What a function can be called with: asked before it is called, since a wrong call is wrong at every attempt."""
+"""Check the arguments of a call before the call: wrong arguments are wrong at every attempt."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ MAX_SHOWN = 200  # characters of a signature
 def with_context(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Put the context where `fn` wants it: `fn(ctx, order)` and `fn(order, ctx)` both take `args` of one order.
+    """Insert the context where `fn` expects it: `fn(ctx, order)` and `fn(order, ctx)` both have `args` of one order.
 
-    Without one (None) a place is kept for it.
+    Without a context (None), its place is kept.
     """
     place = _place_of_context(fn)
     if place is None or "ctx" in kwargs:
         return args, kwargs
     if context is not None:
-        context.options = context.options.copy()  # its own, whatever it does with them
+        context.options = context.options.copy()  # a copy, because the body may change it
     if place == KEYWORD or place > len(args):
         return args, {**kwargs, "ctx": context}
     return (*args[:place], context, *args[place:]), kwargs
 
 
 def misfit(fn: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any] | None = None) -> str:
-    """Tell what is wrong with these arguments, such as "missing a required argument: 'cents'". Empty if nothing is."""
+    """Return what is wrong with these arguments, such as "missing a required argument: 'cents'", or an empty string."""
     given = tuple(args)
     if not kwargs and _takes_so_many(fn, len(given)):
         return ""
@@ -47,7 +47,7 @@ def misfit(fn: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any
 
 
 def takes(fn: Callable[..., Any], name: str) -> bool:
-    """Tell whether it has a parameter of that name."""
+    """Return whether the function has a parameter of that name."""
     try:
         parameter = inspect.signature(fn).parameters.get(name)
     except (TypeError, ValueError):
@@ -76,9 +76,9 @@ def parameters_of(signature: inspect.Signature) -> str:
 
 
 def _takes_so_many(fn: Any, count: int) -> bool:
-    """Tell whether a plain function surely takes so many positional arguments.
+    """Return whether a plain function certainly takes this number of positional arguments.
 
-    A tenth of the time of inspect.signature, for the bodies that most steps have.
+    This takes a tenth of the time of inspect.signature, and covers the bodies of most steps.
     """
     code = getattr(fn, "__code__", None)
     if code is None or hasattr(fn, "__wrapped__") or hasattr(fn, "__signature__"):

@@ -1,4 +1,4 @@
-"""The states of instances, steps and attempts, and the changes between them (docs/guarantees.md)."""
+"""The states of instances, steps and attempts, and the transitions between them (docs/guarantees.md)."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -17,7 +17,7 @@ class InstanceStatus(StrEnum):
 
 
 class WaitingFor(StrEnum):
-    """Say what a `waiting` instance waits for."""
+    """What a `waiting` instance waits for."""
 
     SLEEP = "sleep"
     EVENT = "event"
@@ -54,7 +54,7 @@ class StepKind(StrEnum):
 
 
 class RollbackState(StrEnum):
-    """Tell how far the rollbacks are; `NONE` (the empty text) where none has begun."""
+    """The state of rollbacks; `NONE` (the empty string) if none has started."""
 
     NONE = ""
     RUNNING = "running"
@@ -63,14 +63,14 @@ class RollbackState(StrEnum):
 
 
 class AttemptPhase(StrEnum):
-    """Say what an attempt runs: the step's body, or its rollback."""
+    """What an attempt runs: the step's body, or its rollback."""
 
     DO = "do"
     ROLLBACK = "rollback"
 
 
 class Action(StrEnum):
-    """Name what people do to an instance whose answer depends on its status."""
+    """What people do to an instance, if the effect depends on its status."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -91,24 +91,25 @@ def _as_sql(statuses: Iterable[str]) -> str:
     return "(" + ", ".join(f"'{status}'" for status in sorted(statuses)) + ")"
 
 
-# The same in statements: `status IN …`.
+# The same for SQL: `status IN …`.
 FINAL_SQL, OPEN_STEPS_SQL = _as_sql(FINAL), _as_sql(OPEN_STEPS)
 
 _Q, _R, _W = InstanceStatus.QUEUED, InstanceStatus.RUNNING, InstanceStatus.WAITING
 _WP, _P = InstanceStatus.WAITING_FOR_PAUSE, InstanceStatus.PAUSED
 _C, _E, _T = InstanceStatus.COMPLETE, InstanceStatus.ERRORED, InstanceStatus.TERMINATED
 
-# What a row may turn into from one commit to the next, and by what. engine/README.md draws these tables.
+# The transitions that a row may make from one commit to the next, and their causes. engine/README.md draws these
+# tables.
 #
 # A restart leads from any status to `queued`, in a new generation. `rollback`: terminated with its rollbacks first.
-# `returns` and `fails` are the handler's; it may have done so before it hears that it is to pause.
+# `returns` and `fails` are done by the handler, possibly before it learns of a pause.
 CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
     {
         (_Q, _R): "claimed",
         (_Q, _P): "pause",
         (_Q, _T): "terminate",
         (_R, _W): "parks",
-        (_R, _Q): "given back, lost, restart",
+        (_R, _Q): "released, lost, restart",
         (_R, _WP): "pause",
         (_R, _P): "other code",
         (_R, _C): "returns",
@@ -133,7 +134,7 @@ CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
 )
 BEGINNINGS: Mapping[InstanceStatus, str] = MappingProxyType({_Q: "start, a schedule, a parent"})
 
-# A row that changes twice before a flush is written once, as it stands then: so a step may begin as what it ends as.
+# A row that changes twice before a flush is written once, in its latest state. So a step may start in its final status.
 STEP_CHANGES: Mapping[tuple[StepStatus, StepStatus], str] = MappingProxyType(
     {
         (StepStatus.RUNNING, StepStatus.WAITING): "backs off",
@@ -141,8 +142,8 @@ STEP_CHANGES: Mapping[tuple[StepStatus, StepStatus], str] = MappingProxyType(
         (StepStatus.RUNNING, StepStatus.ERRORED): "failed for good",
         (StepStatus.RUNNING, StepStatus.CANCELLED): "given up",
         (StepStatus.WAITING, StepStatus.RUNNING): "next attempt",
-        (StepStatus.WAITING, StepStatus.COMPLETE): "has come",
-        (StepStatus.WAITING, StepStatus.ERRORED): "too late, failed",
+        (StepStatus.WAITING, StepStatus.COMPLETE): "arrived",
+        (StepStatus.WAITING, StepStatus.ERRORED): "timed out, failed",
         (StepStatus.WAITING, StepStatus.CANCELLED): "given up",
     }
 )
@@ -156,7 +157,7 @@ STEP_BEGINNINGS: Mapping[StepStatus, str] = MappingProxyType(
     }
 )
 
-# An attempt that is over stays as it is.
+# A finished attempt never changes.
 ATTEMPT_CHANGES: Mapping[tuple[AttemptStatus, AttemptStatus], str] = MappingProxyType(
     {
         (AttemptStatus.RUNNING, AttemptStatus.COMPLETE): "the body returned",
@@ -174,7 +175,7 @@ ATTEMPT_BEGINNINGS: Mapping[AttemptStatus, str] = MappingProxyType(
     }
 )
 
-# Where an action has an effect. Elsewhere pause and resume do nothing; the others raise.
+# The statuses in which an action has an effect. In others, pause and resume do nothing, and the rest raise.
 ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
     {
         Action.PAUSE: frozenset({_Q, _R, _W}),
@@ -190,5 +191,5 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
 
 
 def allows(action: Action | str, status: InstanceStatus | str) -> bool:
-    """Tell whether the action has an effect on an instance in this status."""
+    """Return whether the action has an effect on an instance in this status."""
     return InstanceStatus(status) in ACTIONS[Action(action)]

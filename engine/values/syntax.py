@@ -1,16 +1,16 @@
-"""Python's own parser, for threads."""
+"""Python's own parser, made safe for threads."""
 
 from __future__ import annotations
 
 import ast
 import threading
 
-# Some Pythons count the depth of the tree that is built for all threads together, and a thread that is let in by a
-# finalizer meanwhile makes the other one fail with a SystemError (python/cpython#106905).
+# Some Python versions count the depth of the syntax tree for all threads together. If a finalizer lets another thread
+# parse meanwhile, the first one fails with a SystemError (python/cpython#106905).
 _one_at_a_time = threading.Lock()
 
 
 def parse(text: str, file: str = "<unknown>") -> ast.Module:
-    """Return the tree of a module. Raises SyntaxError or ValueError if the text is not Python."""
+    """Return the syntax tree of a module. Raises SyntaxError or ValueError if the text is not Python."""
     with _one_at_a_time:
         return ast.parse(text, file)

@@ -13,7 +13,7 @@ MAX_TAGS = 50
 def check_tags(tags: Iterable[str] | None) -> list[str]:
     """Return each tag once, in the order given. Raises InvalidNameError or LimitError."""
     if isinstance(tags, str):
-        raise InvalidNameError("a list of tags", tags, "It must be a list of texts.")
+        raise InvalidNameError("a list of tags", tags, "It must be a list of strings.")
     checked = list(dict.fromkeys(check_tag(tag) for tag in tags or ()))
     if len(checked) > MAX_TAGS:
         raise LimitError("number of tags", len(checked), MAX_TAGS)

@@ -1,4 +1,4 @@
-"""What cycles ask of the worker that holds them."""
+"""The interface between cycles and the worker that holds them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASK_AGAIN_SECONDS = 0.5
 
 
 class Holder(Protocol):
-    """What the claimer of a worker is told of the cycles: it knows which instances this worker may hold."""
+    """What the claimer of a worker learns about cycles: it knows which instances this worker may hold."""
 
     def left(self, cycle: Cycle) -> None: ...
     def give_up(self, cycle: Cycle, reason: str) -> None: ...
@@ -49,7 +49,7 @@ class CycleHost:
         journal: Journal,
     ) -> None:
         self.name = name
-        self.cycles = cycles  # those that are held, by the keys of their instances
+        self.cycles = cycles  # held cycles, by the keys of their instances
         self.clock = clock
         self.bodies = bodies
         self._slices = slices
@@ -76,7 +76,7 @@ class CycleHost:
             return
         try:
             cycle.advance()
-        except Exception as error:  # a defect of the engine must cost one instance, not the neighbours
+        except Exception as error:  # a bug in the engine must affect one instance, not the others
             log.exception("the cycle of instance %s failed", cycle.claimed.key)
             cycle.recover(error)
 
@@ -89,7 +89,7 @@ class CycleHost:
         self._alarms[cycle] = self._loop.call_later(seconds, self.poke, cycle)
 
     def rearm(self) -> None:
-        """Set all alarms anew: the clock was set, and those that were set by it before would come an hour late."""
+        """Set all alarms again: the clock was changed, and the earlier alarms might come an hour late."""
         for cycle in list(self.cycles.values()):
             for operation in list(cycle.steps.open.values()):
                 operation.rearm()
@@ -118,7 +118,8 @@ class CycleHost:
         try:
             page = await self._reader.events(cycle.claimed.key, cycle.events.question)
         except psycopg.Error:
-            # The claims' connection is gone, and with it this shift. Or not: then the cycle parks only if asked again.
+            # The connection of the claims is gone, and this shift with it. If not, the cycle asks again before it
+            # parks.
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_events, cycle)
             return
         cycle.on_events(page, signals)

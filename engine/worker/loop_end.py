@@ -1,4 +1,4 @@
-"""The end of a worker's loop, which waits for nothing that does not come."""
+"""Close a worker's loop without waiting for anything that may never end."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ LAST_SECONDS = 1.0
 
 
 def close(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what still runs, give it a moment, and close the loop.
+    """Cancel what still runs, wait a moment, and close the loop.
 
-    asyncio.Runner would wait for every task, and join the threads of the loop's executor: a body that swallows its
-    cancellation, or a call that never returns, would hold the worker for ever.
+    asyncio.Runner would wait for every task and join the threads of the loop's executor: a body that swallows its
+    cancellation, or a call that never returns, would block the worker forever.
     """
     try:
         loop.run_until_complete(_cancel_all())
@@ -29,5 +29,5 @@ async def _cancel_all() -> None:
         return
     _, left = await asyncio.wait(tasks, timeout=LAST_SECONDS)
     for task in left:
-        # asyncio would say so when the process ends; whose body it is has been said.
+        # asyncio would log it when the process ends; the body has already been named.
         task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""Telling what has gone wrong: rows of `engine_notice`, written with what they tell, go to the log and to receivers.
+"""Report failures: rows of `engine_notice`, written with the failure, go to the log and to receivers.
 
-Two loops beside a shift's other work. One writes the log; the other calls the receivers of signals, and may lag behind
-when these are slow. A row is taken for as long as a lease, told, and deleted: if this process dies in between, another
-tells it again.
+Two loops run next to a shift's other work. One writes the log; the other calls the receivers of signals, and may lag
+behind if these are slow. A row is taken for the length of a lease, reported and deleted: if this process dies in
+between, another one reports it again.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from engine.declare.registry import workflows
 from engine.models import Notice
 from engine.signals import SIGNALS
 from engine.status import notice_text as notices
-from engine.worker.aside import Aside
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.reader import Reader
+from engine.worker.side_thread import SideThread
 
 log = logging.getLogger("engine.notices")
 
-NOTICE = "notice"  # what the channel `engine_wake` says of a new row
+NOTICE = "notice"  # the payload of `engine_wake` for a new row
 
-LOOK_SECONDS = 5.0  # the net under the notification
+LOOK_SECONDS = 5.0  # in case a notification is lost
 LOGGED_AT_ONCE = 500
 SENT_AT_ONCE = 20
 PAUSE_SECONDS = 1.0  # after an error of the database
 LAST_SECONDS = 2.0
 
-OURS = ("is_logged", "taken_until")  # not told
+OURS = ("is_logged", "taken_until")  # not reported
 COLUMNS = tuple(field.attname for field in Notice._meta.concrete_fields if field.attname not in OURS)
 
-# What has not been taken, or by a process that died. Of a workflow that is not known here, whose receivers are in other
-# processes: what those have left for a while.
+# Rows that are not taken, or were taken by a process that died. Rows of workflows not declared here, whose receivers
+# are in other processes, only after a while.
 TAKE = f"""
     WITH free AS (
         SELECT key FROM engine_notice
@@ -54,7 +54,7 @@ TAKE = f"""
     RETURNING {", ".join(f"n.{name}" for name in COLUMNS)}
 """  # noqa: S608 - constants of ours
 
-# Those that are told are gone; the others are free for whoever comes next.
+# Deletes the reported rows and releases the others.
 SETTLE = """
     WITH told AS (DELETE FROM engine_notice WHERE key = ANY (%(told)s::bigint[]))
     UPDATE engine_notice SET is_logged = true, taken_until = NULL WHERE key = ANY (%(left)s::bigint[])
@@ -71,26 +71,26 @@ RETIRE = """
 
 
 class Notices:
-    """Tells what there is to be told, when `look` says so, and every few seconds."""
+    """Reports pending notices, after `look` and every few seconds."""
 
     def __init__(self, reader: Callable[[], Reader]) -> None:
         self._reader = reader
-        self._log = self._make_aside()
-        self._receivers = self._make_aside()
+        self._log = self._make_side_thread()
+        self._receivers = self._make_side_thread()
         self._lease = lease_seconds()
         self._to_log = asyncio.Event()
-        self._to_log.set()  # some may have been left
+        self._to_log.set()  # some may be left over
         self._to_send = asyncio.Event()
 
-    def _make_aside(self) -> Aside:
-        return Aside()
+    def _make_side_thread(self) -> SideThread:
+        return SideThread()
 
     def look(self) -> None:
-        """Look soon: there is something to be told."""
+        """Look soon: there is something to report."""
         self._to_log.set()
 
     async def worker_retired(self, worker: str, reason: str) -> None:
-        """Have it told that a worker was ended because it could not go on."""
+        """Report that a worker was stopped because it could not continue."""
         try:
             await self._reader().ask(RETIRE, {"worker": worker, "reason": reason})
         except psycopg.Error:
@@ -124,9 +124,9 @@ class Notices:
                     continue
 
     async def write_some(self) -> bool:
-        """Write some to the log; tell whether there were any, and the log took them."""
+        """Log some notices. Return whether there were any and the log accepted them."""
         if self._log.hangs():
-            return False  # others may have a log that does not
+            return False  # the log of another process may accept it
         found = await self._take(is_logged=False, limit=LOGGED_AT_ONCE)
         if not found or not await self._log.call(lambda: _write(found), name=notices.log.name):
             return False
@@ -139,7 +139,7 @@ class Notices:
         return True
 
     async def send_some(self) -> bool:
-        """Call the receivers of some; tell whether there were any."""
+        """Call the receivers of some notices. Return whether there were any."""
         found = await self._take(is_logged=True, limit=SENT_AT_ONCE)
         until = time.monotonic() + self._lease / 2
         told: list[Notice] = []
@@ -159,7 +159,7 @@ class Notices:
             await self._receivers.call(one.call, key=one.key, name=f"{one.name}, called with {notice}")
 
     def _close_connections(self) -> None:
-        connections.close_all()  # of this thread: the next time may be hours away
+        connections.close_all()  # of this thread: the next use may be hours away
 
     async def _is_any(self) -> bool:
         [(is_any,)] = await self._reader().ask(IS_ANY)
@@ -182,9 +182,9 @@ class Notices:
 
 
 def worker_retired(worker: str, reason: str) -> None:
-    """Have it told that a worker was ended because it could not go on: over Django's connection.
+    """Report, over Django's connection, that a worker was stopped because it could not continue.
 
-    Where the database is away, the log says it at once, and nobody else.
+    If the database does not answer, it is only logged, at once.
     """
     try:
         with connection.cursor() as cursor:
@@ -194,7 +194,7 @@ def worker_retired(worker: str, reason: str) -> None:
 
 
 def worker_ends(worker: str, reason: str) -> None:
-    """The same for a process that is about to be killed: the database has a moment to take it."""
+    """Do the same for a process that is about to be killed, with little time for the database to answer."""
     thread = threading.Thread(target=worker_retired, args=(worker, reason), daemon=True)
     thread.start()
     thread.join(LAST_SECONDS)
@@ -204,8 +204,8 @@ def _write(found: list[Notice]) -> None:
     for one in found:
         try:
             notices.write(one)
-        except Exception:  # a filter or handler of the project: the other lines are written
-            with suppress(Exception):  # it may refuse this line as well
+        except Exception:  # raised by a filter or handler of the project: the other lines are still written
+            with suppress(Exception):  # the log may refuse this line as well
                 log.exception("%s could not be written to the log", one)
 
 
@@ -219,12 +219,12 @@ async def _is_set_within(seconds: float, wanted: asyncio.Event) -> bool:
 
 @asynccontextmanager
 async def _patience() -> AsyncIterator[None]:
-    """Go on after an error: what could not be told now is told later, and no instance has to do with it."""
+    """Continue after an error: what could not be reported now is reported later, and no instance depends on it."""
     try:
         yield
     except psycopg.Error as error:
-        log.warning("what has gone wrong could not be told, and is told later: %s", error)
+        log.warning("failures could not be reported now; will retry: %s", error)
         await asyncio.sleep(PAUSE_SECONDS)
     except Exception:
-        log.exception("what has gone wrong could not be told, and is told later")
+        log.exception("failures could not be reported now; will retry")
         await asyncio.sleep(PAUSE_SECONDS)

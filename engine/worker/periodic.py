@@ -1,4 +1,4 @@
-"""What a shift does by the clock: schedules when they are due, retention once an hour."""
+"""Periodic work of a shift: schedules when they are due, retention once an hour."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from engine.worker.database.reader import Reader
 
 log = logging.getLogger("engine.shift")
 
-LOOK_SECONDS = 5.0  # a schedule may have been resumed, or come with another cluster
-SYNC_SECONDS = 300.0  # rows may have been deleted, or changed by an older cluster
+LOOK_SECONDS = 5.0  # a schedule may have been resumed, or added by another cluster
+SYNC_SECONDS = 300.0  # rows may have been deleted or changed by an older cluster
 RETENTION_SECONDS = 3600.0
-FIRST_RETENTION_SECONDS = 60.0  # a start has better things to do
+FIRST_RETENTION_SECONDS = 60.0  # a start has more urgent work
 
-# The shift at the front fires what is due, the others only what it has left: it may be stuck or gone.
+# The front shift fires what is due; the others fire what it leaves, because it may be stuck or gone.
 OTHERS_SECONDS = 2.0
-AGAIN_SECONDS = 1.0  # what stays due is refused, or held by somebody
+AGAIN_SECONDS = 1.0  # what stays due was refused, or its row is locked
 
 
 class Periodic:
-    """Runs schedules and retention in threads of its own, so that neither waits for people's tasks or bodies."""
+    """Runs schedules and retention in threads of its own, so that neither waits for ordinary tasks or bodies."""
 
     def __init__(self, reader: Reader, is_front: Callable[[], bool]) -> None:
         self._reader = reader
@@ -55,7 +55,7 @@ class Periodic:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _next_schedule(self) -> float:
-        """Return how soon the next schedule is this shift's to fire, in seconds."""
+        """Return in how many seconds this shift should fire the next schedule."""
         next_in = await self._reader.next_schedule(sorted(workflows))
         if next_in is None:
             return LOOK_SECONDS
@@ -70,10 +70,10 @@ class Periodic:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _done(self, act: Callable[[], Any]) -> bool:
-        """Do it in a thread; tell whether it succeeded."""
+        """Run it in a thread. Return whether it succeeded."""
         try:
             await call_on(self._threads, act)
         except Error as error:
-            log.warning("What is due by the clock could not be done, and is tried again: %s", error)
+            log.warning("Periodic work failed and is tried again: %s", error)
             return False
         return True

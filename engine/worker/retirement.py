@@ -1,4 +1,4 @@
-"""When a worker is to be replaced by a fresh one: it is old, it is large, or bodies in it never return."""
+"""When a worker is replaced by a new one: it is old, it is large, or its bodies never return."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from engine.worker.idle_memory import memory_kb
 
 log = logging.getLogger("engine.shift")
 
-LONGEST_SECONDS = 3600.0  # what user code leaks is given back once an hour
+LONGEST_SECONDS = 3600.0  # memory leaked by user code is freed once an hour
 STUCK_SECONDS = 10.0  # a body that has outlived its timeout may still return
 LOOK_SECONDS = 1.0
 NAMED = 5  # bodies, in the log
 
 
 class Relief(Protocol):
-    """How a worker has another one take its place, while it finishes what it holds."""
+    """How a worker is replaced while it finishes what it holds."""
 
     @property
     def max_memory_kb(self) -> int | None:
-        """Return how much memory a worker may take."""
+        """Return how much memory a worker may use."""
 
     def call(self, *, must: bool) -> bool:
-        """Have this worker replaced; tell whether it is. Unless it `must`, it may have to wait for its turn."""
+        """Request the replacement of this worker. Return whether it is granted; unless it `must`, it may not be."""
 
 
 class Retirement:
-    """Looks after one worker, and has it replaced when it is time."""
+    """Watches one worker, and has it replaced in time."""
 
     def __init__(self, relief: Relief | None, bodies: Bodies, *, earlier: Iterable[Bodies] = ()) -> None:
         self._relief = relief
         self._bodies = bodies
-        self._earlier = tuple(earlier)  # of shifts in this process that have lost their database
+        self._earlier = tuple(earlier)  # of earlier shifts in this process that lost their database
         self._ends_at = time.monotonic() + LONGEST_SECONDS
-        self._overdue: dict[str, float] = {}  # bodies that nobody waits for: since when
+        self._overdue: dict[str, float] = {}  # abandoned bodies: since when
         self._look_at = 0.0
         self.has_begun = False
-        self.trouble = ""  # why it cannot go on, where that is the reason
+        self.trouble = ""  # why it cannot continue, if that is the reason
 
     def look(self) -> bool:
-        """Tell whether this worker's place is another's from now on. Called several times a second."""
+        """Return whether another worker replaces this one from now on. Called several times a second."""
         if self._relief is None or self.has_begun or time.monotonic() < self._look_at:
             return self.has_begun
         self._look_at = time.monotonic() + LOOK_SECONDS
@@ -54,11 +54,11 @@ class Retirement:
         elif reason := self._may():
             self.has_begun = self._relief.call(must=False)
             if self.has_begun:
-                log.info("This worker is replaced: %s", reason)
+                log.info("This worker is being replaced: %s", reason)
         return self.has_begun
 
     def _stuck(self) -> list[str]:
-        """Return the bodies that have outlived their time for too long; all of them where no thread is left."""
+        """Return the bodies that have exceeded their time for too long, or all of them if no thread is left."""
         now = time.monotonic()
         overdue = chain.from_iterable(bodies.overdue for bodies in (*self._earlier, self._bodies))
         self._overdue = {name: self._overdue.get(name, now) for name in overdue}
@@ -71,5 +71,5 @@ class Retirement:
         if most is not None and memory > most:
             return f"it has grown to {memory} KiB, the limit is {most}."
         if time.monotonic() >= self._ends_at:
-            return f"it has worked for {LONGEST_SECONDS:g} s."
+            return f"it has run for {LONGEST_SECONDS:g} s."
         return ""

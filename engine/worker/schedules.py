@@ -1,9 +1,9 @@
-"""Start what schedules have planned: once for each planned moment, however many look and whatever dies.
+"""Start what schedules have planned: once for each planned moment, however many processes look, and across crashes.
 
-The shift at the front runs `fire_due` when something is due (`engine.worker.periodic`). Others do if it is stuck or
-gone, so several may run it at once. Each schedule is a transaction of its own that locks its row, starts the instance
-and moves `next_at` on: all of it is there, or nothing. And the instance's id is made from the schedule and the planned
-moment, so that there could be no second one.
+The front shift runs `fire_due` when something is due (`engine.worker.periodic`). Others run it if that one is stuck or
+gone, so several may run it at once. Each schedule has its own transaction, which locks its row, starts the instance
+and advances `next_at`: all or nothing. The instance's id is derived from the schedule and the planned moment, so there
+cannot be a second one.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from engine.values.serialization import decode, encode
 
 logger = logging.getLogger("engine.schedules")
 
-# A cluster that has said nothing for so long is gone, and what only it knew with it.
+# A cluster that has not been seen for this long is gone, and so are the workflows that only it declared.
 GONE_AFTER = timedelta(seconds=60)
 
 Key = tuple[str, str]  # workflow and name
 
 
 def fire_due(now: datetime | None = None) -> int:
-    """Start what is due, after taking over what the code declares. Returns how many instances were started.
+    """Update the rows to what the code declares, then start what is due. Return the number of started instances.
 
-    After a time in which nobody looked, each schedule starts one instance, for the latest moment; `last_missed` counts
-    the others. A start that is refused is told by `last_error` and the audit trail, and the next moment is tried again.
-    So is an instance of somebody else's under the planned id; then the planned one is started under another.
+    After downtime, each schedule starts one instance, for the latest moment; `last_missed` counts the others. A refused
+    start is recorded in `last_error` and the audit trail, and the schedule continues with the next moment. An instance
+    with the planned id that this schedule did not start is recorded in the same way; the planned instance then starts
+    with another id.
     """
     now = now or database_time()
     started = sync(now)
@@ -51,11 +52,11 @@ def fire_due(now: datetime | None = None) -> int:
 
 
 def sync(now: datetime | None = None) -> int:
-    """Make the rows say what the code declares: new ones, changed ones, and those that it declares no more.
+    """Update the rows to what the code declares: new schedules, changed ones, and those no longer declared.
 
-    A change of the times plans anew from now; a moment that is due by the old times and planned by the new ones, too,
-    is not lost: its instance is started. Of workflows that this code does not know nothing is changed while another
-    cluster knows them. Returns how many instances were started.
+    A change of the times plans again from now; a moment that is due by the old times and also planned by the new ones
+    is not lost: its instance is started. Rows of workflows that this code does not declare are not changed while
+    another cluster declares them. Return the number of started instances.
     """
     now = now or database_time()
     started = 0
@@ -91,7 +92,7 @@ def _changes(row: ScheduleRow, plan: DeclaredSchedule, now: datetime) -> dict[st
     changes = {field: value for field, value in _said(plan).items() if _differs(getattr(row, field), value)}
     is_other_time = "expression" in changes or "timezone" in changes
     if not row.is_declared or is_other_time:
-        # What is due by the old times only is not started, now that the code says others.
+        # What is due only by the old times is not started.
         changes |= {"is_declared": True, "next_at": plan.cron.after(now), "last_error": ""}
     if row.paused_at is not None:
         changes.pop("next_at", None)
@@ -100,23 +101,24 @@ def _changes(row: ScheduleRow, plan: DeclaredSchedule, now: datetime) -> dict[st
 
 def _differs(stored: object, said: object) -> bool:
     try:
-        # As texts: to Python, 1, 1.0 and True are the same. Encrypted anew, a secret would be another text.
+        # As texts, because in Python 1, 1.0 and True are equal; decrypted, because a secret encrypted again is another
+        # text.
         return encode(decrypted(stored)) != encode(decrypted(said))
-    except SecretKeyError:  # its key is gone, and the code says it
+    except SecretKeyError:  # its key is gone, and the code has the value
         return True
 
 
 def _shared(
     row: ScheduleRow, plan: DeclaredSchedule, changes: Mapping[str, Any], now: datetime
 ) -> datetime | None:
-    """Return the latest moment that is due by the old times, and that the new ones have planned, too."""
+    """Return the latest moment that is due by the old times and also planned by the new ones."""
     if "next_at" not in changes or row.next_at is None or row.next_at > now:
         return None
     return cron_of(row).latest_shared(plan.cron, row.next_at, now)
 
 
 def _fire_shared(key: int, row: ScheduleRow, changes: Mapping[str, Any], planned: datetime) -> bool:
-    """Start the instance of that moment, and write what the code says now; tell whether it was started."""
+    """Start the instance of that moment and write what the code declares. Return whether it was started."""
     same = ScheduleRow.objects.select_for_update(skip_locked=True, no_key=True)
     found = same.filter(key=key, next_at=row.next_at, paused_at=None, expression=row.expression).first()
     if found is None:
@@ -127,7 +129,7 @@ def _fire_shared(key: int, row: ScheduleRow, changes: Mapping[str, Any], planned
 
 
 def _change(row: ScheduleRow, changes: Mapping[str, Any]) -> None:
-    """Write what the code says now, unless somebody has paused or moved the row since it was read."""
+    """Write what the code declares, unless the row was paused or advanced since it was read."""
     same = ScheduleRow.objects.filter(key=row.key, next_at=row.next_at, is_declared=row.is_declared)
     same.filter(paused_at=row.paused_at).update(**changes)
 
@@ -155,13 +157,13 @@ def _safely(key: int, fire: Callable[..., bool], *about: Any) -> bool:
         with transaction.atomic():
             return fire(key, *about)
     except Error:
-        # One that the database refuses must not keep the others from their turn; it stays due.
-        logger.exception("Schedule %s could not be looked at; it is tried again in a minute.", key)
+        # A schedule that the database refuses must not block the others; it stays due.
+        logger.exception("Schedule %s could not be processed; it is tried again in a minute.", key)
         return False
 
 
 def _fire(key: int, now: datetime) -> bool:
-    """Start what one schedule has planned, if nobody else is at it; tell whether it was."""
+    """Start what one schedule has planned, unless its row is locked. Return whether it was started."""
     due = ScheduleRow.objects.select_for_update(skip_locked=True, no_key=True)
     row = due.filter(key=key, next_at__lte=now).first()
     if row is None or row.next_at is None:
@@ -172,7 +174,7 @@ def _fire(key: int, now: datetime) -> bool:
 
 
 def _record(row: ScheduleRow, planned: datetime, *, missed: int) -> bool:
-    """Start the instance of a planned moment, and write the row, which says the rest; tell whether it was started."""
+    """Start the instance of a planned moment and write the row. Return whether it was started."""
     instance, error = _start(row, workflows[row.workflow], planned)
     row.last_planned_at, row.last_missed, row.last_error = planned, missed, error
     row.last_instance_key = None if instance is None else instance.key
@@ -188,7 +190,7 @@ def _start(row: ScheduleRow, workflow: Workflow[Any, Any], planned: datetime) ->
         instance, is_new = launch.get_or_start(workflow, chosen, params, by=by)
         if is_new or instance.started_by == by:
             return instance, ""
-        # Whoever put another instance there must not keep the planned one from its turn.
+        # Another instance with that id must not prevent the planned one.
         instance = launch.start(workflow, params, by=by)
     except RepriseError as problem:
         return None, _told(row, planned, str(problem))

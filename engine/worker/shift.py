@@ -2,9 +2,9 @@
 
     take a seat → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
 
-It holds its seat as long as the connection of that lives; the others are opened again when they break. Losing its
-seat, it gives up everything it holds, without a write, and takes a new one. A shift whose place another one is to take
-claims no more, and drives on what it holds until that has left.
+It keeps its worker id as long as the connection of its lock lives; the other connections are opened again when they
+break. If it loses its lock, it abandons everything it holds without a write, and takes a new id. A shift that is being
+replaced stops claiming and drives what it holds until that has left.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from engine.worker.database.changes import Changes
 from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.heartbeat import Heartbeat, lease_seconds
 from engine.worker.database.journal import Journal
-from engine.worker.database.line import Line
 from engine.worker.database.reader import Reader
+from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
 from engine.worker.idle_memory import IdleMemory
 from engine.worker.isolation import Isolates
@@ -47,28 +47,28 @@ GRACE_SECONDS = 10.0
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 0.5
-RECONNECTED_SECONDS = 0.5  # a living worker that has lost its connection takes back by itself what it held
+RECONNECTED_SECONDS = 0.5  # a live worker that has lost its connection takes back by itself what it held
 BEAT_SECONDS = 5.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """How a shift works."""
+    """The settings of a shift."""
 
     slots: int
     name: str
     should_stop: Callable[[], bool]
-    idle_seconds: float = float("inf")  # after so long without anything to do it ends
+    idle_seconds: float = float("inf")  # it ends after this long without work
     isolates: Isolates = Isolates.WHEN_EMPTY
-    relief: Relief | None = None  # without one it is not replaced
+    relief: Relief | None = None  # without one, it is never replaced
     threads: int = SYNC_BODIES  # for sync bodies
-    is_permanent: bool = False  # one of a cluster's: it says that it is there
-    keeps_time: bool = False  # does what is due by the clock
+    is_permanent: bool = False  # it belongs to a cluster, and writes its row of `engine_worker`
+    keeps_time: bool = False  # runs periodic work
 
 
 def run(terms: Terms) -> None:
-    """Work until told to stop, until another worker has taken over, or until there was nothing to do for long."""
+    """Work until told to stop, until another worker has taken over, or until it was idle for long."""
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(_work(terms))
@@ -94,7 +94,7 @@ async def _work(terms: Terms) -> None:
 
 
 class Shift:
-    """From its seat to its end."""
+    """One shift, from taking its lock to its end."""
 
     def __init__(self, terms: Terms, earlier: Iterable[Bodies] = ()) -> None:
         self.name = terms.name
@@ -108,18 +108,18 @@ class Shift:
         self._bodies = Bodies(self._loop, self._clock.now_us, threads=terms.threads)
         self._retirement = Retirement(terms.relief, self._bodies, earlier=earlier)
         self._cycles: dict[int, Cycle] = {}
-        self._lines: list[Line] = []
+        self._connections: list[ShiftConnection] = []
         self._notices = Notices(lambda: self._reader)
         self._idle_memory = IdleMemory()
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether another worker takes, or has taken, the place of this one."""
+        """Return whether another worker replaces or has replaced this one."""
         return self._retirement.has_begun
 
     @property
     def bodies_left(self) -> list[Bodies]:
-        """Return what still runs bodies in this process, of this shift and of those before it."""
+        """Return what still runs bodies in this process, for this shift and earlier ones."""
         return [bodies for bodies in (*self._earlier, self._bodies) if bodies.left]
 
     async def work(self) -> None:
@@ -142,7 +142,7 @@ class Shift:
             await self._stop(tasks)
 
     def _activities(self, heartbeat: Heartbeat) -> list[Coroutine[Any, Any, None]]:
-        """Return what goes on side by side, the claims first: the shift ends with the first that ends."""
+        """Return the concurrent activities, the claims first. The shift ends with the first that ends."""
         parts = (self._journal, self._changes, self._parent_notices, self._notices)
         found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heartbeat)]
         if self._terms.is_permanent:
@@ -152,7 +152,7 @@ class Shift:
         return found
 
     async def _set_up(self) -> None:
-        """Open the connections, and put together what works over them."""
+        """Open the connections and build the parts that use them."""
         seat = self._worker_lock.number
         claiming = await self._open("claims", is_durable=False)
         self._reader = Reader(claiming, seat, self._clock)
@@ -182,18 +182,18 @@ class Shift:
         )
         self._worker_lock.listen(self._on_wake)
 
-    async def _open(self, what: str, *, is_durable: bool = True) -> Line:
-        line = await Line.open(f"reprise {what} {self.name}", is_durable=is_durable)
-        self._lines.append(line)
-        return line
+    async def _open(self, what: str, *, is_durable: bool = True) -> ShiftConnection:
+        connection = await ShiftConnection.open(f"reprise {what} {self.name}", is_durable=is_durable)
+        self._connections.append(connection)
+        return connection
 
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Leave nothing running. What could be given back has left by now; the rest is abandoned."""
+        """Stop everything. What could be released has left by now; the rest is abandoned."""
         for cycle in list(self._cycles.values()):
             cycle.exit.abandon()
-        # First of all: psycopg would ask the server to cancel what runs, and wait for one that may not answer.
-        for line in self._lines:
-            await line.close()
+        # First, because psycopg would ask the server to cancel what runs, and wait for a server that may not answer.
+        for connection in self._connections:
+            await connection.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -202,7 +202,7 @@ class Shift:
         await self._worker_lock.leave()
 
     async def _claim_and_wait(self) -> None:
-        """Claim until the shift has to end, holding nothing then."""
+        """Claim until the shift has to end and holds nothing."""
         busy_at = time.monotonic()
         while not self._should_stop():
             claimed = await self._claimer.go_on()
@@ -219,8 +219,8 @@ class Shift:
             await self._reader.leave()
 
     async def _drain(self) -> None:
-        """Claim no more: let bodies end and be recorded, for a while, then give everything back."""
-        # What is held for nothing would be taken for what a dead worker left.
+        """Stop claiming: for a while, let bodies end and be recorded, then release everything."""
+        # Rows held without a cycle would look like those of a dead worker.
         await self._claimer.look_for_signals()
         for cycle in list(self._cycles.values()):
             cycle.exit.quiesce(InstanceStatus.QUEUED)
@@ -235,11 +235,11 @@ class Shift:
         while self._cycles and time.monotonic() < ends_at:
             await (
                 self._claimer.look_for_signals()
-            )  # a body that outlives its instance must not hold up the rest
+            )  # a body that outlives its instance must not delay the rest
             await asyncio.sleep(0.01)
 
     async def _look(self) -> None:
-        """Notice soon what a worker has left that nobody tells of: a whole machine may be gone."""
+        """Find what a worker left without a notification: a whole machine may be gone."""
         had_orphans = False
         while True:
             await asyncio.sleep(RECONNECTED_SECONDS if had_orphans else LOOK_SECONDS)
@@ -251,7 +251,7 @@ class Shift:
                 self._parent_notices.send()
 
     async def _beat(self) -> None:
-        """Say for people that this shift is there."""
+        """Write the shift's row of `engine_worker`."""
         while True:
             await self._reader.beat(
                 name=self.name, workflows=sorted(workflows), slots=self._terms.slots, held=len(self._cycles)
@@ -259,7 +259,7 @@ class Shift:
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _tick(self, heartbeat: Heartbeat) -> None:
-        """Show that the loop moves, end the wait when the worker is to stop, and no longer wait in vain."""
+        """Show that the loop moves, end the wait when the worker must stop, and detect a server that is silent."""
         patience = lease_seconds()
         ask_at = time.monotonic() + patience / 2
         while True:
@@ -277,7 +277,7 @@ class Shift:
             await asyncio.sleep(TICK_SECONDS)
 
     def _retire(self) -> None:
-        """Let another worker take over when it is time; until that is there, this one goes on claiming."""
+        """Let another worker take over when it is time; until that is ready, this one continues to claim."""
         if not self._retirement.look() or self._claimer.is_leaving:
             return
         self._claimer.leave_soon()
@@ -286,7 +286,7 @@ class Shift:
 
     def _waits_longer_than(self, seconds: float) -> bool:
         return self._worker_lock.waits_longer_than(seconds) or any(
-            line.waits_longer_than(seconds) for line in self._lines
+            connection.waits_longer_than(seconds) for connection in self._connections
         )
 
     def _on_wake(self, payload: str) -> None:

@@ -24,7 +24,7 @@ ALARMS = (
     "the cycle of instance",
     "the database refused the records",
     "the worker's loop has not moved",
-    "The broker stumbled",
+    "The broker raised an error",
     "did not stop within",
     "Traceback (most recent call last)",
     "Error page",

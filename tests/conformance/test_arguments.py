@@ -221,15 +221,15 @@ def for_rollback(ctx: RollbackContext, order: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rollback": no_context}, "It is called as fn(ctx), and no_context() cannot be: too many"),
-        ({"rollback": for_rollback}, "cannot be: missing a required argument: 'order'."),
+        ({"rollback": no_context}, "It is called as fn(ctx), which no_context() does not accept: too many"),
+        ({"rollback": for_rollback}, "does not accept: missing a required argument: 'order'."),
         (
             {"delay": lambda error: 1},
-            "It is called as fn(ctx, error), and <lambda>(error) cannot be: too many",
+            "It is called as fn(ctx, error), which <lambda>(error) does not accept: too many",
         ),
         (
             {"rollback": print, "rollback_options": {"delay": lambda: 1}},
-            "It is called as fn(ctx, error), and <lambda>() cannot be: too many",
+            "It is called as fn(ctx, error), which <lambda>() does not accept: too many",
         ),
     ],
 )

@@ -18,7 +18,7 @@ from engine.declare.registry import Workflow
 from engine.models import Event, Instance
 from engine.worker import isolation
 from engine.worker.database import flush_sql
-from engine.worker.database.line import Line
+from engine.worker.database.shift_connection import ShiftConnection
 from tests.faults.points import violations
 from tests.records import attempts, outcomes, step
 from tests.shifts import PATIENCE, run_to_end
@@ -138,15 +138,15 @@ def marks_for_rollback() -> None:
 
 
 MISHAPS = {
-    "goes on after an error": (swallows_an_error, "Its body went on after an error of the database"),
+    "goes on after an error": (swallows_an_error, "Its body continued after a database error"),
     "sets rollback": (lambda: transaction.set_rollback(True), "It is marked for rollback"),
     "leaves an atomic by an error": (marks_for_rollback, "It is marked for rollback"),
     "closes the connection": (lambda: connection.close(), "Its body closed the database connection"),
     "closes all connections": (connections.close_all, "Its body closed the database connection"),
-    "rolls back": (lambda: execute("ROLLBACK"), "Its body ended it by a COMMIT or ROLLBACK"),
+    "rolls back": (lambda: execute("ROLLBACK"), "Its body ended it with its own COMMIT or ROLLBACK"),
     "rolls back and goes on": (
         lambda: (execute("ROLLBACK"), execute("SELECT 1")),
-        "Its body ended it by a COMMIT or ROLLBACK",
+        "Its body ended it with its own COMMIT or ROLLBACK",
     ),
 }
 
@@ -253,17 +253,19 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
         finally:
             connection.close()
 
-    execute = Line.execute
+    execute = ShiftConnection.execute
 
-    async def execute_late(line: Line, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
+    async def execute_late(
+        connection: ShiftConnection, statement: str, parameters: Any = None
+    ) -> psycopg.AsyncCursor[Any]:
         if statement == flush_sql.FLUSH and runs.is_set() and not is_held.is_set():
             assert '"running"' in parameters["attempts"]
             is_held.set()
             while not await asyncio.to_thread(is_recorded):
                 await asyncio.sleep(0.01)
-        return await execute(line, statement, parameters)
+        return await execute(connection, statement, parameters)
 
-    monkeypatch.setattr(Line, "execute", execute_late)
+    monkeypatch.setattr(ShiftConnection, "execute", execute_late)
 
     @workflow
     async def story(step: WorkflowStep) -> None:

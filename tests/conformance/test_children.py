@@ -241,7 +241,7 @@ def test_a_call_that_is_cancelled_ends_its_child_and_the_parent_goes_on(parks: b
         wait_for(instance)
     assert step(instance, "loser").status == "cancelled"
     trail = Audit.objects.get(instance_key=child.key, verb="terminate")
-    assert trail.reason == f"Its parent story/{instance.id} waits for it no more."
+    assert trail.reason == f"Its parent story/{instance.id} no longer waits for it."
 
 
 def test_a_parent_that_fails_ends_the_child_that_it_waits_for_and_not_what_it_spawned() -> None:

@@ -306,7 +306,7 @@ def test_the_rollback_is_declared_once_with_options_of_its_own() -> None:
     assert plain.options_over(DEFAULTS).rollback is None
     assert charge.using(rollback=None).options_over(DEFAULTS).rollback is None
     assert charge.using(max_attempts=2).options_over(DEFAULTS).rollback is refund
-    with pytest.raises(DeclarationError, match="one rollback"):
+    with pytest.raises(DeclarationError, match="It already has a rollback"):
         charge.rollback(refund)
 
 

@@ -110,7 +110,7 @@ def test_a_list_that_is_wrong_deletes_nothing() -> None:
         story.delete_many([])
     with pytest.raises(InvalidNameError, match="a b"):
         story.delete_many(["a", "a b"])
-    with pytest.raises(InvalidNameError, match="Give a list"):
+    with pytest.raises(InvalidNameError, match="Pass a list"):
         story.delete_many("a")
     assert Instance.objects.count() == 1
     assert len(story.delete_many(["a"] * 100).deleted) == 100

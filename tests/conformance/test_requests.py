@@ -481,7 +481,7 @@ class TestAssignees:
         instance = ask.start({**ASKED, "assignees": ["group:finance", "carl"]})
         with running_shift():
             wait_for(instance, "waiting")
-            with pytest.raises(RequestForbiddenError, match="put to group:finance, carl"):
+            with pytest.raises(RequestForbiddenError, match="assigned to group:finance, carl"):
                 answer(instance, "decide", GOOD, by=people["bob"])
             assert (instance.refresh().status, Row.objects.count()) == ("waiting", 0)
             answer(instance, "decide", GOOD, by=people["ada"])

@@ -58,7 +58,7 @@ def test_a_duration_that_is_none_is_a_clear_error(duration: Any) -> None:
         return "slept"
 
     instance = run_to_end(story.start())
-    assert "Give a timedelta, a number of seconds, or a text" in instance.output
+    assert "Give a timedelta, a number of seconds, or a string" in instance.output
     if isinstance(duration, str):
         assert f'"{duration}"' in instance.output
     assert steps(instance) == []

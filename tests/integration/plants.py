@@ -127,14 +127,14 @@ def _too_many_losses() -> None:
         attempt_of(instance, number=number, status="lost", alone=True, finished_at=NOW)
 
 
-@plants("steps-end-as-their-last-attempt")
+@plants("steps-end-like-their-last-attempt")
 def _complete_step_with_failed_attempt() -> None:
     instance = running()
     step_of(instance, **ENDED)
     attempt_of(instance, status="errored", finished_at=NOW)
 
 
-@plants("steps-end-as-their-last-attempt")
+@plants("steps-end-like-their-last-attempt")
 def _cancelled_step_with_complete_attempt() -> None:
     instance = running()
     step_of(instance, status="cancelled", finished_at=NOW, attempts=1)
@@ -163,28 +163,28 @@ def _outcome_without_delivery() -> None:
     step_of(running(), kind="sleep", status="complete", finished_at=NOW)
 
 
-@plants("one-outcome-a-delivery")
+@plants("one-outcome-per-delivery")
 def _two_outcomes_in_one_turn() -> None:
     instance = running()
     for seq in (1, 2):
         step_of(instance, seq, kind="sleep", status="complete", finished_at=NOW, delivery=1)
 
 
-@plants("outcomes-in-order-of-time")
+@plants("outcomes-in-time-order")
 def _outcome_older_than_its_predecessor() -> None:
     instance = running()
     for seq, when in ((1, LATER), (2, NOW)):
         step_of(instance, seq, kind="sleep", status="complete", finished_at=when, delivery=seq)
 
 
-@plants("inner-steps-end-before-theirs")
+@plants("inner-steps-end-first")
 def _open_inside_a_finished_step() -> None:
     instance = running()
     step_of(instance, status="complete", finished_at=NOW, delivery=1, output=1)
     step_of(instance, 2, parent=1, status="running")
 
 
-@plants("inner-steps-end-before-theirs")
+@plants("inner-steps-end-first")
 def _inside_a_step_that_is_not_there() -> None:
     step_of(running(), 2, parent=1, status="running")
 
@@ -194,22 +194,22 @@ def _step_of_a_generation_to_come() -> None:
     step_of(running(), generation=2)
 
 
-@plants("finished-is-still")
+@plants("finished-is-idle")
 def _finished_with_wake_up() -> None:
     row_of(**{**DONE, "wake_at": NOW})
 
 
-@plants("finished-is-still")
+@plants("finished-is-idle")
 def _open_with_an_end() -> None:
     running(finished_at=NOW)
 
 
-@plants("finished-has-the-outcome")
+@plants("finished-has-an-outcome")
 def _complete_without_output() -> None:
     row_of(**{**DONE, "output": None})
 
 
-@plants("finished-has-the-outcome")
+@plants("finished-has-an-outcome")
 def _errored_without_error() -> None:
     row_of(**{**DONE, "status": "errored", "output": None})
 
@@ -231,7 +231,7 @@ def _step_after_the_end() -> None:
     step_of(row_of(**DONE), status="cancelled", started_at=LATER, finished_at=LATER)
 
 
-@plants("success-rolls-nothing-back")
+@plants("no-rollback-on-success")
 def _rolled_back_after_success() -> None:
     row_of(**DONE, rollback="complete")
 
@@ -246,12 +246,12 @@ def undone(instance: Instance, seq: int = 1, **values: Any) -> None:
     attempt_of(instance, seq, **{**given, **values})
 
 
-@plants("rollbacks-say-how-far-they-are")
+@plants("rollback-states-are-consistent")
 def _ended_amid_its_rollbacks() -> None:
     row_of(**FAILED, rollback="running")
 
 
-@plants("rollbacks-say-how-far-they-are")
+@plants("rollback-states-are-consistent")
 def _rolled_back_before_the_end() -> None:
     running(rollback="complete")
 
@@ -316,19 +316,19 @@ def _attempt_after_a_rollback() -> None:
     attempt_of(instance, status="complete", started_at=LATER, finished_at=LATER)
 
 
-@plants("rollbacks-end-as-their-last-attempt")
+@plants("rollbacks-end-like-their-last-attempt")
 def _complete_without_an_attempt() -> None:
     step_of(row_of(**FAILED, rollback="complete"), **UNDOABLE, rollback="complete")
 
 
-@plants("rollbacks-end-as-their-last-attempt")
+@plants("rollbacks-end-like-their-last-attempt")
 def _failed_after_success() -> None:
     instance = row_of(**FAILED, rollback="failed")
     step_of(instance, **UNDOABLE, rollback="failed")
     undone(instance)
 
 
-@plants("rollbacks-end-as-their-last-attempt")
+@plants("rollbacks-end-like-their-last-attempt")
 def _attempt_at_a_rollback_missing() -> None:
     instance = row_of(**FAILED, rollback="complete")
     step_of(instance, **UNDOABLE, rollback="complete")
@@ -343,7 +343,7 @@ def _too_many_failures_of_a_rollback() -> None:
         undone(instance, number=number, status="errored", error={"type": "ValueError"})
 
 
-@plants("paused-is-still")
+@plants("paused-is-idle")
 def _paused_with_wake_up() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=NOW)
 
@@ -372,7 +372,7 @@ def _waiting_for_nothing() -> None:
     waiting()
 
 
-@plants("wake-ups-are-those-of-steps")
+@plants("wake-ups-match-steps")
 def _sleeper_that_wakes_too_late() -> None:
     soon = timezone.now() + timedelta(hours=1)
     instance = waiting(waiting_for="sleep", wake_at=soon + timedelta(hours=1))
@@ -384,14 +384,14 @@ def _overdue() -> None:
     row_of(wake_at=timezone.now() - timedelta(minutes=2))
 
 
-@plants("nobody-waits-for-what-is-there")
+@plants("no-wait-for-an-arrived-event")
 def _parked_on_a_buffered_event() -> None:
     instance = waiting()
     wait_of(instance)
     event_of(instance)
 
 
-@plants("one-instance-an-id")
+@plants("ids-are-unique")
 def _one_id_twice() -> None:
     row_of()
     row_of()
@@ -478,19 +478,19 @@ def _younger_event_first() -> None:
     event_of(instance, state="consumed", consumed_by=1, consumed_generation=1, payload=2)
 
 
-@plants("states-of-events")
+@plants("event-states-are-consistent")
 def _buffered_but_consumed() -> None:
     event_of(running(), consumed_by=1)
 
 
-@plants("one-event-a-dedup-key")
+@plants("dedup-keys-are-unique")
 def _dedup_key_twice() -> None:
     instance = running()
     event_of(instance, dedup_key="k")
     event_of(instance, dedup_key="k")
 
 
-@plants("no-time-out-with-the-event-there")
+@plants("no-timeout-after-arrival")
 def _timed_out_beside_its_event() -> None:
     error = {"type": "EventTimeoutError", "details": {"timeout": 3600}}
     instance = running()
@@ -498,22 +498,22 @@ def _timed_out_beside_its_event() -> None:
     event_of(instance, received_at=NOW + timedelta(minutes=30))
 
 
-@plants("terminated-by-somebody")
+@plants("terminations-are-audited")
 def _terminated_by_nobody() -> None:
     row_of(status="terminated", finished_at=NOW, wake_at=None)
 
 
-@plants("reasons-are-of-pauses")
+@plants("pause-reasons-only-when-paused")
 def _reason_of_no_pause() -> None:
     row_of(pause_reason={"type": "CodeChangedError"})
 
 
-@plants("errors-are-of-ends")
+@plants("errors-only-at-ends")
 def _error_without_an_end() -> None:
     row_of(error={"type": "LookupError"})
 
 
-@plants("paused-by-somebody")
+@plants("pauses-are-audited")
 def _paused_by_nobody() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=None)
 
@@ -534,7 +534,7 @@ def _waiting_for_no_child() -> None:
     waiting(waiting_for="child")
 
 
-@plants("one-child-a-call")
+@plants("one-child-per-call")
 def _two_children_of_a_call() -> None:
     parent = running()
     step_of(parent, kind="child", status="waiting")
@@ -547,14 +547,14 @@ def _child_without_a_step() -> None:
     child_of(running())
 
 
-@plants("results-are-the-childrens")
+@plants("results-match-children")
 def _other_output_than_the_childs() -> None:
     parent = running()
     step_of(parent, kind="child", status="complete", finished_at=NOW, output=2, delivery=1)
     child_of(parent, **DONE)
 
 
-@plants("results-are-the-childrens")
+@plants("results-match-children")
 def _failure_of_a_child_that_completed() -> None:
     parent = running()
     error = {"type": "ChildWorkflowError", "details": {"status": "errored"}}
@@ -562,7 +562,7 @@ def _failure_of_a_child_that_completed() -> None:
     child_of(parent, **DONE)
 
 
-@plants("results-are-the-childrens")
+@plants("results-match-children")
 def _result_of_a_child_that_runs() -> None:
     parent = running()
     step_of(parent, kind="child", status="complete", finished_at=NOW, output=1, delivery=1)
@@ -619,14 +619,14 @@ def _moment_of_a_log_line_before_its_time() -> None:
     Log.objects.create(instance=row_of(), generation=1, level="info", message="", at=NOW.replace(year=1969))
 
 
-@plants("ends-are-told")
+@plants("ends-are-reported")
 def _parked_on_a_child_that_has_ended() -> None:
     parent = waiting(waiting_for="child")
     child = child_of(parent, **DONE)
     step_of(parent, kind="child", status="waiting", options={"workflow": child.workflow, "id": child.id})
 
 
-@plants("debts-are-paid")
+@plants("notices-are-sent")
 def _end_that_nobody_knows_of() -> None:
     row_of(owes=True, **DONE)
 
@@ -676,29 +676,29 @@ def _generation_kept_without_an_end() -> None:
     generation_of(instance, status="running", finished_at=None)
 
 
-@plants("an-earlier-generation-is-over")
+@plants("earlier-generations-have-ended")
 def _step_after_the_end_of_its_generation() -> None:
     step_of(restarted(), **{**ENDED, "finished_at": LATER + timedelta(minutes=1)})
 
 
-@plants("an-earlier-generation-is-over")
+@plants("earlier-generations-have-ended")
 def _attempt_after_the_end_of_its_generation() -> None:
     late = LATER + timedelta(minutes=1)
     attempt_of(restarted(), started_at=late, finished_at=late, status="errored")
 
 
-@plants("an-earlier-generation-is-over")
+@plants("earlier-generations-have-ended")
 def _rolled_back_in_an_earlier_generation() -> None:
     step_of(restarted(), **{**ENDED, "rollback": "running"})
 
 
-@plants("an-earlier-generation-is-over")
+@plants("earlier-generations-have-ended")
 def _waiting_in_an_earlier_generation() -> None:
     instance = restarted()
     Waiter.objects.create(waiter=instance, generation=1, seq=1, instance=row_of(id="other"))
 
 
-@plants("an-earlier-generation-is-over")
+@plants("earlier-generations-have-ended")
 def _asked_in_an_earlier_generation() -> None:
     OpenRequest.objects.create(instance=restarted(), generation=1, seq=1, opened_at=NOW)
 
@@ -708,24 +708,24 @@ def _open_in_an_earlier_generation() -> None:
     step_of(restarted())
 
 
-@plants("kept-steps-are-as-they-were")
+@plants("kept-steps-are-unchanged")
 def _kept_with_another_output() -> None:
     kept(restarted(), output=2)
 
 
-@plants("kept-steps-are-as-they-were")
+@plants("kept-steps-are-unchanged")
 def _kept_from_a_generation_without_it() -> None:
     step_of(restarted(), **{**ENDED, "generation": 2, "kept_from": 1})
 
 
-@plants("what-is-kept-comes-first")
+@plants("kept-steps-come-first")
 def _kept_after_what_runs_again() -> None:
     instance = restarted()
     kept(instance, 2)
     step_of(instance, 1, **{**ENDED, "generation": 2, "delivery": 2})
 
 
-@plants("what-is-kept-comes-first")
+@plants("kept-steps-come-first")
 def _kept_with_a_later_turn() -> None:
     instance = restarted()
     kept(instance, 1, delivery=2)
@@ -747,7 +747,7 @@ def _event_left_with_a_wait_that_was_wiped() -> None:
     event_of(instance, state="consumed", consumed_by=1, consumed_generation=1)
 
 
-@plants("restarted-by-somebody")
+@plants("restarts-are-audited")
 def _restarted_by_nobody() -> None:
     generation_of(running(generation=2))
 

@@ -331,7 +331,7 @@ def test_it_says_once_that_the_database_is_away_and_never_raises(
     said = [record.getMessage() for record in caplog.records if record.name == "engine.cluster"]
     assert len(said) == 2
     assert "keeps trying" in said[0]
-    assert "database back" in said[1]
+    assert "reconnected to its database" in said[1]
 
 
 def _refuse(**_: Any) -> None:

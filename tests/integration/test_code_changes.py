@@ -259,7 +259,7 @@ def test_code_that_is_accepted_beforehand_pauses_nothing() -> None:
 def test_the_code_of_an_instance_that_has_ended_is_not_accepted_any_more() -> None:
     instance = parked()
     instance.terminate()
-    with pytest.raises(InstanceFinishedError, match="accepting other code is not possible"):
+    with pytest.raises(InstanceFinishedError, match="accepting other code is no longer possible"):
         instance.accept_code()
 
 

@@ -334,12 +334,12 @@ def test_terminate_ends_it_and_a_finished_one_is_refused() -> None:
         assert run(word, "tick/a") == "Nothing has changed: tick/a is terminated.\n"
         assert answer(word, "tick/a")["has_changed"] is False
     finished = {
-        "accept-code": "accepting other code is not possible any more",
+        "accept-code": "accepting other code is no longer possible",
     }
     for word, why in finished.items():
         assert why in refused(word, "tick/a")
-    assert "terminating it is not possible" in refused("terminate", "tick/a", "--reason", "again")
-    assert "sending an event is not possible" in refused("events", "send", "tick/a", "x")
+    assert "terminating it is no longer possible" in refused("terminate", "tick/a", "--reason", "again")
+    assert "sending an event is no longer possible" in refused("events", "send", "tick/a", "x")
     assert [row.verb for row in Audit.objects.all()] == ["terminate"]
 
 
@@ -348,7 +348,7 @@ def test_terminate_with_rollback_says_what_comes_first() -> None:
     step = factories.step(found, "charge", options={"rollback": {"max_attempts": 3}})
     factories.attempt(step)
     said = run("terminate", str(found), "--rollback", "--reason", "undo it")
-    assert said == f"{found} is queued: its steps are undone first, then it is terminated.\n"
+    assert said == f"{found} is queued: its steps are rolled back first, then it is terminated.\n"
     assert Audit.objects.get().data == {"rollback": True}
 
 
@@ -377,9 +377,9 @@ def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
         factories.attempt(step)
     where = ("restart", "orders/a", "--from-step", "charge")
     said = run(*where, "--preview")
-    assert said.startswith("orders/a would begin generation 2.\n\nKEPT\n1  complete  do ")
+    assert said.startswith("orders/a would start generation 2.\n\nKEPT\n1  complete  do ")
     assert 'RUNS AGAIN, with its side effects\n2  complete  do "charge"\n3  complete  do "ship"\n' in said
-    assert said.endswith("0 children would be terminated.\nNothing was done.\n")
+    assert said.endswith("0 children would be terminated.\nNothing has changed.\n")
     plan = answer(*where, "--preview")
     assert [[one["name"] for one in plan[part]] for part in ("keeps", "runs_again")] == [
         ["reserve"],
@@ -387,7 +387,7 @@ def test_a_restart_is_previewed_and_keeps_what_came_before_its_step() -> None:
     ]
     assert found.refresh().generation == 1
     assert (
-        run(*where, "--by", "oli", "--reason", "paid by now") == "orders/a is queued: generation 2 begins.\n"
+        run(*where, "--by", "oli", "--reason", "paid by now") == "orders/a is queued: generation 2 starts.\n"
     )
     assert [step["kept_from"] for step in answer("show", "orders/a")["steps"]] == [1]
     said = run("show", "orders/a")
@@ -406,7 +406,7 @@ def test_an_earlier_generation_is_shown_as_it_stood() -> None:
     assert [step["name"] for step in earlier["steps"]] == ["reserve"]
     assert answer("show", "orders/a")["steps"] == []
     assert "EARLIER GENERATIONS" in run("show", "orders/a")
-    assert "has no generation 3. The present one is 2." in refused("show", "orders/a", "--generation", "3")
+    assert "has no generation 3. The current one is 2." in refused("show", "orders/a", "--generation", "3")
 
 
 def test_why_the_engine_paused_an_instance_is_its_error_too_until_it_goes_on() -> None:
@@ -434,7 +434,7 @@ def test_why_the_engine_paused_an_instance_is_its_error_too_until_it_goes_on() -
 def test_an_instance_that_was_never_restarted_has_no_other_generation() -> None:
     factories.instance("errored", id="a")
     assert answer("show", "orders/a", "--generation", "1")["instance"]["status"] == "errored"
-    assert "has no generation 7. The present one is 1." in refused("show", "orders/a", "--generation", "7")
+    assert "has no generation 7. The current one is 1." in refused("show", "orders/a", "--generation", "7")
 
 
 def test_a_list_counts_the_attempts_of_the_present_generation_only() -> None:
@@ -517,7 +517,7 @@ def test_schedules_are_listed_with_when_they_fire() -> None:
     assert head.split() == ["NEXT", "LAST", "WORKFLOW", "SCHEDULE"]
     assert mornings == "in 3 h           -     tick      mornings (0 9 * * 1-5 Europe/Berlin)"
     assert old.startswith("not in the code  -     tick      old")
-    assert error == "    the last time: It takes other params by now."
+    assert error == "    last run: It takes other params by now."
 
 
 def test_schedules_are_paused_resumed_and_run() -> None:
@@ -542,7 +542,7 @@ def test_an_event_is_sent_once_under_its_key() -> None:
         said = run("events", "send", "listen-for/a", "go", '{"n": 1}', "--dedup-key", "k", "--by", "oli")
         assert said == "Event go was sent to listen-for/a.\n"
     assert Event.objects.values_list("type", "payload", "sent_by").get() == ("go", {"n": 1}, "oli")
-    assert "under the dedup key" in refused("events", "send", "listen-for/a", "go", "2", "--dedup-key", "k")
+    assert "with dedup key" in refused("events", "send", "listen-for/a", "go", "2", "--dedup-key", "k")
     (event,) = answer("events", "list", "listen-for/a", "--full")["events"]
     assert (event["type"], event["payload"], event["state"]) == ("go", {"n": 1}, "buffered")
     assert answer("events", "list", "listen-for/a", "--state", "consumed")["events"] == []
@@ -563,7 +563,7 @@ def test_a_request_is_answered_by_whom_it_was_put_to() -> None:
     User.objects.create_user("bo")
     User.objects.create_user("ana")
     given = '{"refund": true, "amount": 5}'
-    assert "is not for bo to answer" in refused("answer", str(found), "decide", given, "--by", "bo")
+    assert "cannot be answered by bo" in refused("answer", str(found), "decide", given, "--by", "bo")
     wrong = json.loads(refused("answer", str(found), "decide", '{"amount": -1}', "--by", "ana", "--json"))
     assert sorted(one["path"] for one in wrong["error"]["errors"]) == ["amount", "refund"]
     said = run("answer", str(found), "1", given, "--by", "ana", "--comment", "fine")
@@ -586,9 +586,9 @@ def test_an_unknown_request_names_those_that_wait() -> None:
     [
         ([], "required: SUBCOMMAND"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["show", "tick"], '"tick" names no instance. Write WORKFLOW/ID'),
+        (["show", "tick"], '"tick" is not an instance. Write WORKFLOW/ID'),
         (["terminate", "tick/a"], "required: --reason"),
-        (["terminate", "tick/a", "--reason", " "], "Say why: this needs a reason."),
+        (["terminate", "tick/a", "--reason", " "], "This action requires a reason: add --reason."),
         (
             ["list", "--status", "done"],
             "(choose from 'open', 'finished', 'queued', 'running', 'waiting', 'waiting_for",
@@ -596,14 +596,14 @@ def test_an_unknown_request_names_those_that_wait() -> None:
         (["show", "tick/\udcff"], r'"tick/\udcff" is not text in UTF-8.'),
         (["list", "--q", "\udcff"], r'"\udcff" is not text in UTF-8.'),
         (["pause", "tick/a", "--by", "\udcff"], r'"\udcff" is not text in UTF-8.'),
-        (["start", "tick", "{}", "--file", "/"], '"/" is no file'),
+        (["start", "tick", "{}", "--file", "/"], '"/" is not a file'),
         (["list", "--limit", "1001"], '"1001" is more than 1,000'),
-        (["start", "tick", "--retention", "7d"], '"7d" is no rule'),
-        (["list", "--before", "x"], '"x" is no key'),
-        (["restart", "tick/a", "--reason", "x", "--count", "0"], '"0" is no number from 1 on'),
+        (["start", "tick", "--retention", "7d"], '"7d" is not a rule'),
+        (["list", "--before", "x"], '"x" is not a key'),
+        (["restart", "tick/a", "--reason", "x", "--count", "0"], '"0" is not a number from 1 on'),
         (["restart", "tick/a"], "one of the arguments --reason --preview is required"),
         (["delete", "tick/a"], "required: --reason"),
-        (["start", "tick", "{}", "--file", "x"], '"x" is no file'),
+        (["start", "tick", "{}", "--file", "x"], '"x" is not a file'),
         (["start", "tick", "{}", "--file", __file__], "not allowed with"),
         (["events"], "required: SUBCOMMAND"),
         (["schedules", "frobnicate"], "invalid choice: 'frobnicate'"),

@@ -63,8 +63,8 @@ def manage() -> Manage:
         (r"$M verify --database $'\xff'", r'"\udcff" is not text in UTF-8.'),
         (r"$M lintworkflows $'\xff'", r'"\udcff" is not text in UTF-8.'),
         ("$M verify --database replica", "invalid choice: 'replica'"),
-        ("$M verify --grace nan", '"nan" is no number of seconds'),
-        ("$M verify --timeout inf", '"inf" is no number of seconds'),
+        ("$M verify --grace nan", '"nan" is not a number of seconds'),
+        ("$M verify --timeout inf", '"inf" is not a number of seconds'),
     ],
 )
 def test_a_wrong_call_ends_with_two(manage: Manage, line: str, said: str) -> None:

@@ -17,8 +17,8 @@ from engine.replay.waiting.event_buffer import Question
 from engine.worker.database import history_sql
 from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.limits import Limits
-from engine.worker.database.line import Line
 from engine.worker.database.reader import PAGE_BYTES, PAGE_EVENTS, Reader
+from engine.worker.database.shift_connection import ShiftConnection
 from tests.integration.rows import row_of
 from tests.integration.test_claim_plan import buffers, explain, nodes
 from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
@@ -48,11 +48,11 @@ def fill(instance: Instance, type: str, count: int, *, size: int = 0, state: str
 
 @asynccontextmanager
 async def reading() -> AsyncIterator[Reader]:
-    line = await Line.open("reprise test reader")
+    connection = await ShiftConnection.open("reprise test reader")
     try:
-        yield Reader(line, 1, DatabaseClock())
+        yield Reader(connection, 1, DatabaseClock())
     finally:
-        await line.close()
+        await connection.close()
 
 
 def ask(instance: Instance, question: Question) -> Page:

@@ -71,7 +71,7 @@ def test_a_result_that_is_used_without_await_is_named(use: Callable[[Any], Any],
     error = error_of(story)
     assert error["type"] == "NotAwaitedError"
     assert error["message"] == (
-        f'Step "charge" was called without `await`, and its result is not there yet: {said}. '
+        f'Step "charge" was called without `await`, and its result is not available yet: {said}. '
         'Write: await step.do("charge", …).'
     )
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from engine.models import Instance
 from engine.worker.database import claim_sql
 from engine.worker.database.limits import Limits
-from engine.worker.database.line import Line
+from engine.worker.database.shift_connection import ShiftConnection
 from tests.integration.rows import leased, row_of
 from tests.integration.test_claim_plan import buffers, explain, scans
 
@@ -41,22 +41,28 @@ def due(
     return row_of(workflow=workflow, id=id, wake_at=wake_at, **began, **values)
 
 
-async def claim(limits: Limits, line: Line, limit: int = 64, *, isolated: bool = False) -> list[str]:
+async def claim(
+    limits: Limits, connection: ShiftConnection, limit: int = 64, *, isolated: bool = False
+) -> list[str]:
     """Claim, and return the ids."""
-    rows = await limits.claim(line, isolated=isolated, limit=limit, seat=1, lease=30, ahead=0, late_new=0)
+    rows = await limits.claim(
+        connection, isolated=isolated, limit=limit, seat=1, lease=30, ahead=0, late_new=0
+    )
     return sorted(row[2] for row in rows)
 
 
-def on_lines(act: Callable[..., Awaitable[Any]], *, count: int = 1) -> Any:
+def on_connections(act: Callable[..., Awaitable[Any]], *, count: int = 1) -> Any:
     """Run it with so many connections of shifts."""
 
     async def work() -> Any:
-        lines = [await Line.open(f"test {number}", is_durable=False) for number in range(count)]
+        connections = [
+            await ShiftConnection.open(f"test {number}", is_durable=False) for number in range(count)
+        ]
         try:
-            return await act(*lines)
+            return await act(*connections)
         finally:
-            for line in lines:
-                await line.close()
+            for connection in connections:
+                await connection.close()
 
     return asyncio.run(work())
 
@@ -66,7 +72,7 @@ def serve(limits: dict[str, int | None]) -> Limits:
 
 
 def claimed(limits: dict[str, int | None], *, limit: int = 64, isolated: bool = False) -> list[str]:
-    return on_lines(lambda line: claim(serve(limits), line, limit, isolated=isolated))
+    return on_connections(lambda connection: claim(serve(limits), connection, limit, isolated=isolated))
 
 
 def test_woken_ones_go_before_new_ones_and_each_oldest_first() -> None:
@@ -141,7 +147,7 @@ def test_who_claims_while_another_one_does_takes_nothing_and_does_not_wait() -> 
         due(name)
     limits = serve({"one": 2})
 
-    async def race(first: Line, second: Line) -> None:
+    async def race(first: ShiftConnection, second: ShiftConnection) -> None:
         async with first.transaction():
             await first.execute(claim_sql.LOCK, {"limited": ["one"]})
             assert await claim(limits, second) == []
@@ -151,19 +157,19 @@ def test_who_claims_while_another_one_does_takes_nothing_and_does_not_wait() -> 
         assert len(await claim(limits, second)) == 1
         assert await claim(limits, second) == []
 
-    on_lines(race, count=2)
+    on_connections(race, count=2)
     assert Instance.objects.filter(owner__isnull=False).count() == 2
 
 
 def test_who_is_stopped_in_the_middle_of_a_claim_does_not_keep_the_others_out() -> None:
-    [found] = on_lines(_timeout_within_a_claim)
+    [found] = on_connections(_timeout_within_a_claim)
     assert found == "5s"
 
 
-async def _timeout_within_a_claim(line: Line) -> Any:
-    async with line.transaction():
-        await line.execute(claim_sql.LOCK, {"limited": ["one"]})
-        return await (await line.execute("SHOW idle_in_transaction_session_timeout")).fetchone()
+async def _timeout_within_a_claim(connection: ShiftConnection) -> Any:
+    async with connection.transaction():
+        await connection.execute(claim_sql.LOCK, {"limited": ["one"]})
+        return await (await connection.execute("SHOW idle_in_transaction_session_timeout")).fetchone()
 
 
 def test_what_finds_no_place_says_so_once_however_much_there_is() -> None:
@@ -172,16 +178,16 @@ def test_what_finds_no_place_says_so_once_however_much_there_is() -> None:
     rows = [due(f"s{number}", ago=100 - number, **sleeping) for number in range(3)]
     later = due("later", ago=-60, **sleeping)
     limits = serve({"one": 1, "two": 1})
-    assert sorted(on_lines(limits.hold_back)) == [row.key for row in rows]
+    assert sorted(on_connections(limits.hold_back)) == [row.key for row in rows]
     assert [row.refresh().status for row in (*rows, later)] == ["queued"] * 3 + ["waiting"]
-    assert on_lines(limits.hold_back) == []
+    assert on_connections(limits.hold_back) == []
     new = due("s3", **sleeping)
-    assert on_lines(limits.hold_back) == [new.key]
+    assert on_connections(limits.hold_back) == [new.key]
 
 
 def test_a_sleeper_for_whom_there_is_a_place_is_left_to_be_claimed() -> None:
     row = due("sleeper", status="waiting", waiting_for="sleep", has_begun=True)
-    assert on_lines(serve({"one": 1}).hold_back) == []
+    assert on_connections(serve({"one": 1}).hold_back) == []
     assert (row.refresh().status, claimed({"one": 1})) == ("waiting", ["sleeper"])
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from engine import NonRetryableError, RollbackContext, WorkflowStep, branch, signals, workflow, workflows
 from engine.declare.registry import Workflow
 from engine.models import Instance, Notice
-from engine.worker import aside, notices
+from engine.worker import notices, side_thread
 from tests.integration.rows import attempt_of, leased, row_of, step_of
 from tests.integration.test_given_up import refusing_ends
 from tests.shifts import running_shift, wait_for, wait_until
@@ -476,8 +476,8 @@ def test_a_log_that_hangs_delays_no_instance_and_is_given_no_more_lines(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(aside, "SLOW_SECONDS", 0.05)
-    monkeypatch.setattr(aside, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(side_thread, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(side_thread, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(notices, "LOOK_SECONDS", 0.1)
 
     @workflow
@@ -496,7 +496,7 @@ def test_a_log_that_hangs_delays_no_instance_and_is_given_no_more_lines(
         assert [one.instance_id for one in taken] == [first.id]
         handler.go_on.set()
         wait_until(lambda: later.id in caplog.text, seconds=10, what="the line of the later one")
-    assert "has not returned after 0.1 s, and is left behind" in caplog.text
+    assert "has not returned after 0.1 s and is abandoned" in caplog.text
 
 
 def test_an_async_receiver_is_called_and_may_use_the_database(fails: Workflow[str, None]) -> None:
@@ -565,8 +565,8 @@ def test_a_receiver_that_never_returns_is_left_behind(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(aside, "SLOW_SECONDS", 0.05)
-    monkeypatch.setattr(aside, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(side_thread, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(side_thread, "PATIENCE_SECONDS", 0.1)
     hangs = Hangs()
     receiver = hangs.method if is_method else hangs.function()
     signals.instance_errored.connect(receiver)
@@ -584,8 +584,8 @@ def test_a_receiver_that_never_returns_is_left_behind(
         wait_for(third)
         wait_until_told()
     assert hangs.called[1:] == [third.id]
-    assert "is left behind" in caplog.text
-    assert "still hangs, and was not called" in caplog.text
+    assert "is abandoned" in caplog.text
+    assert "still hangs and was not called" in caplog.text
     assert len(told.of("instance_errored")) == 3
 
 

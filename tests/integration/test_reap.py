@@ -127,7 +127,7 @@ def test_an_attempt_is_lost_and_not_running_while_its_instance_is_paused() -> No
     with running_shift():
         wait_for(instance, "paused")
         assert standing(instance) == ("paused", "waiting", 1, [(1, "lost")])
-        assert violated() == {"paused-by-somebody"}
+        assert violated() == {"pauses-are-audited"}
         instance.resume()
         wait_for(instance)
     assert standing(instance) == ("complete", "complete", 1, [(1, "lost"), (2, "complete")])

@@ -183,7 +183,7 @@ async def unvalidatable_return(step: WorkflowStep) -> Unvalidatable: ...  # type
         (nothing, "arguments", "step: WorkflowStep"),
         (no_step, "arguments", "step: WorkflowStep"),
         (untyped, "argument `params`", "needs a type"),
-        (three, "arguments", "one more at most"),
+        (three, "arguments", "at most one more argument"),
         (with_default, "argument `params: 'Params | None' = None`", "no default"),
         (keyword_only, "argument `params: 'Params'`", "positional"),
         (any_number, "argument `*params: 'Params'`", "positional"),
@@ -201,7 +201,9 @@ def test_a_wrong_handler_is_named_at_import(handler: Any, field: str, rule: str)
 def test_two_workflows_of_one_name_are_refused() -> None:
     async def tick(step: WorkflowStep) -> None: ...
 
-    with pytest.raises(DeclarationError, match=r"tests/sample/workflows\.py, line \d+, has it already"):
+    with pytest.raises(
+        DeclarationError, match=r"tests/sample/workflows\.py, line \d+, already has this name"
+    ):
         workflow(tick)
     assert workflows["tick"].output is not None
     assert workflows["tick"].source[0].endswith("sample/workflows.py")
@@ -279,7 +281,7 @@ def test_a_declared_event_validates_its_payload() -> None:
 
 def test_an_event_may_be_declared_again_with_the_same_type_only() -> None:
     Event("order-approved", Approval)
-    with pytest.raises(DeclarationError, match="declared elsewhere"):
+    with pytest.raises(DeclarationError, match="already declared"):
         Event("order-approved", Params)
     assert declared_events["order-approved"] is order_approved
 

@@ -177,7 +177,7 @@ def test_children_of_open_steps_end_with_the_restart_without_any_worker() -> Non
     parent.restart()
     trail = Audit.objects.get(instance_key=child.key)
     assert (child.refresh().status, parent.refresh().owes) == ("terminated", False)
-    assert (trail.verb, trail.reason) == ("terminate", "Its parent tick/parent waits for it no more.")
+    assert (trail.verb, trail.reason) == ("terminate", "Its parent tick/parent no longer waits for it.")
 
 
 @pytest.mark.parametrize("reason", ["x" * 2001, "a\0b"])

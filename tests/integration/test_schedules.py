@@ -78,18 +78,18 @@ def test_params_that_all_have_defaults_need_not_be_given() -> None:
     [
         ("0 9 * * *", False, "It must be a list of cron expressions"),
         ([5], False, "not of type int"),
-        (["@reboot"], False, '"@reboot" is no schedule. It must have five fields'),
-        (["0 0 31 2 *"], False, '"0 0 31 2 *" is no schedule. It never fires'),
-        (["* * * * *"] * 101, False, "101 entries; 100 are the limit"),
+        (["@reboot"], False, '"@reboot" is not a valid schedule. It must have five fields'),
+        (["0 0 31 2 *"], False, '"0 0 31 2 *" is not a valid schedule. It never fires'),
+        (["* * * * *"] * 101, False, "101 entries; the limit is 100"),
         (
             [Schedule("0 9 * * *", timezone="Mars/Base")],
             False,
             "\"0 9 * * *\": There is no time zone 'Mars/Base'",
         ),
-        (["0 9 * * *"], True, '"0 9 * * *": The workflow takes params, and the schedule gives none'),
+        (["0 9 * * *"], True, '"0 9 * * *": The workflow takes params, but the schedule has none'),
         ([Schedule("0 9 * * *", params={"team": 5})], True, "team: Input should be a valid string"),
         ([Schedule("0 9 * * *", params={})], False, "takes no params"),
-        (["0 9 * * *", "0  9 * * *"], False, 'two of the name "0 9 * * *"'),
+        (["0 9 * * *", "0  9 * * *"], False, 'Two schedules are named "0 9 * * *"'),
         ([Schedule("0 9 * * *", name=" ")], False, "cannot be a schedule's name"),
         ([Schedule("0 9 * * *", name="x" * 101)], False, "1 to 100 characters"),
     ],
@@ -188,7 +188,7 @@ def test_what_cannot_start_now_says_why_and_starts_nothing(row: ScheduleRow) -> 
     with pytest.raises(InvalidParamsError, match="team"):
         schedules.run_now(row)
     ScheduleRow.objects.update(is_declared=False, next_at=None)
-    with pytest.raises(ScheduleNotDeclaredError, match='does not declare the schedule "daily" any more'):
+    with pytest.raises(ScheduleNotDeclaredError, match='no longer declares schedule "daily"'):
         schedules.run_now(row)
     ScheduleRow.objects.all().delete()
     for act in (schedules.run_now, schedules.pause, schedules.resume):

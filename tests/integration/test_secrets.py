@@ -424,7 +424,7 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("wrong", "path", "said"),
         [
-            ({"extra": CANARY}, "extra", "This field is not known."),
+            ({"extra": CANARY}, "extra", "This field is unknown."),
             ({"at": "yesterday"}, "at", "This is not a valid date-time."),
             ({"kind": "c"}, "kind", "It does not match the schema."),
         ],

@@ -260,7 +260,9 @@ def test_what_the_database_refuses_is_not_quoted(
 
     async def refusing(journal: Journal, batch: Any) -> Any:
         if any(record.output for _, writes in batch for record in writes.steps.values()):
-            await journal._line.execute("SELECT (%(text)s::jsonb)", {"text": json.dumps({SECRET: 1}) + "x"})
+            await journal._connection.execute(
+                "SELECT (%(text)s::jsonb)", {"text": json.dumps({SECRET: 1}) + "x"}
+            )
         return await execute(journal, batch)
 
     monkeypatch.setattr(Journal, "_execute", refusing)

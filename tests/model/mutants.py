@@ -385,7 +385,7 @@ def every_start_counts_as_recorded(patch: Patch) -> None:
 @mutant("connection_breaks_before_a_start_is_recorded")
 def flush_is_not_written_again(patch: Patch) -> None:
     async def forget(self: Journal, batch: Any, error: Any) -> None:
-        await self._line.reopen()
+        await self._connection.reopen()
 
     patch.setattr(Journal, "_write_again", forget)
 

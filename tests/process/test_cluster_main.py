@@ -52,7 +52,7 @@ def test_a_cluster_that_loses_its_guard_ends_with_an_error_and_says_so(
     assert cluster.left() == {}
     assert lines(cluster)[-1].startswith(
         "CRITICAL reprise.cluster [-] The cluster lost the process that guards its workers "
-        f"(killed by {sign.name}), and all of them with it. It ends with exit code 1"
+        f"(killed by {sign.name}), and all workers with it. It ends with exit code 1"
     )
 
 
@@ -86,7 +86,7 @@ def test_a_cluster_waits_for_its_tables_says_so_once_and_goes_on(bare: Cluster) 
     (waits,) = bare.log.read_text().splitlines()
     assert re.search(
         r"ERROR reprise\.cluster \[-\] The database lacks the migrations engine\.0001_initial, .* and \d+ more\. "
-        r"Run `python manage\.py migrate`\. The cluster waits until that is done\.$",
+        r"Run `python manage\.py migrate`\. The cluster waits until then\.$",
         waits,
     )
     assert bare.children() == []

@@ -141,7 +141,7 @@ def test_the_code_of_an_instance_that_has_ended_is_not_accepted(operator: Client
     current = declared(on_code_change="pause").fingerprint
     status, page = accept(operator, factories.instance("complete", code=OLD), current)
     assert status == 409
-    assert "accepting other code is not possible any more" in page
+    assert "accepting other code is no longer possible" in page
 
 
 def test_steps_that_the_code_no_longer_reached_are_listed_by_name(operator: Client) -> None:

@@ -266,7 +266,7 @@ def test_the_why_line_says_how_many_branches_are_left(operator: Client) -> None:
     page = page_of(operator, instance)
     why = re.sub(r"<[^>]+>", "", page[page.index('id="why"') : page.index('id="actions"')])
     assert "Waits for 1 of 2 children at step 1 both." in why
-    assert "beside it" not in why
+    assert "also open" not in why
     assert "for 1 of 2 children" in operator.get("/instances/").content.decode()
 
 
@@ -280,4 +280,4 @@ def test_the_why_line_tells_of_items_by_their_index(operator: Client) -> None:
     page = page_of(operator, instance)
     why = page[page.index('id="why"') : page.index('id="actions"')]
     assert "Step 3 <code>letters[1]</code>" in why
-    assert "beside it" not in why
+    assert "also open" not in why

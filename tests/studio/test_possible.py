@@ -15,10 +15,10 @@ pytestmark = pytest.mark.django_db
 
 PLANTS: dict[str, Callable[[], Any]] = {
     "open-has-a-wake-up": lambda: Step.objects.filter(instance=factories.instance("waiting")).delete(),
-    "steps-end-as-their-last-attempt": lambda: factories.attempt(
+    "steps-end-like-their-last-attempt": lambda: factories.attempt(
         factories.step(factories.instance("running"), "charge"), "errored"
     ),
-    "paused-by-somebody": lambda: factories.instance("paused", by=""),
+    "pauses-are-audited": lambda: factories.instance("paused", by=""),
     "workers-are-shifts-or-clusters": lambda: factories.worker(["orders"], role="cluster", held=3),
     "workers-have-a-process": lambda: factories.worker(["orders"], name="worker-2"),
     "workers-serve-something": lambda: factories.worker([]),

@@ -424,7 +424,7 @@ class TestElsewhere:
         answer(step.instance, 1, {"refund": True, "amount": 1}, by="ada", comment="fine")
         page = operator.get(step.instance.get_absolute_url()).content.decode()
         assert re.search(r'<span class="chip s-waiting idle big">', page)
-        assert "takes no more answers" in page
+        assert "no longer takes answers" in page
         assert "Answered by <strong>ada</strong>" in page
         assert "answer to step 1" in page
         assert "answered decide: “fine”" in page

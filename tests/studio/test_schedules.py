@@ -83,7 +83,7 @@ def test_one_that_the_code_declares_no_more_is_shown_and_left_alone(operator: Cl
     assert "<button" not in line
     code, page = act(operator, old, "run")
     assert (code, Instance.objects.count()) == (409, 0)
-    assert "any more, so it starts nothing" in page
+    assert "no longer declares schedule" in page
 
 
 def test_one_of_a_zone_that_nobody_here_knows_is_shown(viewer: Client) -> None:

@@ -148,19 +148,19 @@ def test_a_wait_without_a_timeout_cannot_be_forced_into_one() -> None:
 def test_wrong_mocks_are_refused_with_what_is_wrong() -> None:
     with workflow_test(order) as test:
         for arguments, rule in (
-            ({"step": "charge"}, "give one of result=, error= and call="),
-            ({"step": "charge", "result": 1, "error": Declined}, "give one of"),
-            ({"step": "charge", "error": "no"}, "error= is 'no', and must be an exception"),
+            ({"step": "charge"}, "pass one of result=, error= and call="),
+            ({"step": "charge", "result": 1, "error": Declined}, "pass one of"),
+            ({"step": "charge", "error": "no"}, "error= is 'no'; it must be an exception"),
             ({"step": "charge", "call": 1}, "must be a function"),
             ({"step": "charge", "result": 1, "times": 0}, "times= is 0"),
-            ({"step": 5, "result": 1}, "5 names no step"),
+            ({"step": 5, "result": 1}, "5 is not a step"),
             ({"step": ("charge", 0), "result": 1}, "counted from 1"),
             ({"step": "charge", "result": 1, "kind": "doo"}, '"doo" is not a kind of step'),
         ):
             with pytest.raises(WorkflowTestError, match=rule):
                 test.mock(**arguments)  # type: ignore[arg-type]
         test.mock("charge", result="x", allow_unused=True)
-        with pytest.raises(WorkflowTestError, match="is mocked already, for every call"):
+        with pytest.raises(WorkflowTestError, match="is already mocked for every call"):
             test.mock("charge", result="y")
 
 
@@ -239,7 +239,7 @@ def test_what_it_waits_for_is_told_with_what_to_do() -> None:
         with pytest.raises(NotFinishedError) as raised:
             test.run_to_end()
         assert str(raised.value) == (
-            f"Instance {test.instance} does not come to its end: "
+            f"Instance {test.instance} does not end: "
             'it waits for an answer to request "approve", and nobody gave one; '
             'it waits for event "boxed" or "bagged" in step "packed", and nobody sent one. '
             'Give one by test.answer("approve", …). '
@@ -293,7 +293,7 @@ def test_tests_that_are_open_at_once_have_one_time() -> None:
             assert inner.run().output == "real"
             inner.time.travel("1 day")
             assert inner.time.now() == outer.time.now()
-        with pytest.raises(WorkflowTestError, match="before the time of the test around"):
+        with pytest.raises(WorkflowTestError, match="before the time of the enclosing test"):
             workflow_test(order, now=datetime(2020, 1, 1, tzinfo=UTC)).__enter__()
         with workflow_test(order, now=outer.time.now() + timedelta(days=1)) as inner:
             assert inner.run().output == "real"
@@ -385,7 +385,7 @@ def test_a_worker_that_stays_down_is_followed_by_the_next_run() -> None:
         instance = test.run()
         assert (instance.status, test.attempts("charge")[0].status) == ("running", "running")
         test.crash_before("charge", stay_down=True)
-        with pytest.raises(NotFinishedError, match="its worker has died by crash_before"):
+        with pytest.raises(NotFinishedError, match="its worker died by crash_before"):
             test.run_to_end()
         assert test.run_to_end().output == "real"
         assert [one.status for one in test.attempts("charge")] == ["lost", "lost", "complete"]
@@ -430,7 +430,7 @@ def test_what_was_not_used_comes_with_how_the_instance_stands() -> None:
         test.mock("ship", result="shipped")
         failed = test.run()
     assert str(caught.value) == (
-        'Prepared and never used: mock of "ship". Correct it, or say allow_unused=True where that is meant. '
+        'Prepared and never used: mock of "ship". Correct it, or pass allow_unused=True if that is intended. '
         f'Instance {failed} is errored at step "charge": NonRetryableError: no money'
     )
     with pytest.raises(UnusedError, match='waits for event "packed"'), workflow_test(pays) as test:  # noqa: PT012

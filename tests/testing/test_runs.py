@@ -489,7 +489,7 @@ def test_an_endless_workflow_does_not_run_for_ever(monkeypatch: pytest.MonkeyPat
         while True:
             await step.sleep("nap", timedelta(minutes=5))
 
-    with workflow_test(endless) as test, pytest.raises(NotFinishedError, match="still goes on"):
+    with workflow_test(endless) as test, pytest.raises(NotFinishedError, match="still runs after"):
         test.run()
 
 

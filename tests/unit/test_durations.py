@@ -85,9 +85,9 @@ def test_a_duration_means(value, expected):
         (MAX_DURATION + timedelta(microseconds=1), '"365 days, 0:00:00.000001"', "is longer than 365 days"),
         (math.nan, '"nan"', "is not a finite number"),
         (math.inf, '"inf"', "is not a finite number"),
-        (True, '"True"', "is neither a timedelta, nor a number of seconds, nor a text"),
-        (None, "(NoneType)", "is neither a timedelta, nor a number of seconds, nor a text"),
-        (Decimal(1), "(Decimal)", "is neither a timedelta, nor a number of seconds, nor a text"),
+        (True, '"True"', "is not a timedelta, a number of seconds or a string"),
+        (None, "(NoneType)", "is not a timedelta, a number of seconds or a string"),
+        (Decimal(1), "(Decimal)", "is not a timedelta, a number of seconds or a string"),
     ],
 )
 def test_anything_else_is_refused_with_its_text(value, quoted, reason):

@@ -114,7 +114,7 @@ def test_a_chain_of_1000_causes():
         error = following
     record = kept(error)
     lines = record.traceback.splitlines()
-    assert lines[0] == "… (earlier causes are left out)"
+    assert lines[0] == "… (earlier causes omitted)"
     assert lines[-1] == "ValueError: cause 999"
     assert "ValueError: cause 992" in lines
     assert "ValueError: cause 991" not in lines
@@ -148,7 +148,7 @@ def test_a_recursion_error_keeps_the_first_and_the_last_frames():
 
     record = kept(caught(lambda: down(0)))
     assert record.type == "RecursionError"
-    assert "frames are left out" in record.traceback
+    assert "frames omitted" in record.traceback
     assert record.traceback.startswith("Traceback (most recent call last):")
 
 
@@ -170,7 +170,7 @@ def test_groups_show_what_is_in_them_with_a_bound():
     assert "+ 1: ExceptionGroup: nested" in record.traceback
     assert "+ 2: ValueError: invalid literal for int()" in record.traceback
     assert "    + 8: ValueError: 4" in record.traceback
-    assert record.traceback.endswith("\n  … (further ones are left out)")
+    assert record.traceback.endswith("\n  … (more omitted)")
 
 
 def test_a_group_nested_10000_times():

@@ -60,7 +60,7 @@ MINUTE = timedelta(minutes=1)
         ),
         (
             WorkflowTimeoutError("timeout", MINUTE),
-            "The instance took longer, from its start and with all waits, than the workflow's timeout of 1 m 00 s.",
+            "The instance, including all its waits, took longer than the workflow's timeout of 1 m 00 s.",
         ),
         (
             WorkflowTimeoutError("handler_timeout", MINUTE),
@@ -70,7 +70,7 @@ MINUTE = timedelta(minutes=1)
             WorkerLostError("crop", 3),
             (
                 'Step "crop" ran alone in its worker 3 times, and each time the worker died. '
-                "Look for a crash or for memory running out in its body, then restart the instance."
+                "Check its body for crashes and for running out of memory, then restart the instance."
             ),
         ),
         (
@@ -124,7 +124,7 @@ MINUTE = timedelta(minutes=1)
         (
             InstanceFinishedError("w", "i", "complete", "sending an event"),
             (
-                'Instance "i" of workflow "w" is complete, so sending an event is not possible any more. '
+                'Instance "i" of workflow "w" is complete, so sending an event is no longer possible. '
                 "Only a restart leaves a final status."
             ),
         ),
@@ -164,15 +164,15 @@ MINUTE = timedelta(minutes=1)
         (
             InstanceNeededError("w", "i", "v", "p"),
             (
-                'Instance "i" of workflow "w" cannot be deleted while instance "p" of workflow "v" has not taken in '
-                "how it ended. Try again when that has gone on, or is finished."
+                'Instance "i" of workflow "w" cannot be deleted yet: instance "p" of workflow "v" still has to receive '
+                "its outcome. Try again once that instance has continued or finished."
             ),
         ),
         (
             DedupConflictError("w", "i", "k"),
             (
-                'Instance "i" of workflow "w" has another event under the dedup key "k". '
-                "The first one stands; send this one under a key of its own."
+                'Instance "i" of workflow "w" already has a different event with dedup key "k". '
+                "The first event is kept; send this one with another key."
             ),
         ),
         (

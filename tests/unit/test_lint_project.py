@@ -235,7 +235,7 @@ def test_the_command_takes_an_app_and_refuses_what_is_neither(capsys: pytest.Cap
     """No false alarm on the workflows of the tests"""
     call_command("lintworkflows", "sample", fail_level="INFO")
     assert capsys.readouterr().out == "0 errors, 0 warnings, 0 infos in 8 workflows.\n"
-    with pytest.raises(CommandError, match='No workflow and no app is called "proces-order"') as error:
+    with pytest.raises(CommandError, match='No workflow or app is named "proces-order"') as error:
         call_command("lintworkflows", "proces-order")
     assert error.value.returncode == 2
 

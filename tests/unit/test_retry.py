@@ -58,10 +58,10 @@ def test_retries_without_a_backoff_are_exponential():
         ("max_attempts", None, "It must be an integer from 1"),
         ("delay", "soon", 'The delay "soon" is not a duration'),
         ("delay", -1, 'The delay "-1" is negative'),
-        ("delay", None, "The delay (NoneType) is neither"),
-        ("delay", "2 days", "Between two attempts there may be one day at most"),
-        ("max_delay", "2 days", "Between two attempts there may be one day at most"),
-        ("max_delay", lambda ctx, error: 1, "The delay (function) is neither"),
+        ("delay", None, "The delay (NoneType) is not a timedelta"),
+        ("delay", "2 days", "The time between two attempts is limited to one day"),
+        ("max_delay", "2 days", "The time between two attempts is limited to one day"),
+        ("max_delay", lambda ctx, error: 1, "The delay (function) is not a timedelta"),
         ("backoff", "fast", 'It must be "exponential", "linear" or "constant"'),
         ("backoff", 1e308, 'It must be "exponential", "linear" or "constant"'),
         ("backoff", None, 'It must be "exponential", "linear" or "constant"'),
@@ -71,7 +71,7 @@ def test_retries_without_a_backoff_are_exponential():
         ("jitter", True, "It must be a number from 0 to 1"),
         ("timeout", 0, "It must be longer than 0"),
         ("timeout", "soon", 'The timeout "soon" is not a duration'),
-        ("timeout", None, "The timeout (NoneType) is neither"),
+        ("timeout", None, "The timeout (NoneType) is not a timedelta"),
         ("once", 1, "It must be True or False"),
         ("sensitive", "yes", "It must be True or False"),
         ("limit", 3, 'There is no such option. Did you mean "max_attempts"?'),
@@ -102,8 +102,8 @@ def test_the_delays_of_a_backoff(backoff, seconds):
     assert [backoff_delay(options, attempt) for attempt in range(1, 7)] == [n * S for n in seconds]
 
 
-def test_a_delay_function_has_to_be_called_first():
-    with pytest.raises(TypeError, match="call it, and take what it returns"):
+def test_a_delay_function_must_be_called_first():
+    with pytest.raises(TypeError, match="call it and use its result"):
         backoff_delay(StepOptions.make(delay=lambda ctx, error: 10), 1)
 
 
@@ -210,7 +210,7 @@ def test_rollback_is_recorded_by_its_options_and_read_back_with_the_codes_functi
     ("options", "said"),
     [
         ({"rollback": "undo"}, "must be a function"),
-        ({"rollback_options": {"max_attempts": 2}}, "goes with rollback=fn"),
+        ({"rollback_options": {"max_attempts": 2}}, "needs rollback=fn"),
         ({"rollback": print, "rollback_options": {"once": True}}, "not 'once'"),
         ({"rollback": print, "rollback_options": {"max_attempts": 0}}, "integer from 1"),
         ({"rollback": print, "rollback_options": 3}, "mapping of options"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.status.facts import LastAction, OpenStep, Places, Rollback, Servers, StatusFacts
+from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.sentences.sentence import Code, Moment, as_text
 from engine.status.sentences.short_line import short_line
 from engine.status.sentences.status_line import status_line
@@ -82,12 +82,12 @@ def test_what_is_waited_for_among_other_instances_is_named(facts: StatusFacts, e
 ROLLBACKS = [
     (
         facts("running", rollback=undoing(), error=FAILED),
-        "Rolling back: step 4 “charge_card” is undone for 3 s; 1 of 3 steps undone, then it is errored.",
+        "Rolling back: step 4 “charge_card” runs for 3 s; 1 of 3 steps undone, then it is errored.",
     ),
     (
         facts("running", rollback=undoing(step=step(attempts=2), undone=0, of=1, ends_as="terminated")),
         (
-            "Rolling back: step 4 “charge_card” is undone for 3 s, attempt 2 of 6; "
+            "Rolling back: step 4 “charge_card” runs for 3 s, attempt 2 of 6; "
             "0 of 1 step undone, then it is terminated."
         ),
     ),
@@ -102,7 +102,7 @@ ROLLBACKS = [
     (
         facts("paused", rollback=undoing(), error=FAILED, last_action=LastAction("li", NOW)),
         (
-            "Paused by li 0 s ago. Nothing new starts and timers stand still until it is resumed. "
+            "Paused by li 0 s ago. Nothing new starts, and timers stop, until it is resumed. "
             "It is being rolled back; 1 of 3 steps undone, then it is errored."
         ),
     ),
@@ -140,24 +140,24 @@ SENTENCES = [
     ),
     (
         facts("queued", servers=Servers(is_starting=True)),
-        "The workers of “orders” are starting. It has waited for 38 s and starts when one comes.",
+        "The workers of “orders” are starting. It has waited for 38 s and starts when one is available.",
     ),
     (
-        facts("queued", places=Places(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
-        "Held back for 38 s: 5 of 5 “orders” run (max_running). It goes on when one of them ends or waits.",
+        facts("queued", capacity=Capacity(limit=5, held=5), wake_at=NOW - timedelta(seconds=38)),
+        "Held back for 38 s: 5 of 5 “orders” run (max_running). It continues when one of them ends or waits.",
     ),
     (
-        facts("queued", places=Places(limit=5, held=4)),
+        facts("queued", capacity=Capacity(limit=5, held=4)),
         "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
         facts("queued", servers=Servers()),
-        "No worker serves “orders”. It has waited for 38 s and starts when one comes.",
+        "No worker serves “orders”. It has waited for 38 s and starts when one is available.",
     ),
     (facts("running", steps=[step(worker="worker-2")]), "Step 4 “charge_card” runs on worker-2 for 3 s."),
     (
         facts("running", steps=[step(attempts=2), step(seq=5)]),
-        "Step 5 “charge_card” runs for 3 s. 1 other step is open beside it.",
+        "Step 5 “charge_card” runs for 3 s. 1 other step is also open.",
     ),
     (facts("running", steps=[step(attempts=2)]), "Step 4 “charge_card” runs for 3 s, attempt 2 of 6."),
     (facts("running"), "The handler runs; no step is open."),
@@ -199,13 +199,13 @@ SENTENCES = [
             steps=[step()],
             last_action=LastAction("li", NOW - timedelta(seconds=5), "provider down"),
         ),
-        "Pausing by li 5 s ago: “provider down”: what runs is finished first, step 4 “charge_card”.",
+        "Pausing by li 5 s ago: “provider down”: step 4 “charge_card” finishes first.",
     ),
     (
         facts("paused", last_action=LastAction("li", NOW - timedelta(minutes=10), "provider down")),
         (
             "Paused by li 10 m 00 s ago: “provider down”."
-            " Nothing new starts and timers stand still until it is resumed."
+            " Nothing new starts, and timers stop, until it is resumed."
         ),
     ),
     (
@@ -214,13 +214,13 @@ SENTENCES = [
             last_action=LastAction("li", NOW - timedelta(days=9)),
             pause_reason={"type": "CodeChangedError"},
         ),
-        "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
+        "Paused by the engine: the code has changed since it started. Nothing runs until the new code is accepted.",
     ),
     (
         facts(
             "paused", last_action=LastAction("li", NOW - timedelta(minutes=1)), error={"type": "CardRefused"}
         ),
-        "Paused by li 1 m 00 s ago. Nothing new starts and timers stand still until it is resumed.",
+        "Paused by li 1 m 00 s ago. Nothing new starts, and timers stop, until it is resumed.",
     ),
     (
         facts("paused", pause_reason={"type": "NonDeterminismError", "message": "It does not fit."}),
@@ -279,7 +279,7 @@ def test_attempts_lost_with_a_worker_do_not_count_against_the_number_of_attempts
 def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
     waiting = step(seq=9, kind="event", is_waiting=True)
     text = as_text(status_line(facts("running", steps=[step(), waiting])), NOW)
-    assert text == "Step 4 “charge_card” runs for 3 s. 1 other step is open beside it."
+    assert text == "Step 4 “charge_card” runs for 3 s. 1 other step is also open."
 
 
 @pytest.mark.parametrize(
@@ -287,8 +287,8 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
     [
         (facts("queued", servers=Servers()), "no worker serves it"),
         (facts("queued", servers=Servers(is_starting=True)), "its workers are starting"),
-        (facts("queued", places=Places(limit=5, held=5)), "held back: 5 of 5 run"),
-        (facts("queued", places=Places(limit=5, held=4)), "waits for a worker"),
+        (facts("queued", capacity=Capacity(limit=5, held=5)), "held back: 5 of 5 run"),
+        (facts("queued", capacity=Capacity(limit=5, held=4)), "waits for a worker"),
         (facts("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
         (
             facts("waiting", waiting_for="retry", steps=[BACKING_OFF]),

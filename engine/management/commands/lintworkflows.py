@@ -19,16 +19,18 @@ LEVELS = [severity.upper() for severity in Severity]
 
 class Command(Program):
     help = (
-        "Look for mistakes in the source of workflows; nothing of it is executed. "
+        "Find mistakes in the source of workflows, without executing it. "
         f"Exits with {FAILED} if there is a finding of --fail-level or worse. To allow one, end its line with: "
         "# reprise: allow W106 because …"
     )
     requires_system_checks = []  # the lints are among them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("names", nargs="*", help="workflows, or labels of apps; without any, all of them")
+        parser.add_argument("names", nargs="*", help="workflows, or labels of apps (default: all)")
         parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-        parser.add_argument("--fail-level", choices=LEVELS, default="ERROR", help="what fails (ERROR)")
+        parser.add_argument(
+            "--fail-level", choices=LEVELS, default="ERROR", help="lowest severity that fails (ERROR)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         chosen = [one for name in options["names"] for one in named(name)] if options["names"] else None
@@ -55,7 +57,7 @@ class Command(Program):
 
 
 def named(name: str) -> list[Workflow[Any, Any]]:
-    """Return the workflow of that name, or those of the app of that label. Raises CommandError for neither."""
+    """Return the workflow of that name, or those of the app with that label. Raises CommandError."""
     if name in workflows:
         return [workflows[name]]
     if name in apps.app_configs:
@@ -63,7 +65,7 @@ def named(name: str) -> list[Workflow[Any, Any]]:
         return [one for one in workflows.values() if f"{one.handler.__module__}.".startswith(f"{home}.")]
     near = difflib.get_close_matches(name, [*workflows, *apps.app_configs], n=1)
     advice = f'Did you mean "{near[0]}"?' if near else f"There are {', '.join(sorted(workflows)) or 'none'}."
-    raise CommandError(f'No workflow and no app is called "{name}". {advice}', returncode=UNKNOWN)
+    raise CommandError(f'No workflow or app is named "{name}". {advice}', returncode=UNKNOWN)
 
 
 def _summary(found: list[Finding], checked: int) -> str:

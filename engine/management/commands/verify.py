@@ -14,7 +14,7 @@ from django.db import OperationalError, connections, transaction
 from engine.command import refusals
 from engine.command.program import Program
 from engine.declare.registry import workflows
-from engine.invariants import INVARIANTS, OFFENDERS, UNTOLD, Finding, Invariant, look
+from engine.invariants import INVARIANTS, OFFENDERS, UNCHECKABLE, Finding, Invariant, look
 from engine.status import schema
 
 VIOLATED, UNANSWERED = 1, 2
@@ -23,7 +23,7 @@ MOST_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of asking for one invariant; no finding if the database took too long."""
+    """The result of one invariant's check; no finding if the database took too long."""
 
     invariant: Invariant
     finding: Finding | None
@@ -38,16 +38,16 @@ class Answer:
 
 class Command(Program):
     help = (
-        "Check what must always hold in the engine's tables. Reads only, in one REPEATABLE READ transaction, so it may "
-        "run beside live workers; each check reads a table or two once. For a million steps and as many attempts that "
-        "takes up to 4 seconds a check and 40 in all, on one core. "
+        "Check the engine's tables against its invariants. Only reads, in one REPEATABLE READ transaction, so it may "
+        "run while workers run. Each check reads one or two tables once: for a million steps and as many attempts, up "
+        "to 4 seconds per check and 40 in total, on one core. "
         f"Exits with {VIOLATED} on a violation and {UNANSWERED} if a check took longer than --timeout, or if the "
         "database does not answer or is not migrated."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--grace", type=_seconds, default=60, help="seconds that something may be overdue (60)"
+            "--grace", type=_seconds, default=60, help="seconds before something counts as overdue (60)"
         )
         parser.add_argument("--timeout", type=_seconds, default=30, help="seconds for each check (30)")
         parser.add_argument(
@@ -70,12 +70,12 @@ class Command(Program):
         if options["json"]:
             self.stdout.write(json.dumps([_plain(answer) for answer in answers], indent=2))
         else:
-            self._show_untold()
+            self._show_unchecked()
         _judge(answers)
 
-    def _show_untold(self) -> None:
-        self.stdout.write("The tables do not tell")
-        for key, what in UNTOLD.items():
+    def _show_unchecked(self) -> None:
+        self.stdout.write("Not visible in the tables:")
+        for key, what in UNCHECKABLE.items():
             self.stdout.write(f"      {key:4} {'':6}  {what}")
 
     def _show(self, answer: Answer) -> None:
@@ -106,12 +106,12 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1
     if not 0 <= seconds <= MOST_SECONDS:
-        raise ArgumentTypeError(f'"{text}" is no number of seconds from 0 to {MOST_SECONDS:,}.')
+        raise ArgumentTypeError(f'"{text}" is not a number of seconds from 0 to {MOST_SECONDS:,}.')
     return seconds
 
 
 def ask(alias: str, *, grace: float, timeout: float) -> Iterator[Answer]:
-    """Ask for every invariant, all of the same moment of the database."""
+    """Check every invariant against one snapshot of the database."""
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(int(timeout * 1000))])

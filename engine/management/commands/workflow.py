@@ -14,27 +14,27 @@ from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.command.terminal import Terminal
 from engine.values.errors import RepriseError
 
-REFUSED = 1  # what argparse does not take ends with 2
+REFUSED = 1  # argparse exits with 2
 
 
 class Command(Program):
     help = (
-        "Start, look at and steer instances of workflows, as the Studio does: with the same checks, and with a row in "
-        f"the audit trail. Exits with 0 when it is done, with {REFUSED} and the reason on the standard error when it "
-        "is refused, and with 2 on a usage error."
+        "Start, show and control instances of workflows, as the Studio does: with the same checks, and with a row in "
+        f"the audit trail. Exits with 0 on success, with {REFUSED} and the reason on standard error if the command is "
+        "refused, and with 2 on a usage error."
     )
-    # An operator steers what runs now; what is wrong with the code of a workflow, `check` and `lintworkflows` tell.
+    # An operator controls what runs now; `check` and `lintworkflows` report what is wrong with a workflow's code.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        words = _words(parser)
+        subparsers = _subparsers(parser)
         for subcommand in SUBCOMMANDS:
-            _add(words, subcommand)
+            _add(subparsers, subcommand)
         for name, (what, subcommands, default) in GROUPS.items():
-            group = words.add_parser(name, help=what, description=f"{what.capitalize()}.")
+            group = subparsers.add_parser(name, help=what, description=f"{what.capitalize()}.")
             if default is not None:
-                _take(group, default)
-            inner = _words(group, required=default is None)
+                _add_arguments(group, default)
+            inner = _subparsers(group, required=default is None)
             for subcommand in subcommands:
                 _add(inner, subcommand)
 
@@ -51,23 +51,23 @@ class Command(Program):
     def _refuse(self, text: str) -> None:
         if not getattr(self, "_called_from_command_line", False):
             raise CommandError(text, returncode=REFUSED)
-        # As it is: Django writes the name of its own class before what a CommandError says, which is no JSON.
+        # Written directly: Django prefixes a CommandError with the name of its class, which is not JSON.
         self.stderr.write(text)
         sys.exit(REFUSED)
 
 
-def _words(parser: ArgumentParser, *, required: bool = True) -> Any:
+def _subparsers(parser: ArgumentParser, *, required: bool = True) -> Any:
     return parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=required)
 
 
-def _add(words: Any, subcommand: Subcommand) -> None:
-    parser = words.add_parser(
+def _add(subparsers: Any, subcommand: Subcommand) -> None:
+    parser = subparsers.add_parser(
         subcommand.name, help=subcommand.help, description=f"{subcommand.help.capitalize()}."
     )
-    _take(parser, subcommand)
+    _add_arguments(parser, subcommand)
 
 
-def _take(parser: ArgumentParser, subcommand: Subcommand) -> None:
+def _add_arguments(parser: ArgumentParser, subcommand: Subcommand) -> None:
     subcommand.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(subcommand=subcommand)

@@ -1,6 +1,6 @@
-"""Text that runs from right to left, or that turns itself around, in a sentence that runs from left to right.
+"""Right-to-left text, or text with direction controls, inside a left-to-right sentence.
 
-The rules are those of Unicode's UAX #9. An isolate is read as one word of the sentence, whatever is in it.
+The rules are those of Unicode's UAX #9. An isolate counts as one word of the sentence, whatever it contains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)("|\\?$)', re.DOTALL)
 
 
 def isolated(text: str) -> str:
-    """Return `text` so that it does not reorder the words around it; as it is, where nothing in it could."""
+    """Return `text` isolated, so that it does not reorder the words around it; unchanged if nothing in it could."""
     return f"{_OPEN}{_balanced(text)}{_CLOSE}" if _may_turn(text) else text
 
 
@@ -31,7 +31,7 @@ def _may_turn(text: str) -> bool:
 
 
 def _balanced(text: str) -> str:
-    """Drop what would close an isolate around the text, and close what the text leaves open."""
+    """Remove what would close an isolate around the text, and close what the text leaves open."""
     kept, depth = [], 0
     for one in text:
         if one == _CLOSE and not depth:

@@ -1,4 +1,4 @@
-"""A sentence in parts, for a page that lets its times tick, and as plain text."""
+"""A sentence in parts, for a page whose times tick, and as plain text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A name from somebody's program."""
+    """A name from a user's program."""
 
     text: str
 
@@ -29,7 +29,7 @@ Sentence = tuple[Part, ...]
 
 
 def as_text(sentence: Sentence, now: datetime) -> str:
-    """Write the sentence out as plain text."""
+    """Return the sentence as plain text."""
     return "".join(_word(part, now) for part in sentence)
 
 
@@ -52,7 +52,7 @@ def capital(sentence: Sentence) -> Sentence:
 
 
 def quoted(text: str) -> str:
-    """Quote what somebody wrote, so that it turns only itself around."""
+    """Quote a user's text, isolated so that its direction affects only itself."""
     return f"“{isolated(text)}”"
 
 
@@ -67,6 +67,6 @@ def first_line(text: str, length: int) -> str:
 
 def error_text(error: dict[str, object] | None) -> str:
     kind, message = (error or {}).get("type") or "an unknown error", (error or {}).get("message")
-    # step.fail() says all in its message.
+    # The message of step.fail() is complete.
     text = f"{kind}: {message}" if message and kind != "WorkflowFailed" else f"{message or kind}"
     return isolated(text if len(text) <= 300 else text[:299] + "…")

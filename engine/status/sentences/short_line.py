@@ -1,4 +1,4 @@
-"""The status line in a few words, for a row of a list."""
+"""A short status line, for a row of a list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.status.sentences.step_line import because, first, people, turn, want
 
 
 def short_line(facts: StatusFacts) -> Sentence:
-    """Say it in a few words, for a row of a list."""
+    """Return the state of an instance in a few words."""
     step = first(facts.steps)
     if facts.status == "queued":
         return _queued_short(facts)
@@ -58,6 +58,6 @@ def short_line(facts: StatusFacts) -> Sentence:
 def _queued_short(facts: StatusFacts) -> Sentence:
     if not facts.servers.count:
         return ("its workers are starting" if facts.servers.is_starting else "no worker serves it",)
-    if facts.places and facts.places.is_full:
-        return (f"held back: {facts.places.held} of {facts.places.limit} run",)
+    if facts.capacity and facts.capacity.is_full:
+        return (f"held back: {facts.capacity.held} of {facts.capacity.limit} run",)
     return ("waits for a worker",)

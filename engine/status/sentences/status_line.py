@@ -1,6 +1,6 @@
-"""The status line: one sentence that says where an instance stands and what it waits for.
+"""The status line: one sentence about the state of an instance and what it waits for.
 
-Pure: plain data in, a sentence in parts out. The same sentence serves the page, the list and the command line.
+Pure: plain data in, a sentence in parts out. Pages, lists and the command line share it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.values.durations import format_duration
 
 
 def status_line(facts: StatusFacts) -> Sentence:
-    """Say it in one sentence."""
+    """Return the state of an instance as a sentence."""
     return capital(_explain(facts))
 
 
@@ -46,7 +46,7 @@ def _explain(facts: StatusFacts) -> Sentence:
 
 
 def _rollback(rollback: Rollback, facts: StatusFacts) -> Sentence:
-    """Say how far the rollbacks are, after what is said anyway."""
+    """Return the progress of the rollbacks, to follow the rest of the sentence."""
     done = f"{rollback.undone} of {many(rollback.of, 'step', 'steps')} undone"
     step = rollback.step
     if rollback.state == "complete":
@@ -61,7 +61,14 @@ def _rollback(rollback: Rollback, facts: StatusFacts) -> Sentence:
         return (f"{end}",)
     turn = running_turn(step)
     if not step.is_waiting:
-        return (": ", *label(step), " is undone for ", Moment("since", step.started_at), turn, end)
+        return (
+            ": ",
+            *label(step),
+            " runs for ",
+            Moment("since", step.started_at),
+            turn,
+            end,
+        )
     wake = Moment("until", step.wake_at or facts.now)
     return (": ", *label(step), f" could not be undone{turn}", *because(step), ". Next attempt ", wake, end)
 
@@ -74,15 +81,15 @@ def _queued(facts: StatusFacts) -> Sentence:
             Code(facts.workflow),
             f"{' are starting' if servers.is_starting else ''}. It has waited for ",
             Moment("since", since),
-            " and starts when one comes.",
+            " and starts when one is available.",
         )
-    if facts.places and facts.places.is_full:
+    if facts.capacity and facts.capacity.is_full:
         return (
             "Held back for ",
             Moment("since", since),
-            f": {facts.places.held} of {facts.places.limit} ",
+            f": {facts.capacity.held} of {facts.capacity.limit} ",
             Code(facts.workflow),
-            " run (max_running). It goes on when one of them ends or waits.",
+            " run (max_running). It continues when one of them ends or waits.",
         )
     return (
         "Waiting for a worker for ",
@@ -94,7 +101,7 @@ def _queued(facts: StatusFacts) -> Sentence:
 
 
 def busy(servers: Servers) -> str:
-    """Say how many of the workers' slots are taken."""
+    """Return how many of the workers' slots are taken."""
     of = f"{servers.slots:,}"
     return f"all {of} slots busy" if servers.is_full else f"{servers.held:,} of {of} slots busy"
 
@@ -114,21 +121,21 @@ def _waiting(facts: StatusFacts) -> Sentence:
 
 def _pausing(facts: StatusFacts) -> Sentence:
     running = [step for step in facts.steps if not step.is_waiting]
-    what: Sentence = ("it stands still",) if not running else label(running[0])
-    return ("Pausing", *_by(facts.last_action), ": what runs is finished first, ", *what, ".")
+    what: Sentence = ("nothing runs",) if not running else (*label(running[0]), " finishes first")
+    return ("Pausing", *_by(facts.last_action), ": ", *what, ".")
 
 
 def _paused(facts: StatusFacts) -> Sentence:
     if error_kind(facts.pause_reason) == "CodeChangedError":
         return (
-            "Paused by the engine: the code has changed since it started. Nothing runs until that is accepted.",
+            "Paused by the engine: the code has changed since it started. Nothing runs until the new code is accepted.",
         )
     if facts.pause_reason:
         return ("Paused by the engine: ", error_text(facts.pause_reason))
     return (
         "Paused",
         *_by(facts.last_action),
-        ". Nothing new starts and timers stand still until it is resumed.",
+        ". Nothing new starts, and timers stop, until it is resumed.",
     )
 
 
@@ -160,7 +167,7 @@ def _terminated(facts: StatusFacts) -> Sentence:
 
 def _beside(facts: StatusFacts) -> Sentence:
     more = len(facts.steps) - 1
-    return (f" {many(more, 'other step is', 'other steps are')} open beside it.",) if more > 0 else ()
+    return (f" {many(more, 'other step is', 'other steps are')} also open.",) if more > 0 else ()
 
 
 def _nobody(facts: StatusFacts) -> Sentence:

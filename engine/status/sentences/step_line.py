@@ -1,4 +1,4 @@
-"""What the status line says of an open step: what it does, or what it waits for."""
+"""The part of the status line about an open step: what it does, or what it waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_PEOPLE = 4
 
 
 def of_step(step: OpenStep, now: datetime) -> Sentence:
-    """Say what an open step does, or what it waits for."""
+    """Return what an open step does, or what it waits for."""
     if not step.is_waiting:
         where = f" on {step.worker}" if step.worker else ""
         since = Moment("since", step.started_at)
@@ -45,7 +45,7 @@ def _until(at: datetime) -> Sentence:
 
 def _request(step: OpenStep) -> Sentence:
     if not step.is_asking:
-        return (*label(step), " takes no more answers. A worker goes on from it next.")
+        return (*label(step), " no longer takes answers. A worker continues from it next.")
     expires: Sentence = ()
     if step.wake_at is not None:
         expires = (" Expires ", Moment("moment", step.wake_at), " (", Moment("until", step.wake_at), ").")
@@ -63,7 +63,7 @@ def wanted(step: OpenStep) -> Sentence:
 
 def _branches(step: OpenStep) -> str:
     if not step.left:
-        return "its children"  # all have ended, and it has not heard of that yet
+        return "its children"  # all have ended, and the step does not know it yet
     of = f"{step.left} of " if step.left < step.branches else ""
     return f"{of}{many(step.branches, 'child', 'children')}"
 
@@ -77,7 +77,7 @@ def _types(step: OpenStep) -> Sentence:
 
 
 def people(assignees: Sequence[str]) -> str:
-    """Name whom a request was put to."""
+    """Return the names of a request's assignees."""
     names = [isolated(one.removeprefix("group:")) for one in assignees]
     if not names:
         return "an approver"
@@ -87,14 +87,13 @@ def people(assignees: Sequence[str]) -> str:
 
 
 def leading(steps: Sequence[OpenStep]) -> OpenStep:
-    """Choose what to speak of while it runs: a body before a back-off before a wait, the innermost of those."""
+    """Return the step to describe while it runs: a body before a back-off before a wait, the innermost of those."""
     bodies = [step for step in steps if not step.is_waiting]
     return bodies[-1] if bodies else first(steps) or steps[0]
 
 
 def first(steps: Sequence[OpenStep]) -> OpenStep | None:
-    """Choose what it waits for first: people, who can do something about it, then what comes due next; but what runs
-    before all."""
+    """Return the step to describe first: one that runs, then a request to people, then what is due next."""
     return min(steps, key=_due, default=None)
 
 
@@ -116,7 +115,7 @@ def running_turn(step: OpenStep) -> str:
 
 
 def turn(step: OpenStep, number: int) -> str:
-    """Name an attempt by its number among those that count: what a dying worker has lost has a budget of its own."""
+    """Return an attempt's number among those that count: attempts lost with their worker have a separate budget."""
     of = f" of {step.max_attempts}" if step.max_attempts else ""
     lost = f", not counting {step.lost:,} lost" if step.lost else ""
     return f"attempt {number}{of}{lost}"

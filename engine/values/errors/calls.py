@@ -57,6 +57,6 @@ class NotAwaitedError(RepriseError, AttributeError, TypeError):
         self.step = step
         self.use = use
         super().__init__(
-            f'Step "{step}" was called without `await`, and its result is not there yet: {use}. '
+            f'Step "{step}" was called without `await`, and its result is not available yet: {use}. '
             f'Write: await {call}("{step}", …).'
         )

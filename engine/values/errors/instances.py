@@ -34,7 +34,7 @@ class InstanceFinishedError(RepriseError):
         self.status = status
         self.action = action
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is not possible any more. '
+            f'Instance "{id}" of workflow "{workflow}" is {status}, so {action} is no longer possible. '
             "Only a restart leaves a final status."
         )
 
@@ -124,8 +124,8 @@ class InstanceNeededError(RepriseError):
         self.by_workflow = by_workflow
         self.by_id = by_id
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" cannot be deleted while instance "{by_id}" of workflow '
-            f'"{by_workflow}" has not taken in how it ended. Try again when that has gone on, or is finished.'
+            f'Instance "{id}" of workflow "{workflow}" cannot be deleted yet: instance "{by_id}" of workflow '
+            f'"{by_workflow}" still has to receive its outcome. Try again once that instance has continued or finished.'
         )
 
 
@@ -137,8 +137,8 @@ class DedupConflictError(RepriseError):
         self.id = id
         self.dedup_key = dedup_key
         super().__init__(
-            f'Instance "{id}" of workflow "{workflow}" has another event under the dedup key "{dedup_key}". '
-            "The first one stands; send this one under a key of its own."
+            f'Instance "{id}" of workflow "{workflow}" already has a different event with dedup key "{dedup_key}". '
+            "The first event is kept; send this one with another key."
         )
 
 

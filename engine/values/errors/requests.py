@@ -31,7 +31,7 @@ class RequestAnsweredError(RepriseError):
         self.comment = comment
         super().__init__(
             f'Request "{request}" was answered by {answered_by} at {answered_at:%Y-%m-%d %H:%M:%S} UTC. '
-            "The first answer counts; this one was not taken."
+            "The first answer counts; this one was not recorded."
         )
 
 
@@ -41,7 +41,7 @@ class RequestClosedError(RepriseError):
     def __init__(self, request: str, why: str) -> None:
         self.request = request
         self.why = why
-        super().__init__(f'Request "{request}" takes no answer any more: {why}.')
+        super().__init__(f'Request "{request}" can no longer be answered: {why}.')
 
 
 class RequestForbiddenError(RepriseError):
@@ -52,5 +52,5 @@ class RequestForbiddenError(RepriseError):
         self.by = by
         self.assignees = list(assignees)
         super().__init__(
-            f'Request "{request}" is not for {by} to answer. It was put to {", ".join(self.assignees)}.'
+            f'Request "{request}" cannot be answered by {by}. It is assigned to {", ".join(self.assignees)}.'
         )

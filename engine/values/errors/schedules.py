@@ -17,6 +17,6 @@ class ScheduleNotDeclaredError(RepriseError):
         self.workflow = workflow
         self.schedule = schedule
         super().__init__(
-            f'Workflow "{workflow}" does not declare the schedule "{schedule}" any more, so it starts nothing. '
-            "Start an instance of the workflow itself."
+            f'Workflow "{workflow}" no longer declares schedule "{schedule}", so it starts nothing. '
+            "Start an instance of the workflow instead."
         )

@@ -63,9 +63,9 @@ class OpenTransactionError(RepriseError):
         self.databases = list(databases)
         named = ", ".join(f'"{one}"' for one in self.databases)
         super().__init__(
-            f'The body of step "{step}" left a transaction open on the database {named}. It was rolled back: what the '
-            'body wrote in it is gone. Write "with transaction.atomic():" around what belongs together, within one '
-            "function; in an async body, call that function by sync_to_async."
+            f'The body of step "{step}" left a transaction open on the database {named}. It was rolled back, and what '
+            'the body wrote in it is lost. Put "with transaction.atomic():" around writes that belong together, within '
+            "one function; in an async body, call that function through sync_to_async."
         )
 
 
@@ -75,7 +75,7 @@ class DelayFunctionError(NonRetryableError):
     def __init__(self, step: str, cause: BaseException) -> None:
         self.step = step
         problem = str(cause) or type(cause).__name__
-        text = f'The delay function of step "{step}" failed, so it is not tried again: {problem}'
+        text = f'The delay function of step "{step}" failed, so the step is not retried: {problem}'
         super().__init__(text, cause=cause)
 
 
@@ -87,7 +87,7 @@ class WorkerLostError(RepriseError):
         self.losses = losses
         super().__init__(
             f'Step "{step}" ran alone in its worker {losses:,} times, and each time the worker died. '
-            "Look for a crash or for memory running out in its body, then restart the instance."
+            "Check its body for crashes and for running out of memory, then restart the instance."
         )
 
 

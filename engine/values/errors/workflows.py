@@ -17,7 +17,7 @@ class WorkflowTimeoutError(RepriseError):
         where = (
             "The handler's code between steps ran longer than its handler_timeout of"
             if limit == "handler_timeout"
-            else "The instance took longer, from its start and with all waits, than the workflow's timeout of"
+            else "The instance, including all its waits, took longer than the workflow's timeout of"
         )
         super().__init__(f"{where} {format_duration(timeout)}.")
 
@@ -70,7 +70,7 @@ class CodeChangedError(RepriseError):
         super().__init__(
             f'The code of workflow "{workflow}" has changed since this instance started. '
             f"Recorded: {recorded}. Now: {current}. "
-            "Accept the new code, or deploy the old one again: then it goes on by itself."
+            "Accept the new code, or deploy the old code again; the instance then continues."
         )
 
 

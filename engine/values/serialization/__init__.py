@@ -1,7 +1,7 @@
-"""The one reader and writer of JSON, for every value that enters or is stored.
+"""The only reader and writer of JSON, for every value that comes from outside or is stored.
 
-`read_json` takes texts from outside, `encode` and `decode` keep plain values, and a `Codec` keeps values of
-any annotated type. What is accepted is read back equal, in type too, by every process and on every replay.
+`read_json` reads texts from outside, `encode` and `decode` store plain values, and a `Codec` stores values of
+any annotated type. What is accepted is read back equal, also in type, by every process and on every replay.
 """
 
 from engine.values.json_type import JSON

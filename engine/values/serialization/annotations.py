@@ -1,4 +1,4 @@
-"""Find the type that a function declares for what it returns."""
+"""Find the declared return type of a function."""
 
 import collections.abc
 import functools
@@ -13,14 +13,14 @@ _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 def return_annotation(fn: Callable[..., object]) -> Any:
     """Return the return annotation of a function, method, partial or callable object; `Any` without one.
 
-    An annotation whose names cannot be resolved counts as none: a body must not fail for its hints.
+    An annotation whose names cannot be resolved is ignored: a body must not fail because of its type hints.
     """
     function = _function_of(fn)
     try:
         written = function.__annotations__.get("return", Any)
     except Exception:  # noqa: BLE001 - a builtin has none, and from Python 3.14 on reading them evaluates them
         return Any
-    if written is Any:  # as most lambdas and closures, which are new at each replay
+    if written is Any:  # as with most lambdas and closures, which are new on each replay
         return Any
     if written is None:
         return type(None)
@@ -42,7 +42,7 @@ def _function_of(fn: Any) -> Any:
 
 
 def _resolve(written: object, function: Any) -> Any:
-    """Evaluate the return annotation only: one that fails (a TYPE_CHECKING import) must not hide it."""
+    """Evaluate only the return annotation: another one that fails (a TYPE_CHECKING import) must not hide it."""
     holder = types.SimpleNamespace(__annotations__={"return": written})
     module = function
     while hasattr(module, "__wrapped__"):
@@ -54,7 +54,7 @@ def _resolve(written: object, function: Any) -> Any:
 
 
 def _closure(function: Any) -> dict[str, Any]:
-    """Give the names that a function defined in another one sees; its classes may be among them."""
+    """Return the enclosing names that a nested function sees; its classes may be among them."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found: dict[str, Any] = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):

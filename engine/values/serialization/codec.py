@@ -1,4 +1,4 @@
-"""Keep values of an annotated type: pydantic writes and reads them, under the same rules as plain JSON."""
+"""Store values of an annotated type: pydantic writes and reads them, under the same rules as plain JSON."""
 
 import functools
 from collections.abc import Container
@@ -18,11 +18,11 @@ from engine.values.serialization.secret_context import Source
 from engine.values.serialization.secret_schema import json_schema
 from engine.values.serialization.writing import encode
 
-MOST_SAID = 5  # of the places in which keys are left out: a list may repeat one a thousand times
+MOST_SAID = 5  # of the places with dropped keys: a list may repeat one a thousand times
 
 
 class Stored(NamedTuple):
-    """A value as it is stored, and as every replay will read it; `dropped` says what of it is not kept."""
+    """A value as it is stored, and as every replay reads it; `dropped` names what is not stored."""
 
     text: str
     value: object
@@ -30,11 +30,11 @@ class Stored(NamedTuple):
 
 
 class Codec:
-    """Write, read and check the values of one annotation. Get one by `Codec.of`."""
+    """Writes, reads and validates values of one annotation. Made by `Codec.of`."""
 
     def __init__(self, annotation: Any) -> None:
         self.annotation = annotation
-        self.problem = ""  # why the annotation cannot be used, and plain JSON is kept instead
+        self.problem = ""  # why the annotation cannot be used, so that plain JSON is stored instead
         self._adapter: TypeAdapter[Any] | None = None
         self._pair: Pair | None = None
         if annotation is Any or annotation is object:
@@ -49,35 +49,35 @@ class Codec:
 
     @property
     def keeps_secrets(self) -> bool:
-        """Tell whether the type has a place for a secret."""
+        """Return whether the type has a place for a secret."""
         return self._pair is not None and self._pair.keeps_secrets
 
     @staticmethod
     def of(annotation: Any) -> "Codec":
-        """Return the codec of an annotation; `Any` and what pydantic cannot handle keep plain JSON."""
+        """Return the codec of an annotation. For `Any` and types that pydantic cannot handle, it stores plain JSON."""
         if annotation is Any:
             return _cached(Any)
         try:
             return remembered("__reprise_codecs__", annotation, Codec, otherwise=_cached)
-        except TypeError:  # not hashable: Annotated with a list, say
+        except TypeError:  # not hashable, for example Annotated with a list
             return Codec(annotation)
 
     def store(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> Stored:
-        """Write a value, and read it back: hand on what was read, so that live and replayed values are equal.
+        """Write a value and read it back. Return what was read, so that live and replayed values are equal.
 
-        Raises InvalidValueError or LimitError, which name `what`, also for what could not be read back, as a whole or
-        in one of its own fields.
+        Raises InvalidValueError or LimitError, which name `what`, also if the value or one of its own fields could not
+        be read back.
         """
         text = self._write(value, what, limit)
         back = self._read(text, what, Source.JUST_WRITTEN)
         return Stored(text, back, "" if self._pair is None else _dropped(value, back, what))
 
     def encode(self, value: object, what: str = "value", *, limit: int = MAX_BYTES) -> str:
-        """Validate a value and write it, under the promises of `store`."""
+        """Validate a value and write it, with the guarantees of `store`."""
         return self.store(value, what, limit=limit).text
 
     def decode(self, text: str, what: str = "stored value") -> object:
-        """Read what `encode` wrote. Raises InvalidValueError where the annotation no longer takes it."""
+        """Read what `encode` wrote. Raises InvalidValueError if the annotation no longer accepts it."""
         return self._read(text, what, Source.STORE)
 
     def validate(self, value: object, what: str = "params") -> object:
@@ -100,7 +100,7 @@ class Codec:
             raise InvalidParamsError(param_errors(problem), what=what) from problem
 
     def schema(self) -> JsonSchemaValue | None:
-        """Return the JSON Schema of the type, or None where any JSON value is taken."""
+        """Return the JSON Schema of the type, or None if any JSON value is accepted."""
         if self._adapter is None or self._pair is None:
             return None
         return json_schema(self._adapter) if self._pair.keeps_secrets else self._adapter.json_schema()
@@ -110,7 +110,7 @@ class Codec:
             value = decode_strict(text, what=what)
             return secret_context.opened(value) if envelope.KEY in text else value
         try:
-            if not self._pair.keeps_secrets and envelope.KEY not in text:  # as most
+            if not self._pair.keeps_secrets and envelope.KEY not in text:  # the usual case
                 return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
             with secret_context.reading(source):
                 return self._pair.validator.validate_json(text, by_alias=True, by_name=True)
@@ -138,7 +138,7 @@ class Codec:
     def _plain(self, value: object, what: str) -> object:
         try:
             return decode_strict(encode(value, what=what, note=self.problem))
-        except InvalidJSON:  # our own text: a defect, not the caller's mistake
+        except InvalidJSON:  # written by the engine: a bug, not the caller's mistake
             raise
         except InvalidValueError as problem:
             error = ParamError(path=as_loc(problem.path), message=problem.message, code=problem.code)
@@ -154,7 +154,7 @@ def param_errors(problem: ValidationError) -> list[ParamError]:
 
 
 def _written(pair: Pair, valid: object) -> tuple[Any, Container[str]]:
-    """Return what is written of a value, and the tokens of the secrets that were encrypted in it."""
+    """Return the JSON of a value, and the tokens of the secrets that were encrypted in it."""
     how: dict[str, Any] = {"mode": "json", "by_alias": False, "round_trip": True, "warnings": False}
     if not pair.keeps_secrets:
         return pair.serializer.to_python(valid, **how), ()
@@ -163,7 +163,7 @@ def _written(pair: Pair, valid: object) -> tuple[Any, Container[str]]:
 
 
 def _dropped(value: object, back: object, what: str) -> str:
-    """Say which undeclared keys were left out. Raises InvalidValueError where an object's own fields would be."""
+    """Return which undeclared keys were dropped. Raises InvalidValueError if an object would lose its own fields."""
     said: list[str] = []
     for loss in losses(value, back):
         if loss.is_refused:
@@ -184,8 +184,8 @@ def _invalid(problem: ValidationError, what: str, annotation: Any) -> InvalidVal
     message = f"{first['msg'].rstrip('.')}." + (
         f" ({others:,} more of its parts do not match.)" if others else ""
     )
-    path = [part for part in first["loc"] if part != "[key]"]  # pydantic's mark of a key that does not match
-    is_ours = first["type"] == "not_json"  # a part that no type takes
+    path = [part for part in first["loc"] if part != "[key]"]  # pydantic's marker for a bad key
+    is_ours = first["type"] == "not_json"  # a part that no type accepts
     mismatch = {} if is_ours else {"problem": f"does not match its type {_name(annotation)}"}
     return InvalidValueError(show_path(path), first["type"], message, what=what, **mismatch)
 

@@ -1,7 +1,7 @@
-"""How an encrypted value stands in a JSON document: `{"$reprise-secret": "<token>"}`, and how it is shown: `••••••`.
+"""The form of an encrypted value in a JSON document, `{"$reprise-secret": "<token>"}`, and how it is shown: `••••••`.
 
-Only the engine writes this object. Whoever gives a document from outside cannot: its key is reserved, so what is sent
-in is never taken for a secret, and never decrypted.
+Only the engine writes this object. Its key is reserved and refused in documents from outside, so nothing that is sent
+in is taken for a secret or decrypted.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from engine.values.serialization.rules import show_path
 
 KEY = "$reprise-secret"
 MASK = "••••••"
-# How the key begins an object in a text that the writer made, and in no string: there its quotes are escaped.
+# How the key appears in a text made by the writer. Inside a string its quotes would be escaped.
 MARK = f'"{KEY}":'
 
 _MASKS = re.compile(r"\*{10}|[•●]{3,}")
-# An envelope in a stored text; at the end of one that was cut, as much of it as is there.
+# An envelope in a stored text, or the part of it that is left at the end of a truncated text.
 _IN_TEXT = re.compile(rf'\{{\s*"{re.escape(KEY)}"\s*:\s*(?:"[^"]*(?:"\s*\}}?|$)|$)')
 
 MASK_REFUSED = "This is the mask of a secret, not the secret. Enter its value."
 RESERVED = (
-    f'The key "{KEY}" is reserved: it marks what is stored encrypted. Rename it. To have a value encrypted, declare '
+    f'The key "{KEY}" is reserved: it marks encrypted values. Rename it. To have a value encrypted, declare '
     "its type as pydantic's SecretStr, SecretBytes or Secret."
 )
 
@@ -35,7 +35,7 @@ class Cipher(Protocol):
     def encrypt(self, text: str) -> str: ...
 
     def decrypt(self, token: str) -> str:
-        """Return the text of a token. Raises SecretKeyError if none of the keys is the one that it needs."""
+        """Return the text of a token. Raises SecretKeyError if the key that it needs is missing."""
 
 
 class _Anything(Container[str]):
@@ -43,14 +43,14 @@ class _Anything(Container[str]):
         return True
 
 
-# For documents that come from the store.
+# For documents read from the database.
 STORED: Container[str] = _Anything()
 
 _cipher: Cipher | None = None
 
 
 def use_cipher(cipher: Cipher) -> None:
-    """Encrypt and decrypt with this from now on."""
+    """Encrypt and decrypt with this cipher from now on."""
     global _cipher
     _cipher = cipher
 
@@ -83,7 +83,7 @@ def check(value: object, known: Container[str], *, what: str) -> None:
 
 
 def replaced(value: Any, by: Callable[[dict[str, str]], Any]) -> Any:
-    """Return a copy of a JSON value with something else in the place of each envelope."""
+    """Return a copy of a JSON value with each envelope replaced."""
     if isinstance(value, dict):
         if is_envelope(value):
             return by(value)
@@ -92,17 +92,17 @@ def replaced(value: Any, by: Callable[[dict[str, str]], Any]) -> Any:
 
 
 def masked(value: Any) -> Any:
-    """Return a stored value as it may be shown."""
+    """Return a stored value with its secrets masked."""
     return replaced(value, lambda _: MASK)
 
 
 def masked_text(text: str) -> str:
-    """Return a stored JSON text, or its beginning, as it may be shown."""
+    """Return a stored JSON text, or its beginning, with its secrets masked."""
     return _IN_TEXT.sub(f'"{MASK}"', text) if KEY in text else text
 
 
 def is_mask(value: object) -> bool:
-    """Tell whether somebody sends back what stands for a secret on a page."""
+    """Return whether the value is the mask that a page shows for a secret."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     return isinstance(value, str) and _MASKS.fullmatch(value) is not None

@@ -1,7 +1,7 @@
-"""Types that are declared within a function: whatever is remembered about them goes with them.
+"""Types declared inside a function: cached data about them is freed with them.
 
-A handler that declares a class makes a new one on each replay, and what such a class refers to, through its methods and
-the closures of these, may be anything that the handler had in hand. A cache would keep all of it in the worker.
+A handler that declares a class makes a new one on each replay. Through its methods and their closures, such a class may
+refer to anything that the handler used. A cache would keep all of it in the worker.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ LOCAL = "<locals>"
 
 
 def remembered(about: str, annotation: Any, make: Callable[[Any], T], otherwise: Callable[[Any], T]) -> T:
-    """Return what `make` makes of the annotation, once for each as long as its types are there.
+    """Return `make(annotation)`, called once as long as the annotation's types exist.
 
-    `otherwise` is for those without local types: a cache of `make`, say. Raises TypeError where an annotation cannot be
-    hashed.
+    `otherwise` is used for annotations without local types, for example a cache of `make`. Raises TypeError if the
+    annotation is not hashable.
     """
     holder = None
     for holder in _local_parts(annotation):  # noqa: B007 - any of them will do
@@ -31,7 +31,7 @@ def remembered(about: str, annotation: Any, make: Callable[[Any], T], otherwise:
         kept = {}
         try:
             setattr(holder, about, kept)
-        except (AttributeError, TypeError):  # of a metaclass that forbids it
+        except (AttributeError, TypeError):  # the metaclass forbids it
             return make(annotation)
     if annotation not in kept:
         kept[annotation] = make(annotation)
@@ -40,7 +40,7 @@ def remembered(about: str, annotation: Any, make: Callable[[Any], T], otherwise:
 
 
 def is_local(annotation: Any) -> bool:
-    """Tell whether any part of it was declared within a function."""
+    """Return whether any part of the annotation was declared inside a function."""
     return next(_local_parts(annotation), None) is not None
 
 
@@ -53,7 +53,7 @@ def _local_parts(annotation: Any) -> Iterator[object]:
         generic = getattr(part, "__pydantic_generic_metadata__", None)
         waiting += generic["args"] if isinstance(generic, dict) else get_args(part)
         waiting += getattr(part, "__metadata__", ())  # of Annotated
-        if hasattr(part, "func"):  # a validator of pydantic's, or a partial
+        if hasattr(part, "func"):  # a pydantic validator, or a partial
             waiting.append(part.func)
         if isinstance(part, list | tuple):
             waiting += part

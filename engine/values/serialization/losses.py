@@ -1,7 +1,7 @@
-"""Find what a value had and what is read back of it has not.
+"""Find the fields that a value loses when it is written and read back.
 
-pydantic writes and reads the fields that the annotated type declares. Of an object of a subclass it leaves out the
-subclass's own, and of a dict the keys that no field takes, without a word.
+pydantic writes and reads the fields that the annotated type declares. It silently drops the additional fields of a
+subclass, and the keys of a dict that match no field.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pydantic import AliasChoices, AliasPath, BaseModel
 
 Path = tuple[str | int, ...]
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-MOST = 5  # names that a message lists
+MOST = 5  # names listed in a message
 
 
 class Loss(NamedTuple):
-    """Fields that are lost, said in a sentence, and the path of what has them.
+    """A sentence about lost fields, and the path of the value that has them.
 
-    `is_refused`: they are the value's own, by its class; what only a dict had may go, as its type has no place for it.
+    `is_refused`: the value's own class declares the fields. Additional keys of a dict may be dropped.
     """
 
     path: Path
@@ -29,13 +29,13 @@ class Loss(NamedTuple):
 
 
 def losses(value: object, back: object) -> Iterator[Loss]:
-    """Compare a value with what comes back of it."""
+    """Compare a value with what is read back."""
     if type(value) is not type(back) or not _is_equal(value, back):
         yield from _walk(value, back, ())
 
 
 def _is_equal(value: object, back: object) -> bool:
-    """Tell whether the two are equal, which objects of two classes are not; that is quicker than to walk."""
+    """Return whether the two are equal; objects of two classes are not. This is faster than walking them."""
     try:
         return bool(value == back)
     except Exception:  # noqa: BLE001 - the comparison is the user's
@@ -71,7 +71,7 @@ def _walk_fields(value: object, back: object, path: Path) -> Iterator[Loss]:
 
 
 def _walk_set(value: Iterable[object], back: Iterable[object], path: Path) -> Iterator[Loss]:
-    """Compare each with the first of what came back: which of them it became does not matter."""
+    """Compare each item with the first one read back: which of them it became does not matter."""
     first = next(iter(back), None)
     for one in value:
         yield from (loss for loss in _walk(one, first, path) if loss.is_refused)
@@ -83,14 +83,14 @@ def _undeclared(value: object, back: object, path: Path, lost: list[str]) -> Los
         by = "the annotated type" if isinstance(back, dict) else declared
         return Loss(path, f"{by} does not declare {_listed(lost)}", is_refused=False)
     message = (
-        f"A {given} has {_listed(lost)}, which the annotated {declared} does not declare: it would be lost. "
+        f"A {given} has {_listed(lost)}, which the annotated {declared} does not declare, so it would be lost. "
         f"Annotate with {given}, or with a union of both, or return a {declared}."
     )
     return Loss(path, message, is_refused=True)
 
 
 def _not_taken_back(value: Any, back: Any) -> list[str]:
-    """Return the fields that a dataclass does not take in its `__init__`, and that have another value now."""
+    """Return the fields that a dataclass does not take in its `__init__` and whose value has changed."""
     if not dataclasses.is_dataclass(value):
         return []
     names = [field.name for field in dataclasses.fields(value) if not field.init]
@@ -113,7 +113,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _fields(value: Any) -> dict[str, object] | None:
-    """Return what the value has in each of its fields; None for what has no fields."""
+    """Return the values of the fields, or None for a value without fields."""
     if isinstance(value, dict):
         return (
             value if all(type(key) is str for key in value) else {str(key): one for key, one in value.items()}
@@ -134,7 +134,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _is_taken(name: str, back: object) -> bool:
-    """Tell whether a key of a dict is another name of a field."""
+    """Return whether a key of a dict is an alias of a field."""
     declared = getattr(type(back), "__pydantic_fields__", None) or {}
     return any(name in _aliases(field.alias, field.validation_alias) for field in declared.values())
 

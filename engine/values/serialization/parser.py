@@ -1,6 +1,6 @@
-"""A JSON parser that knows where it is. Slower than Python's, it runs only where that one is in doubt.
+"""A JSON parser that tracks its position. It is slower than Python's, and runs only if that one is in doubt.
 
-`locate` checks the rules of values, `spans_of` maps a text, and `read_beginning` reads a text that was cut off.
+`locate` checks the rules for values, `spans_of` maps a text, and `read_beginning` reads a truncated text.
 """
 
 import math
@@ -16,7 +16,7 @@ _BLANKS = re.compile(r"[ \t\n\r]*+")
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*+))(\.[0-9]++)?([eE][-+]?[0-9]++)?")
 _WORDS: dict[str, JSON] = {"true": True, "false": False, "null": None}
 _CONSTANTS = ("NaN", "Infinity", "-Infinity")
-# What runs to the end of a text that was cut off: a string without its closing quote; a number, a word or nothing.
+# What may be at the end of a truncated text: a string without its closing quote; a number, a word or nothing.
 _CUT_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?\Z', re.DOTALL)
 _CUT_ATOM = re.compile(r'[^\s,:"\[\]{}]*+\Z')
 _HALF_ESCAPE = re.compile(r"(\\u[dD][89abAB][0-9a-fA-F]{2})?\\*$")
@@ -26,7 +26,7 @@ Spans = dict[tuple[str | int, ...], tuple[int, int]]
 
 
 class Fault(Exception):
-    """Where a text breaks which rule."""
+    """A broken rule and its position in the text."""
 
     def __init__(self, position: int, path: str, code: str, message: str) -> None:
         super().__init__(message)
@@ -37,14 +37,14 @@ class Fault(Exception):
 
 
 def locate(text: str) -> JSON:
-    """Return the value of a text, or raise a Fault with the path to what is wrong."""
+    """Return the value of a text, or raise a Fault with the path to the error."""
     parser = _Parser(text)
     if not text.strip(" \t\n\r"):
-        raise parser.fault(0, "not_json", "There is no value: the text is empty.")
+        raise parser.fault(0, "not_json", "The text is empty.")
     value, end = parser.value(_after_blanks(text, 0))
     end = _after_blanks(text, end)
     if end != len(text):
-        raise parser.fault(end, "not_json", "There is something after the end of the value.")
+        raise parser.fault(end, "not_json", "There is extra data after the end of the value.")
     return value
 
 
@@ -56,10 +56,10 @@ def spans_of(text: str) -> Spans:
 
 
 def read_beginning(text: str) -> tuple[JSON, int] | None:
-    """Return the object or list whose text was cut off here, and how many containers were still open.
+    """Return the object or list of a truncated text, and how many containers are still open.
 
-    A string that was cut keeps its beginning and gets an ellipsis; a number or a key that was cut is left out. None if
-    there is no container, or the text is not the beginning of JSON.
+    A truncated string keeps its beginning and gets an ellipsis; a truncated number or key is dropped. None if there is
+    no container, or the text is not the beginning of JSON.
     """
     parser = _Beginning(text)
     try:
@@ -83,7 +83,7 @@ class _Parser:
         return Fault(position, show_path(self.path), code, message)
 
     def reject(self, position: int, code: str, message: str) -> None:
-        """Raise a Fault for valid JSON that breaks a rule of ours."""
+        """Raise a Fault for valid JSON that breaks one of our rules."""
         raise self.fault(position, code, message)
 
     def value(self, at: int) -> tuple[JSON, int]:
@@ -139,7 +139,7 @@ class _Parser:
         if len(key) > MAX_KEY:
             self.reject_key(key, at, "key_too_long", rules.LONG_KEY)
         if key in items:
-            self.reject_key(key, at, "duplicate_key", "The key stands twice in the same object.")
+            self.reject_key(key, at, "duplicate_key", "Duplicate key in the same object.")
         return key, end
 
     def reject_key(self, key: str, at: int, code: str, message: str) -> None:
@@ -183,7 +183,7 @@ class _Parser:
 
 
 class _Mapper(_Parser):
-    """Note where each value stands. The rules are not checked: the text has been read before."""
+    """Records the position of each value. Does not check the rules: the text has been read before."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -199,7 +199,7 @@ class _Mapper(_Parser):
 
 
 class _Beginning(_Parser):
-    """Read a stored text up to where it was cut off; what was cut raises a Fault at its end."""
+    """Reads a stored text up to where it was truncated. An incomplete value raises a Fault at its end."""
 
     def reject(self, position: int, code: str, message: str) -> None:
         pass
@@ -217,7 +217,7 @@ class _Beginning(_Parser):
         return super().key(at, items)
 
     def half_string(self, at: int) -> str:
-        # Leave out what may be half of an escape.
+        # Drop what may be half of an escape sequence.
         escape = self.text.find("\\", max(at + 1, len(self.text) - _LONGEST_ESCAPE))
         whole = _HALF_ESCAPE.sub("", self.text[at + 1 : escape] if escape > 0 else self.text[at + 1 :])
         try:
@@ -229,7 +229,7 @@ class _Beginning(_Parser):
         return self.fault(len(self.text), "not_json", "The text ends here.")
 
     def join(self) -> JSON:
-        """Put each open container into the one around it."""
+        """Put each open container into its parent."""
         for outer, inner, part in zip(self.open, self.open[1:], self.path, strict=False):
             if isinstance(outer, list):
                 outer.append(inner)

@@ -1,4 +1,4 @@
-"""Read JSON texts: strictly from outside, and without surprises from the database."""
+"""Read JSON texts: strictly if they come from outside, without ever raising if they come from the database."""
 
 import json
 import math
@@ -19,15 +19,15 @@ from engine.values.serialization.rules import (
     MIN_INTEGER,
 )
 
-# What may break a rule although `json.loads` takes it; most texts have none of it.
+# What may break a rule although `json.loads` accepts it; most texts have none of it.
 _SUSPICIOUS = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity")
 _LARGE_NUMBER = re.compile(r"[0-9]{19}|[0-9][eE]")
-# Possessive, and happy with an unterminated string: each character is looked at once, whatever the text.
+# Possessive, and an unterminated string matches too: each character is read once, whatever the text.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]|[,:]|[^\s"\[\]{},:]++', re.DOTALL)
 
 
 class InvalidJSON(InvalidValueError):
-    """A text is not JSON, or no value that can be stored. `line` and `column` count from 1."""
+    """A text is not JSON, or not a value that can be stored. `line` and `column` count from 1."""
 
     def __init__(
         self, path: str, code: str, message: str, *, line: int, column: int, what: str = "value"
@@ -41,14 +41,14 @@ class InvalidJSON(InvalidValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a stored text that is no value of ours, so that a page can show it as such."""
+    """A stored text that the engine cannot have written, so that a page can show it as such."""
 
     text: str
     reason: str
 
 
 def read_json(data: bytes | str, *, limit: int = MAX_BYTES, what: str = "value") -> JSON:
-    """Return the value of a text from outside, or raise InvalidJSON with the place and the broken rule."""
+    """Return the value of a text from outside. Raises InvalidJSON with the position and the broken rule."""
     text = _text_of(data, limit, what)
     _check_tokens(text, what)
     if _is_deep(text) or _SUSPICIOUS.search(text):
@@ -62,7 +62,7 @@ def read_json(data: bytes | str, *, limit: int = MAX_BYTES, what: str = "value")
 
 
 def decode(text: str) -> "JSON | Unreadable":
-    """Return the value of a stored text; never raises, since one bad row must not break a page."""
+    """Return the value of a stored text. Never raises, because one bad row must not break a page."""
     try:
         return decode_strict(text)
     except InvalidJSON as problem:
@@ -70,7 +70,7 @@ def decode(text: str) -> "JSON | Unreadable":
 
 
 def decode_strict(text: str, *, what: str = "stored value") -> JSON:
-    """Return the value of a stored text, or raise InvalidJSON where something else wrote it."""
+    """Return the value of a stored text. Raises InvalidJSON if something else wrote it."""
     try:
         if not _is_deep(text):
             value: JSON = _stored.decode(text)
@@ -98,7 +98,7 @@ def _text_of(data: bytes | str, limit: int, what: str) -> str:
 
 def _check_tokens(text: str, what: str) -> None:
     opened = text.count("[") + text.count("{")
-    # No more tokens than this in a valid text: so most are never scanned.
+    # A text of this length cannot have more tokens, so most texts are never scanned.
     if 3 * opened + 2 * (text.count(",") + text.count(":")) < MAX_TOKENS:
         return
     for number, token in enumerate(_TOKEN.finditer(text), start=1):
@@ -122,7 +122,7 @@ def _is_deep(text: str) -> bool:
 
 
 def _slowly(text: str, what: str) -> JSON:
-    """Parse with the path at hand: to tell where a text is wrong, or that a suspicion was none."""
+    """Parse and track the path, to find where a text is wrong, or that it is valid after all."""
     try:
         return locate(text)
     except Fault as fault:
@@ -138,7 +138,7 @@ def _refuse(text: str, position: int, code: str, message: str, what: str, path: 
 def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     value = dict(pairs)
     if len(value) != len(pairs) or (value and max(map(len, value)) > MAX_KEY):
-        raise ValueError("duplicate or long key")  # the slow parser says which, and where
+        raise ValueError("duplicate or long key")  # the slow parser finds which, and where
     return value
 
 

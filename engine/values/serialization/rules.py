@@ -1,4 +1,4 @@
-"""What a storable JSON value is: the limits, and the sentences that refuse what is over them."""
+"""The limits of a storable JSON value, and the messages for values that exceed them."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Path: TypeAlias = Sequence[str | int]
 
 
 def show_path(path: Path) -> str:
-    """Write a path as `$.items[0]["a.b"]`: keys that are no plain words are quoted, long ones cut."""
+    """Write a path as `$.items[0]["a.b"]`: keys that are not plain words are quoted, long ones truncated."""
     if len(path) > 20:
         return f"{show_path(path[:10])}…{show_path(path[-5:])[1:]}"
     shown = "$"
@@ -38,7 +38,7 @@ def show_path(path: Path) -> str:
 
 
 def text_fault(text: str) -> tuple[str, str] | None:
-    """Name the rule that a text breaks, as a code and a sentence; None for a good one."""
+    """Return the rule that a text breaks, as a code and a sentence; None for a valid text."""
     if "\x00" in text:
         return "nul_character", NUL
     try:

@@ -1,4 +1,4 @@
-"""Adapt pydantic's schemas to what is stored: any bytes, and nothing but JSON where a type says `Any`."""
+"""Adapt pydantic's schemas to what is stored: any bytes, and only JSON for `Any`."""
 
 from typing import Any, NamedTuple, cast
 
@@ -13,10 +13,10 @@ from engine.values.serialization.secret_types import SecretNodes, T
 from engine.values.serialization.typed_dicts import IS_NEEDED, modernize
 from engine.values.serialization.writing import encode
 
-# pydantic writes bytes as UTF-8 by default, which most bytes are not, and which may hold NUL.
+# pydantic writes bytes as UTF-8 by default. Most bytes are not UTF-8, and it may contain NUL.
 _CONFIG = CoreConfig(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 _WITH_CONFIG = frozenset({"model", "dataclass", "typed-dict"})
-# Where bare `list` or `dict` leave out what they hold.
+# Where bare `list` or `dict` omit their item types.
 _OPEN = {
     "list": ("items_schema",),
     "set": ("items_schema",),
@@ -36,7 +36,7 @@ def adapter_for(annotation: Any, config: ConfigDict | None = None) -> TypeAdapte
 
 
 def pair_for(adapter: TypeAdapter[Any]) -> Pair:
-    """Build validator and serializer from the type's schema, with our configuration in every part of it."""
+    """Build validator and serializer from the type's schema, with our configuration in every part."""
     secrets = SecretNodes(_build)
     schema = secrets.finish(_adapt(adapter.core_schema, secrets))
     hides_input = secrets.has_found
@@ -48,10 +48,10 @@ def pair_for(adapter: TypeAdapter[Any]) -> Pair:
 
 
 def _build(cls: type[T], schema: dict[str, Any], *, hides_input: bool) -> T:
-    # Where secrets are among it, what pydantic says of a value that does not fit must not show it.
+    # If the type has secrets, pydantic's errors must not show the value.
     config = CoreConfig(**_CONFIG, hide_input_in_errors=hides_input)
     try:
-        # A model's prebuilt validator would come with the model's configuration instead of ours.
+        # A model's prebuilt validator would use the model's configuration instead of ours.
         options: dict[str, Any] = {"_use_prebuilt": False}
         return cls(cast(CoreSchema, schema), config, **options)
     except TypeError:  # a pydantic without that option
@@ -74,13 +74,13 @@ def _adapt(node: Any, secrets: SecretNodes) -> Any:
 
 def _adapted(node: dict[str, Any], kind: str, secrets: SecretNodes) -> dict[str, Any]:
     if kind == "generator":
-        raise ValueError("the items of a generator are gone once they are read; return a list")
+        raise ValueError("the items of a generator can be read only once; return a list")
     if kind == "model" and node["cls"] is BaseModel:
         raise ValueError("BaseModel itself has no fields; name the model")
     if kind == "any" and "serialization" not in node:
         return {**node, **_ONLY_JSON}
     adapted = {key: value if key in OPAQUE else _adapt(value, secrets) for key, value in node.items()}
-    if isinstance(how := node.get("serialization"), dict):  # no type to be adapted, but it may refer to one
+    if isinstance(how := node.get("serialization"), dict):  # not a type to adapt, but it may refer to one
         adapted["serialization"] = {key: _adapt(value, secrets) for key, value in how.items()}
     if kind in _WITH_CONFIG:
         adapted["config"] = {**_CONFIG, **(node.get("config") or {})}
@@ -92,7 +92,7 @@ def _adapted(node: dict[str, Any], kind: str, secrets: SecretNodes) -> dict[str,
 
 
 def _only_json(value: object) -> object:
-    """Refuse, where a type says `Any`, what would come back as something else."""
+    """Refuse a value of type `Any` that would be read back as something else."""
     is_stored = source() is not Source.OUTSIDE
     try:
         encode(value, envelopes=envelope.STORED if is_stored else ())
@@ -104,7 +104,7 @@ def _only_json(value: object) -> object:
 
 
 def _write_json(value: object) -> object:
-    """Do the same where an object that exists already is written; it is not validated once more."""
+    """Do the same when an existing object is written, which is not validated again."""
     encode(value)
     return value
 

@@ -1,4 +1,4 @@
-"""What is being read or written just now: where it comes from, and which secrets of it were encrypted."""
+"""The context of a read or write: where the document comes from, and which of its secrets were encrypted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engine.values.serialization.reading import decode_strict
 
 
 class Source(Enum):
-    """Where a document comes from that is read: only envelopes of the store are opened."""
+    """Where a document that is read comes from. Only envelopes from the database are opened."""
 
     OUTSIDE = auto()
     STORE = auto()
-    JUST_WRITTEN = auto()  # by us, now: what is a secret is an envelope
+    JUST_WRITTEN = auto()  # written by us just now: each secret is an envelope
 
 
 _source: ContextVar[Source] = ContextVar("source", default=Source.OUTSIDE)
@@ -28,7 +28,7 @@ _issued: ContextVar[set[str]] = ContextVar("issued")
 
 @contextmanager
 def reading(source: Source) -> Iterator[None]:
-    """Read documents of this source in the block."""
+    """Read documents from this source in the block."""
     before = _source.set(source)
     try:
         yield
@@ -38,7 +38,7 @@ def reading(source: Source) -> Iterator[None]:
 
 @contextmanager
 def writing() -> Iterator[set[str]]:
-    """Collect the tokens of the envelopes that are made in the block."""
+    """Collect the tokens of the envelopes made in the block."""
     issued: set[str] = set()
     before = _issued.set(issued)
     try:
@@ -52,23 +52,23 @@ def source() -> Source:
 
 
 def issued() -> set[str]:
-    """Return the tokens of the envelopes that were made so far."""
+    """Return the tokens of the envelopes made so far."""
     return _issued.get()
 
 
 def opened(value: Any) -> Any:
-    """Return a stored document of no declared type with its secrets as SecretStr, or Secret if they are no text."""
+    """Return a stored document of no declared type, with its secrets as SecretStr, or Secret if they are not text."""
     return envelope.replaced(value, _opened)
 
 
 def in_clear(value: Any) -> Any:
-    """Return what is read for a validator of the user's that sees it before its secrets are read: JSON, in clear."""
+    """Return the input of a user's validator that runs before secrets are read: JSON, decrypted."""
     if _source.get() is Source.OUTSIDE:
         return value
     clear = envelope.replaced(value, _in_clear)
     if clear is value or clear == value:
         return value
-    _source.set(Source.STORE)  # what comes to the place of a secret is no envelope any more
+    _source.set(Source.STORE)  # the input of a secret is no longer an envelope
     return clear
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a type's schema hold secrets: functions of the user's must not see an envelope, nor write a secret."""
+"""Find the parts of a type's schema that contain secrets: user functions must not see an envelope or write a secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from engine.values.serialization.secret_context import in_clear
 
 Schema: TypeAlias = dict[str, Any]
-# Values of the user's, and notes of pydantic's, that only look like schemas.
+# User values and pydantic metadata that only look like schemas.
 OPAQUE = frozenset({"default", "expected", "members", "metadata", "config", "cls", "ref", "schema_ref"})
 
 _BEFORE = frozenset({"function-before", "function-wrap", "function-plain"})
@@ -17,7 +17,7 @@ _WITH_KEYS = frozenset({"dict", "ordered-dict", "defaultdict", "counter"})
 
 
 class Holders:
-    """Tells which nodes of a schema hold what `is_secret` says is one, also by a reference."""
+    """Finds the nodes of a schema that contain a secret according to `is_secret`, directly or by reference."""
 
     def __init__(self, root: Schema, is_secret: Callable[[Schema], bool]) -> None:
         self._is_secret = is_secret
@@ -35,16 +35,17 @@ class Holders:
 
 
 def parts(node: Schema) -> Iterator[Any]:
-    """Give what a node is made of. One without a type has fields by their names, and any name may be one of those."""
+    """Yield the parts of a node. A node without a type has fields by name, and any name may be one of them."""
     is_schema = isinstance(node.get("type"), str)
     return (part for key, part in node.items() if not (is_schema and key in OPAQUE))
 
 
 def replace_user_functions(node: Any, holders: Holders) -> None:
-    """Part the functions of the user's from what is stored, wherever a secret is held.
+    """Separate user functions from stored values wherever there is a secret.
 
-    Serializers go: they might write it, and in clear. Validators that come before its own get what an envelope holds.
-    Fields that are left out when a model is dumped are stored, too. Raises ValueError where a secret cannot be stored.
+    Serializers are removed: they might write a secret in plain text. Validators that run before the secret's own get
+    the decrypted value. Fields that a model excludes from dumps are stored too. Raises ValueError if a secret cannot be
+    stored.
     """
     if isinstance(node, list | tuple):
         for item in node:
@@ -65,7 +66,7 @@ def _replace_in(node: Schema, holders: Holders) -> None:
     if "serialization" in node:
         if not _is_trusted(node["serialization"].get("function")):
             del node["serialization"]
-        else:  # what it returns is written already
+        else:  # its result is already written
             node["serialization"].pop("return_schema", None)
     if (
         kind in _BEFORE
@@ -83,7 +84,7 @@ def _with_clear_input(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_trusted(function: Any) -> bool:
-    """Tell whether it is ours, or pydantic's own; SerializeAsAny's, which lets the secret's class write, is not."""
+    """Return whether it is our function or pydantic's, except SerializeAsAny's, which lets the secret's class write."""
     return is_ours(function) or str(getattr(function, "__module__", "")).startswith(_TRUSTED)
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a type with secrets: they are marked as such and as `writeOnly`, and no default shows one."""
+"""The JSON Schema of a type with secrets: they are marked as such and as `writeOnly`, and defaults do not show them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from engine.values.serialization.secret_holders import Holders
 from engine.values.serialization.secret_types import inner_of
 
-MARK = "x-secret"  # `writeOnly` alone may be said of any field, by whoever declares it
+MARK = "x-secret"  # `writeOnly` alone is not enough: any declaration may set it on any field
 
 
 def json_schema(adapter: TypeAdapter[Any]) -> JsonSchemaValue:
@@ -20,7 +20,7 @@ def json_schema(adapter: TypeAdapter[Any]) -> JsonSchemaValue:
 
 
 def holds_secrets(schema: Any) -> bool:
-    """Tell whether a document of this JSON Schema may hold a secret."""
+    """Return whether a document of this JSON Schema may contain a secret."""
     if isinstance(schema, Mapping):
         return schema.get(MARK) is True or any(holds_secrets(part) for part in schema.values())
     return isinstance(schema, list) and any(holds_secrets(part) for part in schema)

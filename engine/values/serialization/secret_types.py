@@ -1,8 +1,8 @@
-"""Store what pydantic's secret types hold encrypted, wherever in a declared type they stand.
+"""Store the values of pydantic's secret types encrypted, wherever they are in a declared type.
 
-pydantic writes stars for them, so a secret would be lost. In the schema that we store by, each is wrapped: it is
-written as an envelope, and read from one where the document comes from the store. What comes from outside is read as
-pydantic reads it, and a mask that is sent back is refused.
+pydantic writes stars for them, so a secret would be lost. The schema used for storage wraps each secret: it is
+written as an envelope, and read from one if the document comes from the database. Input from outside is read as
+pydantic reads it, and a mask is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.values.serialization.secret_holders import Holders, Schema, is_ours,
 from engine.values.serialization.writing import encode
 
 SECRETS = (SecretStr, SecretBytes, Secret)
-FAR_OVER = 8 * MAX_BYTES  # what is stored is limited as a whole
+FAR_OVER = 8 * MAX_BYTES  # the stored document is limited as a whole
 T = TypeVar("T", SchemaSerializer, SchemaValidator)
 
 
@@ -43,7 +43,7 @@ class SecretNodes:
         return bool(self._found)
 
     def wrapped(self, node: Schema, adapt: Callable[[Any], Any]) -> Schema | None:
-        """Return what stands in the place of a secret; None for any other node. Raises ValueError for an odd form."""
+        """Return the replacement of a secret; None for any other node. Raises ValueError for an unsupported form."""
         found = inner_of(node)
         if found is None:
             _refuse_unknown(node)
@@ -59,7 +59,7 @@ class SecretNodes:
         }
 
     def finish(self, root: Schema) -> Schema:
-        """Return the adapted schema, in which what holds a secret is written by us alone. Raises ValueError."""
+        """Return the adapted schema, in which only we write what contains a secret. Raises ValueError."""
         if self._found:
             self._definitions = root["definitions"] if root["type"] == "definitions" else []
             holders = Holders(root, _is_wrapped)
@@ -67,7 +67,7 @@ class SecretNodes:
         return root
 
     def build(self, cls: type[T], schema: Schema) -> T:
-        """Make a validator or serializer of a part of the schema."""
+        """Build a validator or serializer for a part of the schema."""
         if self._definitions:
             schema = {"type": "definitions", "schema": schema, "definitions": self._definitions}
         return self._build(cls, schema, hides_input=True)
@@ -78,13 +78,13 @@ def _is_wrapped(node: Schema) -> bool:
 
 
 def _function(node: Schema) -> object:
-    # The function of a validator stands in a dict, that of a serializer does not.
+    # The function of a validator is in a dict, that of a serializer is not.
     function = node["function"]
     return function["function"] if isinstance(function, dict) else function
 
 
 class _SecretNode:
-    """One place of a secret: how it is read and written. `inner` is the schema of what it holds."""
+    """How one secret is read and written. `inner` is the schema of its value."""
 
     def __init__(self, nodes: SecretNodes, cls: Any, node: Schema, inner: Schema) -> None:
         self.inner = inner
@@ -110,14 +110,14 @@ class _SecretNode:
         return value
 
     def _read(self, value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
-        # By the rules for JSON, which `handler` knows no more, since the value is Python's by now.
+        # By the rules for JSON, which `handler` no longer applies, since the value is now a Python object.
         if info.mode == "python" or isinstance(value, SECRETS):
             return handler(value)
         return self._secret.validate_json(json.dumps(value))
 
     def write(self, value: Any) -> dict[str, str]:
         held = self._held(value)
-        if envelope.is_mask(held):  # in an object of the program's, which is not validated once more
+        if envelope.is_mask(held):  # in an object made by the program, which is not validated again
             raise ValueError(envelope.MASK_REFUSED)
         plain = self._value.to_python(held, mode="json", by_alias=False, round_trip=True, warnings=False)
         enclosed = envelope.enclose(encode(plain, what="secret", limit=FAR_OVER, envelopes=issued()))
@@ -127,12 +127,12 @@ class _SecretNode:
     def _held(self, value: Any) -> Any:
         if isinstance(value, self._cls):
             return value.get_secret_value()
-        # Of a union another member, or what was put into an object without being validated.
+        # Another member of a union, or a value put into an object without validation.
         if isinstance(value, SECRETS) or not self._is_held.isinstance_python(value, strict=True):
             raise ValueError("The value is not of the type that the secret declares.")
         return value
 
-    # Made when they are first needed: a type may contain itself, by the definitions.
+    # Built on first use: a type may contain itself, through definitions.
 
     @cached_property
     def _secret(self) -> SchemaValidator:
@@ -148,13 +148,13 @@ class _SecretNode:
 
 
 def _of(node: Schema, inner: Schema) -> Schema:
-    """Return the schema of a Secret[…] that holds this."""
+    """Return the schema of a Secret[…] with this value."""
     within = {part: {**node[part], "schema": inner} for part in ("json_schema", "python_schema")}
     return {**node, **within}
 
 
 def inner_of(node: Schema) -> tuple[Any, Schema] | None:
-    """Return the class of a secret, and the schema of what it holds; None where a node is no secret."""
+    """Return the class of a secret and the schema of its value; None if the node is not a secret."""
     if node.get("type") == "lax-or-strict":  # a SecretStr or SecretBytes
         return inner_of(node["lax_schema"])
     if node.get("type") != "json-or-python" or node["json_schema"]["type"] != "function-after":
@@ -170,7 +170,7 @@ def inner_of(node: Schema) -> tuple[Any, Schema] | None:
 
 
 def _refuse_unknown(node: Schema) -> None:
-    """Raise ValueError for a secret in a form that we do not know: pydantic would write stars for it."""
+    """Raise ValueError for a secret in an unknown form: pydantic would write stars for it."""
     cls = node.get("cls")
     writer = node.get("serialization", {}).get("function")
     if (node["type"] == "is-instance" and isinstance(cls, type) and issubclass(cls, SECRETS)) or (

@@ -1,4 +1,4 @@
-"""Let pydantic take `typing.TypedDict` on Python 3.11, where it insists on the class of typing_extensions."""
+"""Let pydantic accept `typing.TypedDict` on Python 3.11, where it requires the class of typing_extensions."""
 
 import functools
 import sys
@@ -14,7 +14,7 @@ IS_NEEDED = sys.version_info < (3, 12)
 
 
 def modernize(annotation: Any) -> Any:
-    """Return the annotation with its TypedDicts rebuilt; those inside other classes are left to pydantic."""
+    """Return the annotation with its TypedDicts rebuilt; pydantic handles those inside other classes."""
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
         return remembered("__reprise_rebuilt__", annotation, _rebuilt, otherwise=_cached)
     args = get_args(annotation)
@@ -30,7 +30,7 @@ def _cached(original: Any) -> Any:
 
 
 def _rebuilt(original: Any) -> Any:
-    # One that contains itself ends in a RecursionError, and is then kept as plain JSON.
+    # One that contains itself ends in a RecursionError, and is then stored as plain JSON.
     fields = {
         name: _field(hint, is_required=name in original.__required_keys__)
         for name, hint in get_type_hints(original, include_extras=True).items()

@@ -1,4 +1,4 @@
-"""Write plain values as JSON texts that are read back equal, or say what cannot be stored, and where."""
+"""Write plain values as JSON texts that are read back equal, or raise an error that says what cannot be stored."""
 
 import json
 import math
@@ -23,10 +23,10 @@ _PLAIN = frozenset({type(None), bool, int, float, str, list, tuple, dict})
 _CONTAINERS = frozenset({list, tuple, dict})
 _CHECKED = _CONTAINERS | {int, str}
 
-# Up to here a value that is too large is written, to name its size to the byte; past it nothing is.
+# An oversized value is written up to this size, so that the error names its exact size; beyond it nothing is written.
 _FAR_OVER = 8
 
-# No check for circles: the depth is known before anything is written.
+# No check for cycles: the depth is known before anything is written.
 _writer = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 
 
@@ -40,17 +40,17 @@ def encode(
 ) -> str:
     """Return the JSON text of a value of JSON types; tuples become lists.
 
-    Raises InvalidValueError with the path to what cannot be stored (`note` is added to it), LimitError if it
-    is too large. `what` names the value in the message: `output of step "charge"`. Encrypted values may stand in it
-    only if their tokens are among `envelopes`.
+    Raises InvalidValueError with the path to what cannot be stored (`note` is appended), or LimitError if it is too
+    large. `what` names the value in the message: `output of step "charge"`. It may contain encrypted values only if
+    their tokens are among `envelopes`.
     """
     if not _is_plain(value, limit):
         value = _Copier(what, limit, note).copy(value)
     try:
         text = _writer.encode(value)
-    except ValueError:  # NaN or an infinity
+    except ValueError:  # NaN or infinity
         _explain(value, what, limit, note)
-    if "\\u0000" in text:  # or a backslash before "u0000", which is harmless: the copier knows
+    if "\\u0000" in text:  # or a backslash before "u0000", which is harmless: the copier decides
         _Copier(what, limit, note).copy(value)
     try:
         size = len(text.encode())
@@ -70,9 +70,9 @@ def too_large(what: str, size: int, limit: int) -> LimitError:
 
 
 def _is_plain(root: object, limit: int) -> bool:
-    """Tell, level by level and quickly, that a value is of exact JSON types and within the limits.
+    """Check quickly, level by level, that a value has exact JSON types and is within the limits.
 
-    Floats, NUL and surrogates are left to the writer. False means: in doubt.
+    Floats, NUL and surrogates are left to the writer. Returns False if in doubt.
     """
     level: list[object] = [root]
     depth = size = 0
@@ -103,7 +103,7 @@ def _is_plain(root: object, limit: int) -> bool:
                 deeper.extend(item.values())  # type: ignore[attr-defined]
             elif kind is list or kind is tuple:
                 tokens += 2 * len(item) or 1  # type: ignore[arg-type]
-                # Before they are taken on: a list that holds itself twice on each level doubles with each.
+                # Checked before they are added: a list that contains itself twice doubles at each level.
                 if tokens > MAX_TOKENS:
                     return False
                 deeper.extend(item)  # type: ignore[arg-type]
@@ -115,11 +115,11 @@ def _is_plain(root: object, limit: int) -> bool:
 
 def _explain(value: object, what: str, limit: int, note: str) -> NoReturn:
     _Copier(what, limit, note).copy(value)
-    raise AssertionError("The writer refused a value in which nothing is wrong.")
+    raise AssertionError("The writer refused a valid value.")
 
 
 class _Copier:
-    """Copy a value into exact JSON types, one part at a time, with the path at hand for the error."""
+    """Copies a value into exact JSON types, one part at a time, and tracks the path for errors."""
 
     def __init__(self, what: str, limit: int, note: str) -> None:
         self.what = what
@@ -133,9 +133,9 @@ class _Copier:
     def copy(self, value: object) -> JSON:
         if value is None or isinstance(value, bool):
             return value
-        if isinstance(value, Enum):  # some are texts or integers too, and would come back as these
+        if isinstance(value, Enum):  # some are also strings or integers, and would be read back as such
             self.refuse_type(value)
-        # Of subclasses the plain value, by methods that they cannot replace.
+        # The plain value of subclasses, through methods that they cannot override.
         if isinstance(value, str):
             return self.text(str.__str__(value))
         if isinstance(value, int):
@@ -215,7 +215,7 @@ class _Copier:
 
     def refuse_type(self, value: object) -> NoReturn:
         if isinstance(value, Awaitable):
-            self.refuse("not_awaited", "It was not awaited. Put await before the call that makes it.")
+            self.refuse("not_awaited", "It was not awaited. Put await before the call.")
         self.refuse(
             "unsupported_type",
             f"A value of type {_type_name(value)} is not a JSON type. Annotate the return type with one "

@@ -1,15 +1,15 @@
-"""Atomic bodies: what a body writes to the database and the completion of its step are one transaction.
+"""Atomic bodies: a body's database writes and the completion of its step are one transaction.
 
     begin → the body → checkpoint, with the fence → commit
 
-Its start was committed before, as that of any body. What is recorded here has no turn yet: the cycle gives it one with
-its next checkpoint, and after a crash the next replay does. An atomic rollback is the same with another last statement:
-what it writes is committed with the mark that its step is undone.
+The start was committed before, as for any body. The outcome recorded here has no delivery number yet: the cycle adds it
+with its next checkpoint, or the next replay does after a crash. An atomic rollback is the same with another last
+statement: its writes are committed with the mark that its step is rolled back.
 
-Who ends an attempt is decided once. Until the checkpoint the loop may end it: the time is over, the instance was
-terminated, the worker drains. Its session is cut off then, so that what the body has locked is free for the next
-attempt although its thread cannot be stopped. From the checkpoint on the database alone decides, and an attempt whose
-commit gets no answer is looked up.
+Who ends an attempt is decided once. Until the checkpoint, the loop may end it: on a timeout, if the instance was
+terminated, or if the worker drains. Its session is then cut off, so that the body's locks are free for the next attempt
+although its thread cannot be stopped. From the checkpoint on, only the database decides; if a commit gets no answer,
+the row is read.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ END_MILLISECONDS = 5_000
 ASK_AGAIN_SECONDS = 0.2
 WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE|MERGE|REPLACE|TRUNCATE|COPY|CALL|DO)\b", re.IGNORECASE)
 
-CLOSED = "Its body closed the database connection, over which its completion is written."
+CLOSED = "Its body closed the database connection that is needed to record its completion."
 SET_TO_ROLL_BACK = (
     "It is marked for rollback, by set_rollback() or by an error in an atomic(savepoint=False). "
     "Raise the error out of the body, or use savepoints."
 )
 BROKEN = (
-    "Its body went on after an error of the database, which leaves a transaction of no use. "
-    "Put what may fail into a transaction.atomic() of its own within the body."
+    "Its body continued after a database error, which makes a transaction unusable. "
+    "Put what may fail into a transaction.atomic() of its own in the body."
 )
 ENDED = (
-    "Its body ended it by a COMMIT or ROLLBACK of its own. What a COMMIT wrote stays, and is written "
-    "again by the next attempt."
+    "Its body ended it with its own COMMIT or ROLLBACK. The writes of a COMMIT stay, and the next attempt writes "
+    "them again."
 )
 OVER = "The attempt is over, or another worker has the instance."
 
 
 class Transaction:
-    """One attempt at an atomic body. `run` is called on the body's thread, the rest on the worker's loop."""
+    """One attempt of an atomic body. `run` is called on the body's thread, the rest on the worker's loop."""
 
     def __init__(self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord) -> None:
         self._cycle = cycle
@@ -82,10 +82,10 @@ class Transaction:
         self._is_over = False
         self._is_closing = False
         self._is_late = False
-        self._on_commit: list[Any] = []  # what Django is to call after the commit, besides ourselves
+        self._on_commit: list[Any] = []  # on_commit functions in addition to our own
 
     def end(self) -> bool:
-        """End the attempt: nothing of it will be committed. False if that is for the database to say by now."""
+        """End the attempt, so that nothing of it is committed. Return False if the database already decides that."""
         with self._lock:
             if self._is_closing:
                 return False
@@ -94,7 +94,7 @@ class Transaction:
             return True
 
     def hurry(self) -> None:
-        """Wait no longer for the answer to the commit."""
+        """Stop waiting for the answer to the commit."""
         with self._lock:
             self._is_late = True
             self._cut()
@@ -108,10 +108,10 @@ class Transaction:
                 own.shutdown(socket.SHUT_RDWR)
 
     def run(self, body: Callable[[], Stored], committed: Callable[[Stored, int], None]) -> None:
-        """Run the body and commit what it wrote, with its completion; `committed` is told before other hooks.
+        """Run the body and commit its writes with its completion; `committed` is called before other hooks.
 
-        Raises what the body raised; AtomicStepError where there is nothing to commit; StepConfigError where the
-        setting does not allow it. Whatever it raises, nothing was committed.
+        Raises the body's error; AtomicStepError if there is nothing to commit; StepConfigError if the settings do not
+        allow it. If it raises, nothing was committed.
         """
         outcome: list[tuple[Stored, int]] = []
         is_told = False
@@ -128,7 +128,7 @@ class Transaction:
                 stored = body()
                 outcome.append((stored, self._checkpoint(stored, began_us)))
         except BaseException as error:
-            if is_told:  # the first of all hooks: a later one failed
+            if is_told:  # ours is the first hook: a later one failed
                 log.exception('an on_commit function of step "%s" failed', self._step)
             elif outcome and self._is_recorded(error):
                 tell()
@@ -142,7 +142,7 @@ class Transaction:
                 self._session = None
 
     def _call_hooks(self) -> None:
-        """Do what Django does after a commit: to it, this one has failed."""
+        """Call the hooks that Django calls after a commit: for Django, this commit failed."""
         for _, call_hook, is_robust in self._on_commit:
             try:
                 call_hook()
@@ -158,8 +158,8 @@ class Transaction:
         if isolation != "read committed":
             rule = (
                 f'The database "{DEFAULT_DB_ALIAS}" is set to the isolation level "{isolation}", under which the '
-                "checkpoint would fail after every heartbeat. Take isolation_level out of its OPTIONS, and lock what "
-                "the body relies on by select_for_update()."
+                "checkpoint would fail after every heartbeat. Remove isolation_level from its OPTIONS, and lock what "
+                "the body relies on with select_for_update()."
             )
             raise _misused(self._step, rule)
         with self._lock:
@@ -170,7 +170,7 @@ class Transaction:
         return int(began_us)
 
     def _checkpoint(self, stored: Stored, began_us: int) -> int:
-        """Record the completion; return its time."""
+        """Record the completion and return its time."""
         problem = _problem()
         if problem:
             raise self._refused(problem)
@@ -187,20 +187,22 @@ class Transaction:
             raise self._refused(ENDED)
         if finished_us is None:
             raise self._refused(OVER)
-        self._on_commit = connection.run_on_commit[1:]  # after the one by which we are told
+        self._on_commit = connection.run_on_commit[1:]  # after our own hook
         return int(finished_us)
 
     def _refused(self, problem: str) -> AtomicStepError:
         return AtomicStepError(self._step, problem, is_rollback=self._is_rollback)
 
     def _is_recorded(self, error: BaseException) -> bool:
-        """Ask the row whether a commit that ended in an error has been made; for as long as it takes."""
+        """Read from the row whether a failed commit took effect, for as long as it takes to get an answer."""
         log.warning('the commit of step "%s" got no answer: %s', self._step, error)
         while self._cycle.phase is not Phase.LEFT:
             try:
                 return self._ask()
             except Error as again:
-                log.warning('what became of the commit of step "%s" is asked again: %s', self._step, again)
+                log.warning(
+                    'the outcome of the commit of step "%s" is unknown; will ask again: %s', self._step, again
+                )
                 connection.close()
                 time.sleep(ASK_AGAIN_SECONDS)
         return False
@@ -209,23 +211,23 @@ class Transaction:
         with connection.cursor() as cursor:
             cursor.execute(atomic_sql.END_SESSION, {"pid": self._pid, "wait": END_MILLISECONDS})
             if cursor.fetchall() == [(False,)]:
-                raise Error("the session that was told to commit does not end")
+                raise Error("the session with the commit does not end")
             cursor.execute(atomic_sql.IS_COMPLETE, self._place)
             return bool(cursor.fetchall() == [(True,)])
 
 
 def call(step: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the body, which may turn out to be async."""
+    """Call the body. Raises if it turns out to be async."""
     value = fn(*args, **kwargs)
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()
-        raise _misused(step, "It needs a sync function: an awaitable would run outside of the transaction.")
+        raise _misused(step, "It needs a sync function: an awaitable would run outside the transaction.")
     return value
 
 
 def _problem() -> str:
-    """Tell why there is nothing left to be committed; empty if there is."""
+    """Return why nothing can be committed, or an empty string."""
     if connection.closed_in_transaction or connection.connection is None:
         return CLOSED
     if connection.needs_rollback:
@@ -241,7 +243,7 @@ def _problem() -> str:
 
 @contextmanager
 def _no_other_database(step: str) -> Iterator[None]:
-    """Refuse writes of the body to other databases, which the transaction does not cover."""
+    """Refuse the body's writes to other databases, which the transaction does not cover."""
     with ExitStack() as stack:
         for alias in connections:
             if alias != DEFAULT_DB_ALIAS:
@@ -253,7 +255,7 @@ def _refusing(step: str, alias: str) -> Callable[..., Any]:
     def execute(run: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if WRITES.match(str(sql)):
             rule = (
-                f'Its transaction is one of the database "{DEFAULT_DB_ALIAS}", but its body writes to "{alias}". '
+                f'Its transaction covers the database "{DEFAULT_DB_ALIAS}", but its body writes to "{alias}". '
                 "Do that in a step of its own."
             )
             raise _misused(step, rule)

@@ -1,21 +1,21 @@
-"""The statements around an atomic body or rollback, which go over its Django connection."""
+"""The statements around an atomic body or rollback, sent over its Django connection."""
 
 from __future__ import annotations
 
 from engine.values.columns import microseconds
 
-# The first statement of the transaction. Its time names the transaction: a body that ends it by SQL goes on in another
-# one, unnoticed by Django. A worker that dies must not leave locks behind for as long as a statement of it runs.
+# The first statement of the transaction. Its time identifies the transaction: a body that ends it with SQL continues in
+# another one, unnoticed by Django. A dead worker's locks must not stay for as long as its last statement runs.
 ENTER = f"""
     SELECT {microseconds("transaction_timestamp()")}, current_setting('transaction_isolation'), EXISTS (
         SELECT FROM engine_instance WHERE key = %(key)s AND fence = %(fence)s AND owner IS NOT NULL
     ), set_config('client_connection_check_interval', '500', true)
 """
 
-# The last statement before the commit. The lock on the instance's row is what makes the fence count at the commit, and
-# it comes here and not sooner, so that it is held for a moment only: checkpoints, heartbeats and operators want that
-# row too. Instance, attempt, step: in another order an operator and this could wait for each other. The fence grows
-# with each claim, and whoever takes an instance away without one leaves it without an owner.
+# The last statement before the commit. The lock on the instance's row keeps the fence valid until the commit. It is
+# taken only here, so that it is held briefly: checkpoints, heartbeats and operators need that row too. Instance,
+# attempt, step: in another order this could deadlock with an operator. The fence grows with each claim, and an instance
+# that is taken away without a claim has no owner.
 _CHECKPOINT = f"""
     WITH ours AS MATERIALIZED (
         SELECT key FROM engine_instance
@@ -46,13 +46,13 @@ CHECKPOINT = _checkpoint(
     outcome="status = 'complete', output = %(output)s::json, finished_at = attempt.finished_at",
     is_open="s.attempts = %(number)s AND s.status = 'running'",
 )
-# Of a rollback. The step itself has ended before, and what its rollback returns is kept nowhere.
+# For a rollback. The step itself has ended before, and the rollback's return value is not stored.
 CHECKPOINT_ROLLBACK = _checkpoint(
     outcome="rollback = 'complete', wake_at = NULL", is_open="s.rollback = 'running'"
 )
 
-# After a commit without an answer: end the session that was told to commit, unless it is this one, and only then ask.
-# The lock waits for a commit that is still on its way.
+# After a commit without an answer: end the session with the commit, unless it is this one, and then read the row. The
+# lock waits for a commit that is still in progress.
 END_SESSION = """
     SELECT pg_terminate_backend(pid, %(wait)s) FROM pg_stat_activity
     WHERE pid = %(pid)s AND pid <> pg_backend_pid() AND usename = current_user

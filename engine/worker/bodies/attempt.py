@@ -1,4 +1,4 @@
-"""Running the bodies of steps: async ones on the worker's loop, sync ones in threads."""
+"""Run the bodies of steps: async ones on the worker's loop, sync ones in threads."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ from engine.worker.bodies.threads import Threads
 
 log = logging.getLogger("engine.bodies")
 
-SYNC_BODIES = 16  # threads a worker
-ORM_CALLS = 4  # threads, with connections, that the ORM calls of async bodies share; or as few as sync bodies
-THREAD_CALLS = 16  # threads for what async bodies send to asyncio.to_thread
+SYNC_BODIES = 16  # threads per worker
+ORM_CALLS = (
+    4  # threads with connections, shared by the ORM calls of async bodies; at most as many as for sync bodies
+)
+THREAD_CALLS = 16  # threads for calls of async bodies through asyncio.to_thread
 
 
-# Instance, fence, step, phase, number. The fence tells the cycles of one instance apart: after a restart a body of the
-# last generation may still run beside that of the same attempt in the new one.
+# Instance, fence, step, phase, number. The fence distinguishes the cycles of one instance: after a restart, a body of
+# the last generation may still run next to the same attempt in the new one.
 Key = tuple[int, int, int, str, int]
 
 
@@ -65,19 +67,19 @@ class Bodies:
 
     @property
     def all_stuck(self) -> bool:
-        """Tell whether threads of some kind have all been given up: what needs one waits in vain in this process."""
+        """Return whether all threads of some kind are stuck, so that what needs one waits forever in this process."""
         pools = (self.threads, self.delays.threads, self._orm, self._elsewhere)
         return any(pool.all_stuck for pool in pools)
 
     @property
     def overdue(self) -> list[str]:
-        """Say what goes on although nobody waits for it: bodies that ignore their cancellation, calls that hang."""
+        """Return what still runs although it was given up: bodies that ignore their cancellation, calls that hang."""
         tasks = [one for one in self._tasks.values() if not one.is_awaited]
         pools = (self.threads, self.delays, self._orm, self._elsewhere)
         return [str(one) for one in (*tasks, *(what for pool in pools for what in pool.given_up))]
 
     def waits_in_vain(self, cycle: CycleState) -> bool:
-        """Tell whether a body of the instance waits for a thread, and none will come free."""
+        """Return whether a body of the instance waits for a thread and none will become free."""
         if not self.threads.all_stuck:
             return False
         return any(
@@ -88,17 +90,17 @@ class Bodies:
 
     @property
     def left(self) -> list[str]:
-        """Say what still runs, on the loop or on a thread: after `stop`, what keeps the process from a clean end."""
+        """Return what still runs, on the loop or on a thread: after `stop`, what prevents a clean exit."""
         on_threads = [*self.threads.left, *self._orm.left, *self._elsewhere.left, *self.delays.left]
         return [str(one) for one in (*self._tasks.values(), *on_threads)]
 
     @property
     def is_saturated(self) -> bool:
-        """Tell whether a sync body that began now would have to wait for a thread."""
+        """Return whether a sync body that starts now would have to wait for a thread."""
         return self.threads.is_saturated
 
     def stop(self) -> None:
-        """Cancel what runs on the loop, let threads end with what they do, and wait for none of it."""
+        """Cancel what runs on the loop, let threads finish, and wait for nothing."""
         for task in self._tasks:
             task.cancel()
         for pool in (self.threads, self.delays, self._orm, self._elsewhere):
@@ -123,7 +125,7 @@ class Bodies:
         return operation.fn
 
     def only_awaits(self, cycle: CycleState, seconds: float) -> bool:
-        """Tell whether all that the instance has done for so long is to await async bodies, or its time."""
+        """Return whether the instance has done nothing for this long but await async bodies or a time."""
         if cycle.is_resting:
             return True
         since = time.monotonic() - seconds
@@ -131,7 +133,7 @@ class Bodies:
         return bool(running) and all(one and one.task and one.started_at < since for one in running)
 
     def cancel(self, cycle: CycleState, attempt: AttemptRecord) -> bool:
-        """Cancel an async body; tell a sync one by `ctx.cancelled`. False if an atomic one is being committed."""
+        """Cancel an async body; set `ctx.cancelled` for a sync one. Return False if an atomic one is committing."""
         running = self._running.get(_key(cycle, attempt))
         if running is None:
             return True
@@ -141,10 +143,10 @@ class Bodies:
         cancelled = functools.partial(self._settle, running, error=asyncio.CancelledError())
         if running.task is not None:
             running.task.cancel()
-            # A task that is cancelled before its first turn runs nothing, so it does not settle either.
+            # A task cancelled before its first step runs nothing, so it does not settle either.
             running.task.add_done_callback(lambda _: cancelled())
         elif running.job is not None and running.job.has_begun:
-            # When all is cancelled that is to be: the thread that takes its place would begin what waits.
+            # Only after all cancellations: the replacement thread would start what waits.
             self._loop.call_soon(running.job.give_up)
         elif running.job is not None:
             running.job.give_up()
@@ -155,7 +157,7 @@ class Bodies:
     def ask_delay(
         self, cycle: CycleState, operation: AttemptedOperation, attempt: AttemptRecord, error: BaseException
     ) -> None:
-        """Call the step's delay function and let the cycle back off by its answer."""
+        """Call the step's delay function, and let the cycle back off by its answer."""
         context = self._context(cycle, operation, attempt)
         self.delays.ask(operation, attempt, context, error)
 
@@ -173,7 +175,7 @@ class Bodies:
         task.add_done_callback(self._ended)
 
     def _orm_calls(self) -> BodyCalls:
-        """Return what leads the ORM calls of one async function to a thread."""
+        """Return the executor that sends the ORM calls of one async function to a thread."""
         return BodyCalls(self._orm)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -197,7 +199,7 @@ class Bodies:
     # Sync bodies
 
     def _run_sync(self, running: Running) -> None:
-        context = contextvars.Context()  # what a body sets there is gone with it
+        context = contextvars.Context()  # context variables set by a body end with it
         running.job = self.threads.submit(lambda: context.run(self._in_thread, running), running)
 
     def _in_thread(self, running: Running) -> None:
@@ -213,10 +215,10 @@ class Bodies:
             self._from_thread(end)
 
     def _call_sync(self, running: Running) -> Callable[[], None] | None:
-        """Call the body; return what is to be done on the loop then. None: an atomic one has told all."""
+        """Call the body. Return what to do next on the loop; None if an atomic one has already reported."""
         self._renew_sessions()
         if running.context.is_cancelled:
-            raise asyncio.CancelledError  # while the thread was made ready: do not begin what nobody waits for
+            raise asyncio.CancelledError  # cancelled while the thread was prepared: do not start the body
         if running.transaction is not None:
             self._in_transaction(running, running.transaction)
             return None
@@ -231,7 +233,7 @@ class Bodies:
             return functools.partial(self._adopt, running, value, contextvars.copy_context())
         return functools.partial(self._settle, running, stored=running.operation.store(value))
 
-    # The sessions of the thread; a test has one of its own.
+    # The sessions of the thread; a test overrides these.
 
     def _renew_sessions(self) -> None:
         sessions.renew()
@@ -254,7 +256,7 @@ class Bodies:
         transaction.run(body, lambda *outcome: self._from_thread(self._take_in, running, *outcome))
 
     def _adopt(self, running: Running, value: Awaitable[Any], context: contextvars.Context) -> None:
-        """A sync function returned an awaitable, as `lambda: fetch(1)` does: await it on the loop."""
+        """Await on the loop what a sync function returned, as `lambda: fetch(1)` does."""
         running.job = None
         if _key(running.cycle, running.attempt) in self._running and not running.context.is_cancelled:
             self._run_async(running, lambda *args, **kwargs: value, context)
@@ -264,7 +266,7 @@ class Bodies:
         self._settle(running, error=asyncio.CancelledError())
 
     def _take_in(self, running: Running, stored: Stored, finished_us: int) -> None:
-        """An atomic body has recorded its success."""
+        """Settle an atomic body that has recorded its success."""
         if running.timer is not None:
             running.timer.cancel()
         if self._is_over(running):
@@ -273,7 +275,7 @@ class Bodies:
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *args, context=contextvars.Context())
-        except RuntimeError:  # the shift has ended without this thread: its attempt is cancelled or lost
+        except RuntimeError:  # the shift has ended before this thread: its attempt is cancelled or lost
             return
 
     # Settling
@@ -283,13 +285,13 @@ class Bodies:
         running.timer = self._loop.call_later(seconds, self._time_out, running)
 
     def _start_clock_in_thread(self, running: Running) -> None:
-        """Count a sync body's time from here: what it waited for a thread is not its own."""
+        """Start a sync body's time here: waiting for a thread does not count."""
         if _key(running.cycle, running.attempt) in self._running:
             self._start_clock(running)
 
     def _time_out(self, running: Running) -> None:
         if running.transaction is not None and not running.transaction.end():
-            running.transaction.hurry()  # and it says what came of it
+            running.transaction.hurry()  # and it reports the outcome
             return
         running.context.cancel()
         if running.job is not None:
@@ -322,7 +324,7 @@ class Bodies:
             if threading.get_ident() == self._thread:
                 cycle.add_log(
                     line
-                )  # at once: the body may end, and its instance leave, before the loop turns
+                )  # at once: the body may end, and its instance leave, before the next turn of the loop
             else:
                 self._from_thread(cycle.add_log, line)
 

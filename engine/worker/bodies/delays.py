@@ -1,6 +1,6 @@
-"""Functions given as `delay`: asked how long to wait after an error, and not for long.
+"""Delay functions: they return how long to wait after an error, and have little time for it.
 
-Sync ones have threads of their own, so that they need not wait until a body has ended.
+Sync ones have threads of their own, so that they do not wait for bodies.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from engine.worker.bodies.orm_calls import BodyCalls
 from engine.worker.bodies.running import is_async
 from engine.worker.bodies.threads import Threads
 
-LIMIT_SECONDS = 5.0  # from when the function begins
+LIMIT_SECONDS = 5.0  # from the start of the function
 THREADS = 2
-LOOK_AGAIN_SECONDS = 1.0  # whether a thread can still come free
+LOOK_AGAIN_SECONDS = 1.0  # to check whether a thread can still become free
 
 
 class NoAnswerError(Exception):
@@ -34,7 +34,7 @@ class NoAnswerError(Exception):
 
 
 class Delays:
-    """Asks delay functions, on the loop or on threads that are kept for them."""
+    """Calls delay functions, on the loop or on threads of their own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, orm_calls: Callable[[], BodyCalls]) -> None:
         self._loop = loop
@@ -42,7 +42,7 @@ class Delays:
         self.threads = Threads(THREADS, name="delay", keeps_sessions=False, replaces_stuck=False)
         self._asking: set[asyncio.Task[None]] = set()
         self._tasks: dict[asyncio.Task[Any], object] = {}
-        self._deaf: set[asyncio.Task[Any]] = set()  # those of them that were cancelled and go on
+        self._deaf: set[asyncio.Task[Any]] = set()  # cancelled ones that still run
 
     @property
     def left(self) -> list[object]:
@@ -51,7 +51,7 @@ class Delays:
 
     @property
     def given_up(self) -> list[object]:
-        """Return what still runs although nobody waits for it, by its `what`."""
+        """Return what still runs although it was given up, by its `what`."""
         return [*(self._tasks[task] for task in self._deaf), *self.threads.given_up]
 
     def stop(self) -> None:
@@ -66,7 +66,7 @@ class Delays:
         context: StepContext,
         error: BaseException,
     ) -> None:
-        """Call the function that is the step's `delay`, and tell the operation what came of it."""
+        """Call the step's delay function, and pass the result to the operation."""
         asking = self._ask(operation, attempt, context, error)
         task = self._loop.create_task(asking, context=Context())
         self._asking.add(task)
@@ -103,7 +103,7 @@ class Delays:
     async def answer(
         self, function: Callable[[], Any], *, is_async: bool = False, what: object = ""
     ) -> timedelta:
-        """Return its answer. Raises what it raises, ValueError for what is no duration, and NoAnswerError."""
+        """Return its answer. Raises its error, ValueError if the answer is not a duration, or NoAnswerError."""
         answer = function() if is_async else await self._on_thread(function, what)
         if inspect.isawaitable(answer):  # also that of `lambda ctx, error: ask(error)`
             answer = await self._on_loop(answer, what)
@@ -117,7 +117,7 @@ class Delays:
         task.add_done_callback(lambda task: self._ended(task, calls))
         await asyncio.wait({task}, timeout=LIMIT_SECONDS)
         if not task.done():
-            task.cancel()  # and it may take its time over that
+            task.cancel()  # which may take a while
             self._deaf.add(task)
             raise NoAnswerError
         if task.cancelled():
@@ -129,7 +129,7 @@ class Delays:
         self._deaf.discard(task)
         calls.leave()
         if not task.cancelled():
-            task.exception()  # asyncio complains of one that nobody asks for, as of a late one
+            task.exception()  # otherwise asyncio warns about an exception that was never retrieved
 
     async def _on_thread(self, function: Callable[[], Any], what: object) -> Any:
         call = _Call(self.threads, function, what)
@@ -157,7 +157,7 @@ class _Call:
         self._job = threads.submit(self._run, what)
 
     def give_up(self) -> None:
-        """Wait for it no more, unless it has ended."""
+        """Stop waiting for it, unless it has ended."""
         if self.answer.cancel():
             self._job.give_up()
 
@@ -166,7 +166,7 @@ class _Call:
         try:
             value = Context().run(self._function)
         except BaseException as raised:  # noqa: BLE001 - user code
-            # A future takes no StopIteration, and the loop must not exit for it.
+            # A future does not accept StopIteration, and the loop must not exit because of it.
             is_plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
             self._tell(self._set, None, raised if is_plain else RuntimeError(repr(raised)))
         else:
@@ -175,7 +175,7 @@ class _Call:
     def _tell(self, callback: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *args, context=Context())
-        except RuntimeError:  # the shift has ended without this thread
+        except RuntimeError:  # the shift has ended before this thread
             return
 
     def _set(self, value: Any, error: BaseException | None) -> None:

@@ -1,8 +1,7 @@
-"""The ORM calls of async bodies: on a few threads, each with its connections, which bodies share.
+"""The ORM calls of async bodies: on a few shared threads, each with its own connections.
 
-A body keeps to one thread, since a cursor does not travel; of several bodies on a thread each has its turn, call by
-call. A thread whose call was given up and does not return takes no further calls until it does: what waits there
-moves to another one.
+A body stays on one thread, because a cursor cannot move; several bodies on a thread take turns, call by call. A thread
+whose call was given up and does not return takes no further calls until it does; waiting calls move to another thread.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from engine.worker.bodies.threads import Threads
 
 
 class Lane:
-    """One thread, and the number of bodies that keep to it."""
+    """One thread, and the number of bodies that use it."""
 
     def __init__(self, number: int) -> None:
         self.threads = Threads(1, name=f"orm-{number}", replaces_stuck=False)
@@ -33,7 +32,7 @@ class Lane:
 
 
 class OrmCalls:
-    """All of these threads."""
+    """All these threads."""
 
     def __init__(self, size: int) -> None:
         self._lock = threading.RLock()
@@ -60,7 +59,7 @@ class OrmCalls:
             lane.threads.stop()
 
     def move(self, body: BodyCalls) -> Lane:
-        """Return the thread that a body keeps to: the least busy one at its first call, or when its own is stuck."""
+        """Return the body's thread: the least busy one at its first call, or if its own is stuck."""
         with self._lock:
             before = body.lane
             if before is not None and not before.threads.stuck:
@@ -73,7 +72,7 @@ class OrmCalls:
             return body.lane
 
     def leave(self, body: BodyCalls) -> None:
-        """The body has ended: the last one on a thread leaves its connections as Django does after a request."""
+        """Record that the body has ended. After the last one on a thread, renew its connections as after a request."""
         with self._lock:
             lane, body.lane = body.lane, None
             self._leave(lane)
@@ -82,11 +81,11 @@ class OrmCalls:
         if lane is not None:
             lane.bodies -= 1
             if not lane.bodies:
-                with suppress(RuntimeError):  # it has stopped, and its thread closes them all
+                with suppress(RuntimeError):  # it has stopped, and its thread closes all connections
                     lane.threads.submit(sessions.tidy, "renewing the connections of a thread")
 
     def clear(self, lane: Lane) -> None:
-        """Its thread is stuck: let the calls that wait for it run elsewhere."""
+        """Move the calls that wait for a stuck thread to other threads."""
         with self._lock:
             for job in lane.threads.withdraw():
                 if isinstance(job.what, OrmCall):
@@ -94,7 +93,7 @@ class OrmCalls:
 
 
 class BodyCalls(Executor):
-    """Where `sync_to_async` runs what one body sends it."""
+    """The executor of one body's `sync_to_async` calls."""
 
     def __init__(self, calls: OrmCalls) -> None:
         self._calls = calls
@@ -113,7 +112,7 @@ class BodyCalls(Executor):
         self._calls.leave(self)
 
     def given_up(self) -> None:
-        """A call was given up: if it runs, its thread is stuck."""
+        """Give up a call: if it runs, its thread is stuck."""
         lane = self.lane
         if lane is not None and lane.threads.stuck:
             self._calls.clear(lane)

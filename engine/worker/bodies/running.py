@@ -1,4 +1,4 @@
-"""A body on its way in a worker."""
+"""A running body in a worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.worker.bodies.threads import Job
 
 @dataclass(slots=True, eq=False)
 class Running(Body):
-    """A body on its way, and what this worker needs to stop it."""
+    """A running body, and what this worker needs to stop it."""
 
     fn: Callable[..., Any] = field(kw_only=True)
     transaction: atomic.Transaction | None = None
@@ -36,7 +36,7 @@ class Running(Body):
 
     @property
     def is_awaited(self) -> bool:
-        """Tell whether its attempt is under way; a body may go on when that has timed out, say."""
+        """Return whether its attempt still runs: a body may continue after a timeout, for example."""
         return self.operation.attempt is self.attempt
 
     def called_with(self) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Slices of handler code: one that does not return is interrupted, not only noticed."""
+"""Slices of handler code: one that does not return is interrupted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.replay.cycle import Cycle
 from engine.replay.exit import endings
 from engine.values.errors import ControlFlow, WorkflowTimeoutError
 
-# Seconds until the next interruption of a handler that swallowed one. So short that one soon falls between the
-# `except` that swallows and the next `try`, where nothing catches it.
+# Seconds until the next interruption of a handler that swallowed one. Short, so that one soon falls between the
+# `except` that swallows it and the next `try`, where nothing catches it.
 AGAIN = 0.0005
-LAST_SECONDS = 1.0  # for what a handler does at its end
-TICK = 0.1  # seconds between two looks at the slice that runs
+LAST_SECONDS = 1.0  # for a handler's cleanup
+TICK = 0.1  # seconds between two checks of the running slice
 ENGINE = str(Path(__file__).parents[2]) + os.sep
 
 
@@ -29,13 +29,13 @@ class HandlerInterrupted(ControlFlow):
 class Slices:
     """Drives handlers under an interval timer, whose signal reaches only the main thread.
 
-    The timer is set once for many slices: to set it costs as much as a short slice. It looks now and then whether the
-    slice that runs has used up its time, and comes fast and often from then on.
+    The timer is set once for many slices: setting it costs as much as a short slice. It checks periodically whether
+    the running slice has used up its time, and then fires at short intervals.
     """
 
     def __init__(self) -> None:
         self._driving: Cycle | None = None
-        self._ends_at = 0.0  # of the slice that runs
+        self._ends_at = 0.0  # of the running slice
         self._is_ticking = False
         self._was_driving = False  # since the last tick
         self._used: dict[Cycle, float] = {}  # seconds of handler code
@@ -55,7 +55,7 @@ class Slices:
         return cycle.workflow.handler_timeout.total_seconds() if cycle is not None else 0.0
 
     def drive(self, cycle: Cycle) -> None:
-        """Run what is ready in the handler, within what is left of its `handler_timeout`."""
+        """Run what is ready in the handler, within the rest of its `handler_timeout`."""
         limit = cycle.workflow.handler_timeout.total_seconds()
         self._run(cycle, cycle.loop.drain, limit - self._used.get(cycle, 0.0))
         if self._used[cycle] > limit:
@@ -63,7 +63,7 @@ class Slices:
             cycle.exit.decision.force(endings.of_error(error))
 
     def shut(self, cycle: Cycle) -> None:
-        """Close the handler's coroutines; a `finally:` has what is left of the same time, and a moment at least."""
+        """Close the handler's coroutines. A `finally:` has the rest of the same time, and at least a moment."""
         limit = cycle.workflow.handler_timeout.total_seconds()
         self._run(cycle, cycle.loop.shut, max(limit - self._used.get(cycle, 0.0), LAST_SECONDS))
 
@@ -77,7 +77,7 @@ class Slices:
         try:
             work()
         except HandlerInterrupted:
-            pass  # it hit the engine's own code; what follows ends the cycle all the same
+            pass  # it hit the engine's own code; the cycle ends anyway
         finally:
             self._driving = None
             self._used[cycle] = self._used.get(cycle, 0.0) + time.monotonic() - started
@@ -92,12 +92,12 @@ class Slices:
             self._rest()
         elif left > 0:
             self._tick(min(left, TICK))
-        # Never within the engine's own code, which would be left half done: the next one comes soon enough.
+        # Never inside the engine's own code, which would be left half done: the next tick comes soon.
         elif frame is not None and not frame.f_code.co_filename.startswith(ENGINE):
             raise HandlerInterrupted
 
     def _rest(self) -> None:
-        """Between two slices: go on ticking while there are any."""
+        """Keep ticking between slices while there are any."""
         if self._was_driving:
             self._was_driving = False
             self._tick()

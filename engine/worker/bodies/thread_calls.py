@@ -1,4 +1,4 @@
-"""Calls that async bodies send to threads, by `asyncio.to_thread` and the like: bounded, counted, never joined."""
+"""Calls that async bodies send to threads, with `asyncio.to_thread` and the like: bounded, counted, never joined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.worker.bodies.threads import Job, Threads
 
 
 class Call(Future[Any]):
-    """One call on a thread. Cancelled while it runs it is given up: asyncio cancels it with whoever awaits it."""
+    """One call on a thread. If it is cancelled while it runs, it is given up: asyncio cancels it with its awaiter."""
 
     def __init__(self, fn: Callable[[], Any]) -> None:
         super().__init__()
@@ -51,27 +51,27 @@ class Call(Future[Any]):
 
 
 def call_on(threads: Threads, fn: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Call the function on a thread; the running loop's future says what came of it, while there is that loop."""
+    """Call the function on a thread. A future of the running loop gets the result, as long as the loop exists."""
     call = Call(fn)
     call.submit_to(threads)
     return asyncio.wrap_future(call)
 
 
 def check_sessions(step: str) -> None:
-    """Roll back what is open in this thread. Raises OpenTransactionError if anything is."""
+    """Roll back open transactions of this thread. Raises OpenTransactionError if there are any."""
     left = sessions.end_transactions()
     if left:
         raise OpenTransactionError(step, left)
 
 
 class DaemonExecutor(ThreadPoolExecutor):
-    """The default executor of a worker's loop. A call that hangs holds up neither the loop's end nor the process's.
+    """The default executor of a worker's loop. A call that hangs delays neither the loop's end nor the process's exit.
 
-    `threads` are such as keep no database connection: they belong to no body.
+    Its `threads` keep no database connections: they belong to no body.
     """
 
     def __init__(self, threads: Threads) -> None:
-        super().__init__(max_workers=1)  # asyncio takes no other class; threads of its own it never starts
+        super().__init__(max_workers=1)  # asyncio accepts no other class; it never starts threads of its own
         self.threads = threads
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -80,7 +80,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         return call
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the threads end when they can; wait for none, whatever is asked."""
+        """Let the threads end when they can. Never wait for them, whatever the arguments say."""
         self.threads.stop()
 
 

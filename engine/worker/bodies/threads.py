@@ -1,4 +1,4 @@
-"""Threads of a worker: few, kept, never waited for at exit, and counted once nobody waits for their job any more."""
+"""Threads of a worker: few, reused, never waited for at exit, and counted as stuck once their job is given up."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.worker.bodies import sessions
 
 log = logging.getLogger("engine.bodies")
 
-STUCK_SECONDS = 1.0  # what was given up may need a moment to end
-BUSY_SECONDS = 0.1  # without a thread that came free, until there are too few
+STUCK_SECONDS = 1.0  # a job that was given up may need a moment to end
+BUSY_SECONDS = 0.1  # without a free thread, until there count as too few
 
 
 class Job:
-    """Something to be done on a thread. `what` says what it is, to whoever reads the log."""
+    """A job for a thread. `what` describes it in the log."""
 
     __slots__ = ("_threads", "has_begun", "is_given_up", "run", "what")
 
@@ -30,16 +30,16 @@ class Job:
         self.is_given_up = False
 
     def give_up(self) -> None:
-        """Wait for it no more: what has not begun never will, and a thread that is busy with it counts as stuck."""
+        """Stop waiting for it: if it has not started it never will, and a thread that runs it counts as stuck."""
         self._threads._give_up(self)
 
 
 class Threads:
-    """Up to `size` daemon threads, started when needed, and as many more in place of those that are stuck.
+    """Up to `size` daemon threads, started when needed, and as many more to replace stuck ones.
 
-    Not a ThreadPoolExecutor: the interpreter joins its threads at exit, and one that is stuck in a body would keep the
-    worker alive for ever. Each thread keeps its Django connections, which is the reason for keeping threads at all,
-    unless it is said not to.
+    Not a ThreadPoolExecutor: the interpreter joins its threads at exit, and a thread stuck in a body would keep the
+    worker alive forever. Each thread keeps its Django connections, the reason for reusing threads, unless told
+    otherwise.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Threads:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._started = 0
-        self._free = 0  # idle threads, less the jobs that wait for one
+        self._free = 0  # idle threads minus the jobs that wait for one
         self._stuck = 0
         self._all_stuck_at = 0.0
         self._ended_at = 0.0  # the last job
@@ -76,21 +76,21 @@ class Threads:
 
     @property
     def all_stuck(self) -> bool:
-        """Tell whether no thread will come free: what waits for one waits in vain."""
+        """Return whether no thread will become free, so that waiting jobs never run."""
         with self._lock:
             is_full = self._stuck >= self._size + self._spare
             return is_full and time.monotonic() - self._all_stuck_at >= STUCK_SECONDS
 
     @property
     def is_saturated(self) -> bool:
-        """Tell whether a job would have to wait: no thread is free, and none has come free for a while."""
+        """Return whether a job would have to wait: no thread is free, and none has become free for a while."""
         with self._lock:
             is_full = self._free <= 0 and not self._may_start
             return is_full and time.monotonic() - self._ended_at > BUSY_SECONDS
 
     @property
     def given_up(self) -> list[object]:
-        """Return what still runs although nobody waits for it, by its `what`."""
+        """Return what still runs although it was given up, by its `what`."""
         with self._lock:
             return [job.what for job in self._running if job.is_given_up]
 
@@ -101,21 +101,21 @@ class Threads:
             return [job.what for job in self._running]
 
     def submit(self, run: Callable[[], object], what: object = "") -> Job:
-        """Run the job on a thread, after those that wait. What it raises is logged.
+        """Run the job on a thread, after the waiting ones. Its errors are logged.
 
         Raises RuntimeError after `stop`: it would never run.
         """
         job = Job(self, run, what)
         with self._lock:
             if self._is_stopped:
-                raise RuntimeError("The worker has stopped, and runs nothing on a thread any more.")
+                raise RuntimeError("The worker has stopped and no longer runs anything on threads.")
             self._free -= 1
             self._jobs.put(job)
             self._start_if_needed()
         return job
 
     def withdraw(self) -> list[Job]:
-        """Take the waiting jobs back: they will not run here."""
+        """Return the waiting jobs, which will not run here."""
         taken: list[Job] = []
         with self._lock, suppress(queue.Empty):
             while not self._is_stopped:
@@ -126,7 +126,7 @@ class Threads:
         return taken
 
     def stop(self) -> None:
-        """Let idle threads end, and the others with their job; begin no further job, and wait for none."""
+        """Let idle threads end at once and the others after their job. Start no further job, and wait for none."""
         with self._lock:
             self._is_stopped = True
             for _ in range(self._started):
@@ -152,13 +152,13 @@ class Threads:
             if self._begin(job):
                 try:
                     job.run()
-                except BaseException:  # the thread, and the count of threads, outlive any job
+                except BaseException:  # the thread and the count of threads survive any job
                     log.exception("a job on a thread failed: %s", job.what)
                 if not self._keeps_sessions:
                     sessions.close_all()
                 if self._end(job):
                     break
-            del job  # an idle thread must not hold what its last job held
+            del job  # an idle thread must not keep references of its last job
         sessions.close_all()
 
     def _begin(self, job: Job) -> bool:
@@ -170,7 +170,7 @@ class Threads:
             return True
 
     def _end(self, job: Job) -> bool:
-        """Take note of the end of a job; tell whether there are enough threads without this one."""
+        """Record the end of a job. Return whether there are enough threads without this one."""
         with self._lock:
             self._running.discard(job)
             self._stuck -= job.is_given_up

@@ -1,10 +1,10 @@
-"""Which functions a row of django-q's schedules may call.
+"""The functions that rows of django-q's schedules may call.
 
-A row of `django_q_schedule` is a dotted name and its arguments, unsigned: whoever can write to the database chooses
-what a worker runs. With the setting REPRISE_TASKS, a list of patterns such as `shop.tasks.*`, the choice is among those
-functions and the engine's own. Without the setting every function may be called, as django-q has it.
+A row of `django_q_schedule` is an unsigned dotted name with arguments: anyone who can write to the database chooses
+what a worker runs. The setting REPRISE_TASKS, a list of patterns such as `shop.tasks.*`, limits the choice to those
+functions and the engine's own. Without it, every function may be called, as in django-q.
 
-Tasks that code queues with `async_task` are signed with SECRET_KEY and are not held to the list.
+Tasks queued by code with `async_task` are signed with SECRET_KEY; the list does not apply to them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ OURS = "engine.*"
 
 
 def guard() -> None:
-    """Hold django-q's scheduler to the list. Called in every process that loads the engine."""
+    """Make django-q's scheduler obey the list. Called in every process that loads the engine."""
     django_q.scheduler.async_task = _queue
 
 
 def is_allowed(function: object, patterns: Sequence[str] | None) -> bool:
-    """Tell whether a schedule may call the function of that dotted name.
+    """Return whether a schedule may call the function with that dotted name.
 
-    The name has to fit, and so does the place where what it leads to is defined: `shop.tasks.os.system` is a function
-    of the system, whatever it is reached through.
+    Both the name and the module that defines its target must match: `shop.tasks.os.system` is a system function,
+    through whatever name it is reached.
     """
     if patterns is None:
         return True
@@ -46,7 +46,7 @@ def is_allowed(function: object, patterns: Sequence[str] | None) -> bool:
         found = pydoc.locate(function)
     except pydoc.ErrorDuringImport:
         found = None
-    # Nothing is there: the task fails, and says so, as any other with a mistyped name.
+    # Nothing has that name: the task fails with an error, like any other with a mistyped name.
     return found is None or _fits(_defined_at(found), patterns)
 
 
@@ -60,7 +60,7 @@ def _defined_at(found: object) -> str:
 
 
 def _queue(func: object, *args: Any, **kwargs: Any) -> str:
-    """Stand in for `async_task` in the scheduler. Returns the task's id."""
+    """Replace `async_task` in the scheduler. Return the task's id."""
     patterns = getattr(settings, "REPRISE_TASKS", None)
     for function in _called(func, kwargs):
         if not is_allowed(function, patterns):
@@ -70,7 +70,7 @@ def _queue(func: object, *args: Any, **kwargs: Any) -> str:
 
 
 def _called(func: object, kwargs: Mapping[str, Any]) -> Iterator[object]:
-    """Yield what django-q will call for a schedule: the function, its hook, and those of its chain."""
+    """Yield what django-q calls for a schedule: the function, its hook, and the functions of its chain."""
     yield func
     for options in (kwargs, kwargs.get("q_options") or {}):
         if options.get("hook") is not None:
@@ -81,16 +81,16 @@ def _called(func: object, kwargs: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _refuse(func: object, function: object, kwargs: Mapping[str, Any]) -> str:
-    """Say it, and leave a failed task: one for each schedule, however often its time comes."""
+    """Log the refusal and store a failed task: one per schedule, however often it is due."""
     schedule = str(kwargs["q_options"].get("group"))
     reason = (
-        f'The schedule "{schedule}" may not call {function}: the setting REPRISE_TASKS does not name it. '
+        f'The schedule "{schedule}" may not call {function}: the setting REPRISE_TASKS does not include it. '
         "Add it there, or delete the schedule."
     )
     logger.error(reason)
     key = hashlib.sha256(f"{schedule}\0{func}".encode()).hexdigest()[:32]
     now = timezone.now()
-    # Written without a look at what stands there: reading a Task unpickles it.
+    # Written without reading the existing row: reading a Task unpickles it.
     Task(
         id=key,
         name=f"refused: {schedule}"[:100],

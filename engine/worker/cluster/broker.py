@@ -23,25 +23,25 @@ from engine.worker.database import cluster_sql as sql
 
 logger = logging.getLogger("engine.cluster")
 
-# How often an acknowledgement is tried, with pauses that double from the first: six seconds in all, the
-# length of a restart, and not much more than a stop may take.
+# How often an acknowledgement is tried, with pauses that double: six seconds in total, the length of a restart, and
+# not much longer than a stop may take.
 ACKNOWLEDGE_TRIES = 5
 FIRST_PAUSE = 0.2
 
 
 class Broker(ORM):  # type: ignore[misc]
-    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule as the ORM broker does, only
-    at once and never to two clusters, and starts processes for instances that must run alone.
+    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule like the ORM broker, but at
+    once and never to two clusters, and starts processes for instances that must run alone.
 
-    None of its methods that run in the cluster raises: django-q answers an exception of `dequeue` with ten
-    seconds of sleep, and one of `acknowledge` with the end of its monitor.
+    Its methods that run in the cluster never raise: after an exception of `dequeue`, django-q sleeps ten seconds, and
+    after one of `acknowledge`, its monitor ends.
     """
 
     dispatcher: Dispatcher | None = None
 
     @staticmethod
     def get_connection(list_key: str | None = None) -> Any:
-        # Without asking the database, so that a cluster starts while it is down.
+        # Without a query, so that a cluster starts while the database is down.
         _close_if_old()
         return OrmQ.objects.using(_alias())
 
@@ -55,7 +55,7 @@ class Broker(ORM):  # type: ignore[misc]
         return int(key)
 
     def open(self, *, stop: Flag, shifts: int, room: Room) -> None:
-        """Say, before the pusher is forked, what it serves. The sentinel does it."""
+        """Set, before the pusher is forked, what it serves. Called by the sentinel."""
         self.dispatcher = Dispatcher(
             connection=BrokerConnection(alias=_alias(), key=self.list_key, stop=stop),
             stop=stop,
@@ -75,7 +75,7 @@ class Broker(ORM):  # type: ignore[misc]
         try:
             return self.dispatcher.next() or None
         except Exception:
-            logger.exception("The broker stumbled; it goes on.")
+            logger.exception("The broker raised an error; it continues.")
             self.dispatcher.stop.wait(1)
             return None
 
@@ -110,10 +110,10 @@ def _close_if_old() -> None:
 
 
 def _is_sound(payload: str) -> bool:
-    """Tell whether django-q's pusher survives this payload.
+    """Return whether django-q's pusher survives this payload.
 
-    It drops what is badly signed; any other failure to unpickle, say of a class that was renamed, would end
-    it. Left out, the task stays queued for `retry` seconds, and for the next deployment.
+    It drops badly signed tasks; any other failure to unpickle, for example of a renamed class, would end it. A task
+    that is skipped stays queued for `retry` seconds, and for the next deployment.
     """
     try:
         SignedPackage.loads(payload)

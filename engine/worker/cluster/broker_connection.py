@@ -1,4 +1,4 @@
-"""The broker's connection: it listens, it asks, and it reconnects by itself."""
+"""The broker's connection: it listens, queries, and reconnects by itself."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ logger = logging.getLogger("engine.cluster")
 
 TASKS = "engine_tasks"
 
-# That an answer is waited for.
+# The limit for an answer.
 ANSWER_SECONDS = 15.0
 
-# Nothing the broker asks takes long; a lock or a sick server must not hold up the stop of the cluster.
+# The broker's queries are short; a lock or a slow server must not delay the stop of the cluster.
 SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
 
 FIRST_PAUSE = 0.1
@@ -36,14 +36,14 @@ COUNT_ISOLATED = 100  # at most
 
 @dataclass(frozen=True)
 class Hints:
-    """What came in while waiting."""
+    """The notifications received while waiting."""
 
     tasks: bool = False
     death: bool = False
 
 
 class BrokerConnection:
-    """Listen for tasks and deaths on a connection that is opened at the first use, in the process that uses it."""
+    """Listens for tasks and deaths on a connection opened on first use, in the process that uses it."""
 
     def __init__(self, *, alias: str, key: str, stop: Flag) -> None:
         self.alias = alias
@@ -54,7 +54,7 @@ class BrokerConnection:
         self._try_at = 0.0
 
     def open(self) -> bool:
-        """Tell whether there is a connection; open one if there is not, unless the last try was just now."""
+        """Return whether there is a connection. Open one if there is none, unless the last try was just now."""
         if self._connection is None and time.monotonic() >= self._try_at:
             options = parameters(self.alias) | {"application_name": "reprise-broker"}
             try:
@@ -67,7 +67,7 @@ class BrokerConnection:
         return self._connection is not None
 
     def lose(self, error: psycopg.Error) -> None:
-        """Give the connection up; the next one is tried after a pause that grows to a second."""
+        """Drop the connection. The next one is tried after a pause that grows to one second."""
         if self._pause == 0.0:
             logger.warning("The broker lost its database and keeps trying: %s", str(error).strip())
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
@@ -80,11 +80,11 @@ class BrokerConnection:
             self._connection = None
 
     def wait(self, seconds: float) -> Hints:
-        """Wait for hints, or for the cluster to stop, at most so long."""
+        """Wait for notifications, or for the cluster to stop, at most this long."""
         if self._connection is None:
             self._stop.wait(min(seconds, max(self._try_at - time.monotonic(), 0.0)))
             return Hints()
-        # Some may have come in with the answer to the last statement.
+        # Some may have arrived with the answer to the last statement.
         hints = self._read(self._connection)
         if hints == Hints():
             poll = select.poll()
@@ -95,7 +95,7 @@ class BrokerConnection:
         return hints
 
     def isolated(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
-        """Count the instances that wait to run alone, of workflows with a limit no more than have a place."""
+        """Count the instances that wait to run alone, for workflows with a limit at most as many as it allows."""
         values = {
             "unlimited": [name for name in workflows if name not in limits],
             "limited": [*limits],
@@ -109,15 +109,15 @@ class BrokerConnection:
         return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})
 
     def beat(self, *, seat: int, name: str, workflows: Sequence[str], slots: int) -> None:
-        """Say that this cluster is there."""
+        """Write the cluster's row of `engine_worker`."""
         values = {"role": "cluster", "seat": seat, "name": name, "workflows": list(workflows)}
         self._ask(sql.BEAT, {**values, "slots": slots, "held": 0})
         if self._pause:
-            logger.info("The broker has its database back.")
+            logger.info("The broker has reconnected to its database.")
             self._pause = 0.0
 
     def tell_death(self) -> None:
-        """Have what a dead process held taken back at once."""
+        """Notify workers to take back at once what a dead process held."""
         self._ask(sql.TELL, {"channel": WAKE, "payload": REAP})
 
     def leave(self, *, seat: int) -> None:

@@ -1,8 +1,7 @@
-"""What django-q's processes need to survive the sudden death of any of them.
+"""Make django-q's processes survive the sudden death of any of them.
 
-`harden()` gives django-q other parts where its own keep locks that a killed process takes with it; the stock
-command `manage.py qcluster` then runs with them. What cannot be mended from here is reported by the system
-checks.
+`harden()` replaces parts of django-q that keep locks after a process is killed; the stock command `manage.py qcluster`
+then uses the replacements. The system checks report what cannot be fixed here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ logger = logging.getLogger("engine.cluster")
 
 
 def harden() -> None:
-    """Give django-q our parts. Called in every process that loads the engine, before it forks."""
+    """Replace django-q's parts with ours. Called in every process that loads the engine, before it forks."""
     forks.guard()
     allowed_tasks.guard()
     parts: dict[str, Any] = {
@@ -45,7 +44,7 @@ def harden() -> None:
 
 
 def _announce(**_: Any) -> None:
-    """Have the instances of a worker that died taken over at once: a new worker took its place."""
+    """Notify others that a worker died and was replaced, so that its instances are taken over at once."""
     if not shift_task.has_started():
         return
     try:
@@ -53,12 +52,12 @@ def _announce(**_: Any) -> None:
             cursor.execute("SELECT pg_notify(%s, %s)", [notify.WAKE, notify.REAP])
         connections.close_all()
     except Exception:
-        # An exception of a receiver would kill the worker. The sweep finds what the hint would have told.
-        logger.exception("A new worker could not say that it is there.")
+        # An exception of a receiver would kill the worker. The sweep finds what the notification would have reported.
+        logger.exception("A new worker could not announce itself.")
 
 
 def _refuse_unpicklable(task: dict[str, Any], **_: Any) -> None:
-    """Turn a result that cannot be stored into a failure; django-q would run the task for ever."""
+    """Turn a result that cannot be stored into a failure; django-q would run the task forever."""
     result = task.get("result")
     try:
         pickle.dumps(result, pickle.HIGHEST_PROTOCOL)

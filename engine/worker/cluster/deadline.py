@@ -1,4 +1,4 @@
-"""The stopwatch between django-q's sentinel and one of its workers."""
+"""The shared deadline between django-q's sentinel and one of its workers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ NUMBER = struct.Struct("d")
 
 
 class Deadline:
-    """What the worker is at: the seconds left of its task, 0 out of time, -1 idle, -2 recycled.
+    """The state of a worker: the seconds left for its task, 0 out of time, -1 idle, -2 recycled.
 
-    Takes the place of `multiprocessing.Value`, whose lock stays locked when a worker is killed while it hands
-    over a result; the sentinel then waits for it for ever and guards nobody. The kernel takes a record lock
-    back from the dead.
+    Replaces `multiprocessing.Value`, whose lock stays locked when a worker is killed while it passes on a result; the
+    sentinel then waits for it forever and guards no worker. The kernel releases the record locks of dead processes.
     """
 
     def __init__(self, typecode: str, value: float) -> None:
@@ -34,8 +33,8 @@ class Deadline:
 
     @value.setter
     def value(self, value: float) -> None:
-        # The sentinel, which made this, only ever counts down by the length of its cycle, and looks for exactly 0.
-        # The clock counts better: most steps would miss 0, and the guard loop also wakes up between two cycles.
+        # The sentinel, which made this, only counts down by the length of its cycle, and compares with exactly 0. A
+        # clock is more precise: most steps would miss 0, and the guard loop also wakes up between two cycles.
         if os.getpid() == self._maker:
             return
         with self._lock:

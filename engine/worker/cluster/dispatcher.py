@@ -1,4 +1,4 @@
-"""What the pusher does: bring people's ordinary tasks to the workers, and see to instances that must run alone."""
+"""The work of the pusher: fetch ordinary tasks for the workers, and run instances that must run alone."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from engine.worker.cluster.broker_connection import BrokerConnection, Hints
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.quarantine import QUARANTINE_SECONDS, Quarantine
 
-# django-q asks between two calls whether to stop; nothing else tells it.
+# django-q checks only between two calls whether to stop.
 TICK_SECONDS = 0.5
 BEAT_SECONDS = 5.0
 
-# Hints may be lost, rows are not: look at them at least this often.
+# Notifications may be lost, rows are not: read them at least this often.
 SWEEP_SECONDS = 5.0
 
-# While tasks wait and the workers' queue is full: first soon, because most tasks are short.
+# While tasks wait and the workers' queue is full: soon at first, because most tasks are short.
 FIRST_PAUSE = 0.0005
 LONGEST_PAUSE = 0.02
 
-# After a death, until what it left behind has been taken back.
+# After a death, until what the process left has been taken back.
 AFTER_DEATH_SECONDS = 1.0
 DEATH_PAUSE = 0.05
 
@@ -36,14 +36,14 @@ Package = tuple[int | None, str]
 
 
 class Room(Protocol):
-    """The queue towards the workers, as far as it matters here."""
+    """The part of the workers' queue that is used here."""
 
     def qsize(self) -> int: ...
 
 
 @dataclass
 class Dispatcher:
-    """Wait for work and return it as django-q's packages. Lives in the pusher."""
+    """Waits for work and returns it as django-q's packages. Runs in the pusher."""
 
     connection: BrokerConnection
     stop: Flag
@@ -52,7 +52,7 @@ class Dispatcher:
     retry: float
     slots: int  # of all shifts of the cluster
     workflows: Callable[[], Iterable[str]]
-    limits: Callable[[], Mapping[str, int]]  # of the workflows that have one
+    limits: Callable[[], Mapping[str, int]]  # of the workflows with a limit
     is_sound: Callable[[str], bool]
     quarantine: Quarantine
     seat: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
@@ -64,7 +64,7 @@ class Dispatcher:
         self._death_at = float("-inf")
 
     def next(self) -> list[Package]:
-        """Return what is there to do, after at most half a second."""
+        """Return the available work, after at most half a second."""
         packages: list[Package] = []
         if not self.stop.is_set():
             try:
@@ -72,7 +72,7 @@ class Dispatcher:
             except psycopg.Error as error:
                 self.connection.lose(error)
         if self.stop.is_set():
-            # Now: django-q may not come here again.
+            # Now, because django-q may not call this again.
             self._leave()
         return packages
 
@@ -81,7 +81,7 @@ class Dispatcher:
             self._note(self.connection.wait(self._seconds_to_wait()))
             return [] if self.stop.is_set() else self._work(time.monotonic())
         self.connection.wait(TICK_SECONDS)
-        # Nothing that was known before holds when the database is back.
+        # Nothing known before is valid when the database is back.
         self._tasks_at = self._beat_at = self._isolated_at = 0.0
         return []
 
@@ -115,12 +115,12 @@ class Dispatcher:
             self.quarantine.open(now, waiting)
             self._isolated_at = now + QUARANTINE_SECONDS
         elif now < self._death_at + AFTER_DEATH_SECONDS:
-            self._isolated_at = now + DEATH_PAUSE  # what the dead one held is being taken back
+            self._isolated_at = now + DEATH_PAUSE  # what the dead process held is being taken back
         else:
             self._isolated_at = now + SWEEP_SECONDS
 
     def _claim_tasks(self, now: float, *, room: int) -> list[Package]:
-        """Take no more than fits: what is claimed and not begun is lost for `retry` seconds if killed."""
+        """Claim only what fits: claimed tasks that have not started are delayed by `retry` seconds after a kill."""
         if room <= 0:
             self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
             self._tasks_at = now + self._pause
@@ -131,10 +131,10 @@ class Dispatcher:
         return [(key, payload) for key, payload in tasks if self.is_sound(payload)]
 
     def _leave(self) -> None:
-        # Not worth opening a connection for: a row that is left behind goes by itself.
+        # Not worth opening a connection: a leftover row is deleted later.
         with suppress(psycopg.Error):
             self.connection.leave(seat=self.seat)
         self.connection.close()
         self.quarantine.wait()
-        # The sentinel lets django-q's loop end in a moment; until then it comes here again.
+        # The sentinel ends django-q's loop soon; until then it calls this again.
         time.sleep(0.01)

@@ -7,14 +7,14 @@ from typing import Any
 
 from django.db import connections
 
-# Dropped on purpose but never collected: what the end of such an object does (close a socket, stop threads
-# that do not exist here) is the parent's business.
+# Dropped on purpose but never collected: the finalizer of such an object (close a socket, stop threads that do not
+# exist here) must run only in the parent.
 _inherited: list[Any] = []
 
 
 def guard() -> None:
-    """Make every forked child start without its parent's connections and pools. Two processes on one
-    connection would read each other's answers."""
+    """Make every forked child start without its parent's connections and pools. Two processes on one connection would
+    read each other's answers."""
     os.register_at_fork(after_in_child=drop_inherited)
 
 

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, and inherit nothing of it that cannot be shared."""
+"""Processes that end with their parent, and inherit nothing from it that cannot be shared."""
 
 from __future__ import annotations
 
@@ -23,22 +23,20 @@ logger = logging.getLogger("engine.cluster")
 
 PR_SET_PDEATHSIG = 1
 
-RECYCLED = -2  # what django-q's timer says of a worker that ended on purpose
+RECYCLED = -2  # django-q's timer value for a worker that ended on purpose
 
-# How long a process may take to exit once its work is done. A body that hangs in a thread would hold it for
-# ever.
+# How long a process may take to exit once its work is done. A body that hangs in a thread would block it forever.
 EXIT_SECONDS = 5
 
-# The kernel closes a process's files a moment before it can be seen to be dead; the guard is woken by the former.
+# The kernel closes a process's files, which wakes the guard, a moment before the process is visibly dead.
 DYING_SECONDS = 0.5
 
 
 def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies, and leave at once if that has happened
-    already.
+    """Ask the kernel to kill this process when its parent dies, and exit at once if it is already dead.
 
-    A cluster without its main process, or workers without their sentinel, would go on running old code
-    unguarded. Linux only: elsewhere it does nothing.
+    A cluster without its main process, or workers without their sentinel, would continue to run old code unguarded.
+    Linux only; elsewhere it does nothing.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -50,9 +48,9 @@ def die_with(parent: int) -> None:
 
 
 class Process(multiprocessing.context.ForkProcess):
-    """A forked process that does not outlive its parent, nor its own work, and may ask to be replaced."""
+    """A forked process that outlives neither its parent nor its own work, and may request its replacement."""
 
-    timer: Deadline  # of a worker; django-q sets it
+    timer: Deadline  # set by django-q for a worker
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -60,33 +58,33 @@ class Process(multiprocessing.context.ForkProcess):
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether another process is to take this one's place, though it may still be at work."""
+        """Return whether another process replaces this one, although it may still be working."""
         return self._leaves.is_set()
 
     def leave(self) -> None:
-        """Have the sentinel replace this worker, which finishes what it has and ends by itself. Called in it."""
+        """Make the sentinel replace this worker, which finishes its work and ends by itself. Called in the worker."""
         self.timer.value = RECYCLED
         self._leaves.set()
 
     def is_alive(self) -> bool:
-        """Tell whether it runs and takes work: django-q's guard replaces a worker that does not."""
+        """Return whether it runs and takes work. django-q's guard replaces a worker that does not."""
         ends_at = time.monotonic() + DYING_SECONDS
         while super().is_alive() and wait([self.sentinel], 0) and time.monotonic() < ends_at:
             time.sleep(0.001)
         return super().is_alive() and not self.is_leaving
 
     def ends(self) -> tuple[int, int]:
-        """Return what becomes readable when it is to be replaced: because it has died, and because it leaves."""
+        """Return the files that become readable when it must be replaced: because it died, or because it leaves."""
         return self.sentinel, self._leaves.fileno()
 
     def start(self) -> None:
-        # What is loaded by now stays for good. Left out of collections it is not copied into each child, and
+        # What is loaded by now stays loaded. Excluded from garbage collection, it is not copied into each child, and
         # the main process does not spend half a second on it before it exits.
         gc.freeze()
         super().start()
 
     def run(self) -> None:
-        # multiprocessing noted the parent before the fork, so a parent that died in between is noticed.
+        # multiprocessing recorded the parent before the fork, so a parent that died in between is noticed.
         parent: Any = self._parent_pid  # type: ignore[attr-defined]
         die_with(parent)
         try:
@@ -96,20 +94,20 @@ class Process(multiprocessing.context.ForkProcess):
 
 
 class Context:
-    """What django-q uses of a multiprocessing context: its processes, guarded."""
+    """The part of a multiprocessing context that django-q uses: its processes, guarded."""
 
     Process = Process
 
 
 @contextmanager
 def no_longer_than(seconds: float, *, after: Flag) -> Iterator[None]:
-    """End this process if the block is still running so long after the flag was set."""
+    """End this process if the block is still running this long after the flag was set."""
     done = threading.Event()
 
     def watch() -> None:
         while not done.is_set():
             if after.wait(1) and not done.wait(seconds):
-                logger.critical("A shift did not stop within %d seconds; its worker is ended.", seconds)
+                logger.critical("A shift did not stop within %d seconds; its worker is killed.", seconds)
                 os._exit(1)
 
     threading.Thread(target=watch, name="reprise-stop-watch", daemon=True).start()

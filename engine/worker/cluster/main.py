@@ -1,4 +1,4 @@
-"""The main process of `manage.py qcluster`: when it starts, what it says, and how it ends."""
+"""The main process of `manage.py qcluster`: when it starts, what it logs, and how it ends."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ logger = logging.getLogger("reprise.cluster")
 
 LOOK_SECONDS = 1.0
 CONNECT_SECONDS = 2
-LOST = 1  # the exit code of a cluster that did not stop because it was told to
+LOST = 1  # the exit code of a cluster that ends without having been told to stop
 
 
 class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
-    """django-q's cluster; begins when the database is migrated, and ends with an error when its guard is lost."""
+    """django-q's cluster. It starts once the database is migrated, and ends with an error if its guard is lost."""
 
     is_told_to_stop = False
 
@@ -42,13 +42,13 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
             return int(self.pid)
         try:
             super().start()
-        except RuntimeError:  # the guard died at once; django-q has said so
+        except RuntimeError:  # the guard died at once; django-q has logged it
             sys.exit(LOST)
         if self.is_told_to_stop:  # too early for django-q to notice
             super().stop()
             return int(self.pid)
         logger.info("Cluster started: %s", _facts())
-        # Before multiprocessing waits for the guard in silence, whatever becomes of it.
+        # Before multiprocessing silently waits for the guard, whatever happens to it.
         atexit.register(self._outlive_guard)
         return int(self.pid)
 
@@ -64,10 +64,10 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
         return is_stopped
 
     def _wait_for_tables(self) -> None:
-        """Wait as long as the database lacks them. One that is away is waited for by the parts that need it."""
+        """Wait until the tables exist. If the database does not answer, the parts that need it wait."""
         lacking = _lacking()
         if lacking:
-            logger.error("%s The cluster waits until that is done.", schema.sentence(lacking))
+            logger.error("%s The cluster waits until then.", schema.sentence(lacking))
         while lacking and not self.is_told_to_stop:
             time.sleep(LOOK_SECONDS)
             lacking = _lacking()
@@ -80,19 +80,19 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
         if self.is_told_to_stop:
             return
         logger.critical(
-            "The cluster lost the process that guards its workers (%s), and all of them with it. "
-            "It ends with exit code %d; whoever watches over it should start another.",
+            "The cluster lost the process that guards its workers (%s), and all workers with it. "
+            "It ends with exit code %d; its supervisor should start another.",
             _how_it_ended(guard.exitcode),
             LOST,
         )
         _have_work_taken_over()
         logging.shutdown()
-        # Nothing else changes the exit code here.
+        # No other way changes the exit code here.
         os._exit(LOST)
 
 
 def _have_work_taken_over() -> None:
-    """Tell other clusters at once that these workers are gone: left alone, they find out within a second."""
+    """Notify other clusters at once that these workers are gone. Otherwise they notice within a second."""
     with suppress(Exception):  # the exit code matters more
         options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
         with connect_limited(ANSWER_SECONDS, **options) as connection:

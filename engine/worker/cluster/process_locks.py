@@ -1,4 +1,4 @@
-"""Flags and locks between processes, which no killed process can leave set or locked for ever."""
+"""Flags and locks between processes, which no killed process can leave set or locked forever."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from multiprocessing import Pipe
 
 
 class Flag:
-    """Say once that something is so, to every process forked afterwards; takes the place of
-    multiprocessing.Event.
+    """A flag that is set once, for all processes forked afterwards. Replaces multiprocessing.Event.
 
-    An Event holds locks: a process killed in `is_set()` or `wait()` keeps them, and the next `set()`, say
-    that of the signal handler that stops the cluster, waits for ever. A flag is a pipe, set as long as it
-    holds a byte, which nobody ever reads. An event loop can watch it: it has a `fileno()`.
+    An Event holds locks: a process killed in `is_set()` or `wait()` keeps them, and the next `set()`, for example by
+    the signal handler that stops the cluster, waits forever. A flag is a pipe, set as long as it contains a byte, which
+    no one reads. An event loop can watch it: it has a `fileno()`.
     """
 
     def __init__(self) -> None:
@@ -29,7 +28,7 @@ class Flag:
         return self.wait(0)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, at most `timeout` seconds; tell whether it is."""
+        """Wait until it is set, at most `timeout` seconds. Return whether it is."""
         poll = select.poll()
         poll.register(self._reader.fileno(), select.POLLIN)
         return bool(poll.poll(None if timeout is None else math.ceil(timeout * 1000)))
@@ -41,9 +40,9 @@ class Flag:
 
 
 class Locks:
-    """Numbered locks for this process and those forked from it: record locks on the bytes of a nameless file.
+    """Numbered locks for this process and its forks: record locks on the bytes of an unnamed file.
 
-    The kernel takes them back from the dead. They belong to processes, so threads of one process share them, and a
+    The kernel releases them when a process dies. They belong to processes, so threads of one process share them, and a
     process does not see its own.
     """
 
@@ -51,11 +50,11 @@ class Locks:
         self._file = tempfile.TemporaryFile(prefix="reprise-locks-")  # noqa: SIM115 - ends with this object
 
     def wait(self, number: int) -> None:
-        """Take the lock, when it is free."""
+        """Wait for the lock and take it."""
         fcntl.lockf(self._file, fcntl.LOCK_EX, 1, number)
 
     def take(self, number: int) -> bool:
-        """Take the lock if it is free; tell whether it was."""
+        """Take the lock if it is free. Return whether it was."""
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
         except (BlockingIOError, PermissionError):

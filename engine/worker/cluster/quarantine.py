@@ -12,24 +12,24 @@ from engine.worker.cluster.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
 
-# One process for so many that wait; while any wait, one more in so many seconds; no more than that many in all.
+# One process per this many waiting instances; while any wait, one more after this many seconds; at most this many.
 FOR_EACH = 2
 QUARANTINE_SECONDS = 0.5
 LARGEST = 12
 
-# A shift has more threads for bodies, and more connections; here as many processes stand for one.
+# A shift has more threads for bodies, and more connections; here several processes replace one.
 THREADS = 2
 
-# Where one worker died others may, and a process that has to be started first costs each of them its time.
+# After one worker has died, others may, and starting a process takes time for each of them.
 IDLE_SECONDS = 10.0
 
 
 class Quarantine:
-    """Runs such instances in children of the pusher: one at a time in each, alone, until they get on.
+    """Runs such instances in children of the pusher: one at a time in each, alone, until they progress.
 
-    They are not workers of django-q's: a poisoned step may kill them as often as it likes, and however long a body
-    takes, it keeps no place from shifts and tasks. One that has run alone for a while is taken to be harmless: its
-    process keeps it, and takes the next one beside it. So a few processes do, however long the bodies.
+    They are not django-q workers: a step that kills its process harms no others, and a long body blocks neither shifts
+    nor tasks. An instance that has run alone for a while counts as harmless: its process keeps it and takes the next
+    one as well. So a few processes are enough, however long the bodies run.
     """
 
     def __init__(self, stop: Flag) -> None:
@@ -38,7 +38,7 @@ class Quarantine:
         self._opened_at = float("-inf")
 
     def open(self, now: float, waiting: int) -> None:
-        """Start processes for so many that wait."""
+        """Start processes for this many waiting instances."""
         wanted = -(-waiting // FOR_EACH)
         if now >= self._opened_at + QUARANTINE_SECONDS:
             wanted = max(wanted, len(self._children) + 1)
@@ -54,20 +54,20 @@ class Quarantine:
         self._children.add(child)
 
     def collect(self) -> bool:
-        """Take note of processes that ended; tell whether one died, and left what it held."""
+        """Collect ended processes. Return whether one died and left what it held."""
         is_dead = False
         for child in tuple(self._children):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 self._children.remove(child)
             if status:
-                logger.warning("A process that runs instances alone ended by %s.", _cause(status))
+                logger.warning("A quarantine process ended by %s.", _cause(status))
                 self._opened_at = float("-inf")
                 is_dead = True
         return is_dead
 
     def wait(self) -> None:
-        """Wait for the end of all, which die with this process: what runs in them has its grace at a stop."""
+        """Wait for all of them, because they die with this process: at a stop, what runs in them has a grace period."""
         for child in tuple(self._children):
             os.waitpid(child, 0)
             self._children.remove(child)
@@ -91,7 +91,7 @@ class Quarantine:
                 )
             )
         except BaseException:
-            logger.exception("A process that runs instances alone broke off.")
+            logger.exception("A quarantine process failed.")
         finally:
             os._exit(0)
 

@@ -1,8 +1,8 @@
 """A queue between processes that survives the sudden death of any of them.
 
-multiprocessing.Queue shares a lock among its readers. An idle django-q worker waits inside that lock; killed
-there, it leaves it locked, and the cluster takes no more work, for ever. Here the kernel is the queue: a pair
-of sockets that keep packets whole, each packet to exactly one reader, and a dead process holds nothing.
+multiprocessing.Queue shares a lock among its readers. An idle django-q worker waits while holding that lock; if it is
+killed there, the lock stays locked, and the cluster never takes work again. Here the kernel is the queue: a pair of
+sockets that preserve packets, each packet for exactly one reader, and a dead process holds nothing.
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ from typing import Any
 
 from engine.worker.cluster.sender import Sender
 
-# Larger packets travel in a file in memory whose descriptor goes with the packet: the socket holds about 200
-# kB in all.
+# Larger packets are sent in a memory file whose descriptor goes with the packet: the socket holds about 200 kB in
+# total.
 INLINE_BYTES = 32 * 1024
 
-# Every packet is one byte longer than a multiple of this, so that the number of unread bytes, which the
-# kernel counts and no death can falsify, tells the number of packets. The socket's buffer holds fewer packets
-# than this.
+# Every packet is one byte longer than a multiple of this, so that the number of packets follows from the number of
+# unread bytes, which the kernel counts and no death can falsify. The socket's buffer holds fewer packets than this.
 BLOCK = 256
 
-# A writer who waits for room looks again after this long, then after twice as long.
+# A writer that waits for room checks again after this long, then after twice as long.
 FIRST_PAUSE = 0.0005
 LONGEST_PAUSE = 0.02
 
-# The kernel's words for "not now": no room, no memory, too many descriptors under way.
+# The kernel's errors for "not now": no room, no memory, too many descriptors in flight.
 NOT_NOW = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.ETOOMANYREFS}
 
 
 def is_supported() -> bool:
-    """Tell whether this kernel has what the queue rests on; it is tried, not guessed."""
+    """Return whether this kernel supports the queue, by trying it."""
     if not hasattr(socket, "SOCK_SEQPACKET") or not hasattr(os, "memfd_create"):
         return False
     try:
@@ -52,20 +51,20 @@ def is_supported() -> bool:
 
 
 class Queue:
-    """What django-q uses of multiprocessing.Queue, for objects that can be pickled.
+    """The part of multiprocessing.Queue that django-q uses, for objects that can be pickled.
 
-    With a `maxsize`, `put` waits for room. Without one it never waits: what the kernel does not take at once
-    is sent from a thread, in order, and handed over before the process exits.
+    With a `maxsize`, `put` waits for room. Without one it never waits: what the kernel does not accept at once is sent
+    by a thread, in order, and before the process exits.
     """
 
     def __init__(self, maxsize: int = 0) -> None:
-        # Past that the packets could not be counted any more, nor would the kernel hold them.
+        # With more, the packets could not be counted, and the kernel would not hold them.
         self.maxsize = min(maxsize, BLOCK - 1)
         self._reader, self._writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sender = Sender(self._send, self._wait_for_room)
 
     def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:
-        """Add an item. Raises `queue.Full` when there is no room in time."""
+        """Add an item. Raises `queue.Full` if there is no room in time."""
         packet = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
         if not self.maxsize:
             self._sender.send(packet)
@@ -79,7 +78,7 @@ class Queue:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the oldest item. Raises `queue.Empty` when none comes in time."""
+        """Return the oldest item. Raises `queue.Empty` if none arrives in time."""
         give_up = None if timeout is None else time.monotonic() + timeout
         while True:
             if not block or give_up is not None:
@@ -96,7 +95,7 @@ class Queue:
         return self.get(block=False)
 
     def qsize(self) -> int:
-        """Count the packets that wait in the kernel; those of a sender's thread are not among them."""
+        """Return the number of packets in the kernel, without those of a sender's thread."""
         return self._unread_bytes() % BLOCK
 
     def empty(self) -> bool:
@@ -106,21 +105,21 @@ class Queue:
         return bool(self.maxsize) and self.qsize() >= self.maxsize
 
     def fileno(self) -> int:
-        """Return what becomes readable with the first item."""
+        """Return the descriptor that becomes readable with the first item."""
         return self._reader.fileno()
 
     def close(self) -> None:
         """Do nothing: the sockets end with the last process that has them."""
 
     def join_thread(self) -> None:
-        """Wait until everything this process has put is in the kernel's hands."""
+        """Wait until the kernel has everything that this process has put."""
         self._sender.join()
 
     def cancel_join_thread(self) -> None:
         self._sender.abandon()
 
     def __getstate__(self) -> tuple[int, Any, Any]:
-        # Only where processes are spawned; a forked one just has it.
+        # Only for spawned processes; a forked one inherits it.
         from multiprocessing.reduction import DupFd
 
         return self.maxsize, DupFd(self._reader.fileno()), DupFd(self._writer.fileno())
@@ -136,7 +135,7 @@ class Queue:
                 end.close()
 
     def _send(self, packet: bytes) -> bool:
-        """Hand the packet to the kernel, whole; False when it does not take it now."""
+        """Send the whole packet to the kernel. Return False if it does not accept it now."""
         try:
             if len(packet) <= INLINE_BYTES:
                 self._writer.send(_padded(packet), socket.MSG_DONTWAIT)
@@ -149,7 +148,7 @@ class Queue:
         return True
 
     def _send_in_file(self, packet: bytes) -> None:
-        # A descriptor under way belongs to the kernel: whoever dies, nothing is left behind.
+        # A descriptor in flight belongs to the kernel: whatever process dies, nothing is left behind.
         descriptor = os.memfd_create("reprise-packet")
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
@@ -175,7 +174,7 @@ class Queue:
 
     def _wait_for_room(self) -> None:
         _poll(self._writer, select.POLLOUT, 1)
-        # There may be room and yet no memory or no descriptor to be had.
+        # There may be room but no memory or no descriptor.
         time.sleep(FIRST_PAUSE)
 
     def _unread_bytes(self) -> int:
@@ -185,7 +184,7 @@ class Queue:
 
 
 def _padded(packet: bytes) -> bytes:
-    # pickle ends at its own full stop and never looks at what follows.
+    # pickle stops at its own end marker and ignores what follows.
     return packet + b"\0" * ((1 - len(packet)) % BLOCK)
 
 

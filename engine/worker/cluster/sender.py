@@ -1,4 +1,4 @@
-"""Handing packets over in the background when there is no room for them yet."""
+"""Send packets in the background when there is no room for them yet."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from multiprocessing import util
 
 
 class Sender:
-    """Send packets in order without ever keeping the caller waiting.
+    """Sends packets in order without making the caller wait.
 
-    django-q's worker hands its result over while the sentinel waits for it: a worker that waited for a dead
-    monitor would keep the sentinel from replacing that monitor. The thread starts with the first packet that
-    finds no room.
+    django-q's worker passes on its result while the sentinel waits for it: a worker that waited for a dead monitor
+    would prevent the sentinel from replacing that monitor. The thread starts with the first packet that finds no room.
     """
 
     def __init__(self, send: Callable[[bytes], bool], wait_for_room: Callable[[], None]) -> None:
         self._send = send
         self._wait_for_room = wait_for_room
         self._begin()
-        # A forked child has neither the thread nor a right to send its parent's packets a second time.
+        # A forked child does not have the thread, and must not send its parent's packets again.
         util.register_after_fork(self, Sender._begin)
 
     def send(self, packet: bytes) -> None:
@@ -38,7 +37,7 @@ class Sender:
             thread.join()
 
     def abandon(self) -> None:
-        """Forget what is not sent yet."""
+        """Discard what has not been sent."""
         with self._lock:
             self._backlog.clear()
 
@@ -52,7 +51,7 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name="reprise-queue-sender", daemon=True)
         self._thread.start()
         if not self._joins_at_exit:
-            # A process must not exit with results in its hands: multiprocessing runs this before it ends one.
+            # A process must not exit with unsent results: multiprocessing calls this before the process ends.
             util.Finalize(None, self.join, exitpriority=-5)
             self._joins_at_exit = True
 

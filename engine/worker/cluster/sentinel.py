@@ -17,7 +17,7 @@ from engine.worker.cluster.guardian import Process
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.task_sources import ShiftTasks, UntilEmpty
 
-# A pusher that waits for a server that does not answer must not hold up the stop of the whole cluster until its
+# A pusher that waits for a server that does not answer must not delay the stop of the whole cluster until its
 # supervisor kills it.
 STUCK_SECONDS = 12.0
 
@@ -26,14 +26,14 @@ EARLY_SECONDS = 0.5
 
 
 class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
-    """Keeps a shift in every worker but one, which serves ordinary tasks.
+    """Keeps a shift in every worker except one, which runs ordinary tasks.
 
-    Neither can take a worker from the other. A cluster of a single worker runs the shift in it, and starts a
-    process for tasks when there are any.
+    Neither kind of work can take workers from the other. A cluster with a single worker runs the shift in it, and
+    starts a process for tasks when there are any.
     """
 
     def spawn_cluster(self) -> None:
-        # Loaded once, here, and not by each worker.
+        # Loaded once here instead of in each worker.
         importlib.import_module("engine.worker.shift")
         self._shifts = 0
         self._leaving: list[Process] = []
@@ -48,7 +48,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
         super().spawn_cluster()
 
     def spawn_worker(self) -> None:
-        """Start the worker that is missing: one with a shift first."""
+        """Start the missing worker, one with a shift first."""
         running = sum(getattr(one, "runs_shift", False) for one in self.pool)
         if running < self._shifts:
             self._start(self._shift_tasks).runs_shift = True
@@ -56,7 +56,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
             self._start(self.task_queue)
 
     def reincarnate(self, process: Process) -> None:
-        """Replace a process that has died, or that leaves: such a one goes on until it has finished."""
+        """Replace a process that has died or leaves; one that leaves continues until it has finished."""
         if process.is_leaving and process.exitcode is None:
             self._leaving.append(process)
         if process is self._helper:
@@ -65,7 +65,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
             super().reincarnate(process)
 
     def stop(self) -> None:
-        # Nothing is forked any more, so here a thread does no harm.
+        # Nothing is forked after this, so a thread is safe here.
         deadline = threading.Timer(STUCK_SECONDS, self.pusher.kill)
         deadline.daemon = True
         deadline.start()
@@ -78,7 +78,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
         return self.spawn_process(django_q.cluster.worker, tasks, self.result_queue, timer, self.timeout)
 
     def _watched(self) -> Iterable[int]:
-        """Return what the guard need not sleep through: the end of a process, or a task nobody is there for."""
+        """Return what wakes the guard: the end of a process, or a task without a worker for it."""
         for process in (*self.pool, self.monitor, self.pusher):
             yield from process.ends()
         if self._needs_help:
@@ -89,13 +89,13 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
         return self._helper is None and 0 < self._shifts == self.pool_size
 
     def _look_around(self) -> None:
-        """Bury those that left and have ended; serve tasks where the only worker runs the shift."""
+        """Remove processes that left and have ended. Start one for tasks if the only worker runs the shift."""
         self._leaving = [one for one in self._leaving if one.exitcode is None]
         if self._needs_help and not self.task_queue.empty():
             self._helper = self._start(UntilEmpty(self.task_queue))
 
     def _end_helper(self, process: Process) -> None:
-        """Forget the process for tasks: it has run out of them, has died, or is out of time."""
+        """Drop the process for tasks: it has none left, has died, or is out of time."""
         self.pool.remove(process)
         self._helper = None
         if process.timer.value == 0:
@@ -103,7 +103,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
 
 
 class Wait:
-    """What django-q's guard sleeps in, in place of its stop event: it also wakes up when there is something to do."""
+    """Replaces the stop event in which django-q's guard sleeps: it also wakes up when there is something to do."""
 
     def __init__(self, stop: Flag, watched: Callable[[], Iterable[int]], act: Callable[[], None]) -> None:
         self._stop = stop
@@ -118,7 +118,7 @@ class Wait:
         return self._stop.is_set()
 
     def wait(self, timeout: float) -> bool:
-        """Sleep until something ends, the cluster stops, or the time is over; tell whether it stops."""
+        """Sleep until something ends, the cluster stops, or the time is over. Return whether it stops."""
         poll = select.poll()
         poll.register(self._stop.fileno(), select.POLLIN)
         now = time.monotonic()

@@ -18,8 +18,8 @@ from engine.worker.cluster.process_locks import Flag, Locks
 
 logger = logging.getLogger("engine.cluster")
 
-# A stop leaves bodies 10 seconds; a shift that has not returned this long after it is stuck in code that
-# nobody can interrupt.
+# A stop gives bodies 10 seconds; a shift that has not returned after this long is stuck in code that cannot be
+# interrupted.
 STUCK_SECONDS = 12.0
 
 # Objects made until the collector looks for cycles. A flush of a busy shift makes and frees thousands at a time; with
@@ -29,11 +29,11 @@ COLLECT_AFTER = 10_000
 
 @dataclass(frozen=True)
 class Shared:
-    """What the processes of one cluster share. Made in the sentinel, inherited by all it forks."""
+    """What the processes of one cluster share. Created in the sentinel and inherited by its forks."""
 
     start: Flag
     stop: Flag
-    leaving: Locks  # one for each worker that leaves
+    leaving: Locks  # one per leaving worker
     most_leaving: int
 
 
@@ -41,13 +41,13 @@ _shared: Shared | None = None
 
 
 def prepare(*, start: Flag, stop: Flag, most_leaving: int) -> None:
-    """Say, before a worker is forked, what those of a cluster share."""
+    """Set, before a worker is forked, what the workers of a cluster share."""
     global _shared
     _shared = Shared(start, stop, Locks(), most_leaving)
 
 
 def has_started() -> bool:
-    """Tell whether this process belongs to a cluster that runs."""
+    """Return whether this process belongs to a running cluster."""
     return _shared is not None and _shared.start.is_set()
 
 
@@ -57,15 +57,15 @@ def slots() -> int:
 
 
 def shift() -> None:
-    """Drive instances in this worker until the cluster stops, or another worker takes over. What django-q runs.
+    """Drive instances in this worker until the cluster stops or another worker takes over. Run by django-q.
 
-    It returns None whatever happens: django-q would keep anything else, and run it again.
+    Always return None: django-q would store anything else and run it again.
     """
     from engine.worker.isolation import Isolates
     from engine.worker.shift import Terms, run
 
     if _shared is None:
-        logger.error("A shift was asked for outside a cluster. Start one with: manage.py qcluster")
+        logger.error("A shift runs only in a cluster. Start one with: manage.py qcluster")
         return
     _collect_less_often()
     try:
@@ -82,8 +82,8 @@ def shift() -> None:
                 )
             )
     except Exception:
-        # While whatever broke it lasts, it would break the next one as soon.
-        logger.exception("A shift broke off; its instances go on in the next one.")
+        # As long as the cause lasts, it would also end the next shift.
+        logger.exception("A shift failed; its instances continue in the next one.")
         _shared.stop.wait(1)
 
 
@@ -94,7 +94,7 @@ def _collect_less_often() -> None:
 
 
 class ClusterRelief:
-    """How a worker has another one take its place, while it finishes what it holds."""
+    """How a worker is replaced while it finishes what it holds."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -102,13 +102,13 @@ class ClusterRelief:
 
     @property
     def max_memory_kb(self) -> int | None:
-        """Return the memory past which a worker is to be replaced: django-q's `max_rss`."""
+        """Return the memory above which a worker is replaced: django-q's `max_rss`."""
         return Conf.MAX_RSS or None
 
     def call(self, *, must: bool) -> bool:
-        """Have this worker replaced, and tell whether it is.
+        """Request the replacement of this worker. Return whether it is granted.
 
-        Not if so many are leaving already that their connections would be too many, unless it `must`.
+        Unless it `must`, it is not granted if leaving workers already hold too many connections.
         """
         process = multiprocessing.current_process()
         if not isinstance(process, Process):
@@ -121,5 +121,5 @@ class ClusterRelief:
         return True
 
     def _is_free(self) -> bool:
-        # The lock ends with this process.
+        # The lock is released when this process ends.
         return any(self._shared.leaving.take(number) for number in range(self._shared.most_leaving))

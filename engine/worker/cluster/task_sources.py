@@ -1,4 +1,4 @@
-"""Where workers get their tasks from, besides the queue that the pusher fills: what `get` returns is run."""
+"""Sources of tasks for workers, in addition to the queue that the pusher fills: what `get` returns is run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.worker.cluster.guardian import Process
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.queue import Queue
 
-STOP = "STOP"  # django-q's word for a worker to end
+STOP = "STOP"  # django-q's marker that ends a worker
 
 IDLE_SECONDS = 1.0
 
@@ -21,7 +21,7 @@ SHIFT = "engine.worker.cluster.shift_task.shift"
 
 
 class ShiftTasks:
-    """The tasks of a worker that runs a shift: when that has ended, the next one, until the cluster stops."""
+    """The tasks of a worker with a shift: after each shift the next one, until the cluster stops."""
 
     def __init__(self, stop: Flag) -> None:
         self._stop = stop
@@ -31,7 +31,7 @@ class ShiftTasks:
         if self._stop.is_set() or (isinstance(process, Process) and process.is_leaving):
             return STOP
         key = uuid.uuid4().hex
-        # No alarm clock ends it, and nothing of it is stored or acknowledged.
+        # It has no timeout, and nothing of it is stored or acknowledged.
         return {
             "id": key,
             "name": f"shift-{key[:8]}",
@@ -46,7 +46,7 @@ class ShiftTasks:
 
 
 class UntilEmpty:
-    """The ordinary tasks of a queue, for a process that ends when there are none."""
+    """The ordinary tasks of a queue, for a process that ends when there are none left."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

@@ -1,1 +1,1 @@
-"""A worker and the database: its connections, lock and clock, what it claims and reads, and the journal it writes."""
+"""A worker's access to the database: connections, lock, clock, claims, reads, and the journal it writes."""

@@ -1,4 +1,4 @@
-"""What changed, told to the Studio: ids only, gathered to about ten notifications a second and worker."""
+"""Notify the Studio of changes: only ids, batched to about ten notifications per second and worker."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from engine.worker.database.reader import Reader
 
-FIRST_SECONDS = 0.01  # an instance that has just been claimed is about to write: that comes first
+FIRST_SECONDS = 0.01  # an instance that was just claimed is about to write, which is more urgent
 INTERVAL_SECONDS = 0.1
-PAYLOAD_LIMIT = 7900  # bytes; PostgreSQL takes 8,000
+PAYLOAD_LIMIT = 7900  # bytes; PostgreSQL accepts 8,000
 
 
 class Changes:
-    """Gathers keys; the first is told almost at once, what follows is told together."""
+    """Collects keys. The first is sent almost at once, the following ones together."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

@@ -1,12 +1,12 @@
 """The statements of a claim: what is due, of which workflows, and how many of each may be held at a time.
 
-The workflows that a shift serves come as parameters, from the code: `unlimited` names those without a limit, `limited`
-those with one (`max_running`), and `limits` are its numbers. A worker that claims of a workflow with a limit has its
-lock until the claim is committed, and counts after it has got it: the snapshot of a statement shows what was committed
-before. So never more are held than the limit, whoever else claims. Nothing is locked for the others.
+The workflows that a shift serves are parameters, from the code: `unlimited` names those without a limit, `limited`
+those with one (`max_running`), and `limits` are their numbers. A worker that claims from a workflow with a limit holds
+its lock until the claim is committed, and counts after it has taken the lock: the snapshot of a statement shows what
+was committed before. So workers together never hold more than the limit. Nothing is locked for the others.
 
-What finds no place keeps its wake-up, and is passed by: with 10,000 of them these looks took 0.64 ms instead of 0.56,
-and a claim as long as before (2 ms), on a busy machine.
+Instances over the limit keep their wake-up and are skipped: with 10,000 of them, these checks took 0.64 ms instead of
+0.56, and a claim as long as before (2 ms), on a busy machine.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from engine.worker.database.sql import SEAT_SPACE
 
 LOCK_SPACE = SEAT_SPACE + 2
 
-# A worker that is stopped between the two statements of a claim must not keep the others from the workflow.
+# A worker paused between the two statements of a claim must not block others from the workflow.
 PATIENCE = "5s"
 
-# What a cycle begins with, of `due` and the row as it is after the claim.
+# What a cycle starts with, from `due` and the row after the claim.
 _CLAIMED = {
     "key": "i.key",
     "workflow": "i.workflow",
@@ -56,9 +56,9 @@ TAKE = f"""
     RETURNING {", ".join(_CLAIMED.values())}
 """
 
-# The workflows with a limit, and their places that are free. Those that are held are counted by the index of the
-# Studio's lists: they have one of two statuses. One place is kept for an instance that must run alone, if any is due
-# and none has a place: only a process of its own takes those, and would always come too late.
+# The workflows with a limit, and their free capacity. Held instances have one of two statuses and are counted through
+# the index of the Studio's lists. One place is kept for an instance that must run alone, if one is due and none is
+# held: only a process of its own claims those, and it would always be too late.
 PLACES = """
     SELECT l.name, l.most - held.count AS alone, l.most - held.count - CASE WHEN held.has_isolated THEN 0 ELSE (
         SELECT count(*) FROM (
@@ -73,8 +73,8 @@ PLACES = """
 """
 
 
-# Where a claim would find something: first of all, and without the locks, because as a rule there is nothing. (The
-# order is for the planner, which might read the table in search of any one.)
+# The workflows in which a claim would find something. Asked first and without locks, because there is usually nothing.
+# (The order helps the planner, which might otherwise scan the table for any row.)
 def _open(which: str, free: str) -> str:
     return f"""
     WITH places AS MATERIALIZED ({PLACES})
@@ -90,8 +90,8 @@ def _open(which: str, free: str) -> str:
 OPEN = _open("NOT i.isolated", "free")
 OPEN_ISOLATED = _open("i.isolated", "alone")
 
-# The workflows whose lock is free, now this transaction's. Nobody waits: the other one takes what there is, and what
-# it has not seen is found at the next try.
+# The workflows whose lock this transaction could take. No session waits: the holder of the lock claims what is due, and
+# the next try finds what it did not see.
 LOCK = f"""
     WITH locked AS MATERIALIZED (
         SELECT name FROM unnest(%(limited)s::text[]) AS l(name)
@@ -102,11 +102,11 @@ LOCK = f"""
 """
 
 
-# The oldest due instances of the workflows without a limit. One index range a workflow, so that the index gives the
-# order and a backlog of any size costs the same; what the outer LIMIT leaves out is unlocked with the end of the
-# statement. The sub-select around clock_timestamp() makes it one value, which an index can be asked for.
-# What is due within `ahead` seconds is taken too: replayed by then, it goes on when its time has come, and not later.
-# What is queued is left to others for `late_new` seconds.
+# The oldest due instances of the workflows without a limit. One index range per workflow, so that the index provides
+# the order and a backlog of any size costs the same; rows beyond the outer LIMIT are unlocked at the end of the
+# statement. The sub-select around clock_timestamp() makes it a single value that the index can use. Instances due
+# within `ahead` seconds are also claimed: replayed in advance, they continue exactly when they are due. Queued
+# instances are left to other shifts for `late_new` seconds.
 def _unlimited(which: str) -> str:
     return f"""
         SELECT d.key, d.wake_at FROM unnest(%(unlimited)s::text[]) AS w(name)
@@ -124,8 +124,8 @@ def _unlimited(which: str) -> str:
     """
 
 
-# The oldest due instances of the workflows with a limit, which are locked: of each as many as have a place, those that
-# have run before ahead of new ones. Nothing is taken before it is due, because it would keep a place for nothing.
+# The oldest due instances of the locked workflows with a limit: as many of each as the limit allows, those that have
+# run before ahead of new ones. None is claimed before it is due, because it would use capacity for nothing.
 def _limited(began: str, which: str, most: str, due_at: str) -> str:
     return f"""
         SELECT d.key, d.wake_at, places.name FROM places CROSS JOIN LATERAL (
@@ -138,8 +138,8 @@ def _limited(began: str, which: str, most: str, due_at: str) -> str:
     """
 
 
-# Claim of both kinds. Each workflow with a limit, and all without one together, are served in turns: none takes all
-# slots while another one has anything due.
+# Claim both kinds. Each workflow with a limit, and all without one together, take turns: none takes all slots while
+# another one has anything due.
 def _claim(which: str, free: str) -> str:
     rest = f"places.{free} - (SELECT count(*) FROM woken w WHERE w.name = places.name)"
     due_at = "clock_timestamp() + least(%(ahead)s, 0) * interval '1 second'"
@@ -165,14 +165,14 @@ def _claim(which: str, free: str) -> str:
     """
 
 
-# What a claim is where no place is to be counted. CLAIM_WITH_LIMITS would do the same, but takes twice the time to find
-# that nothing is due: 166 µs instead of 74.
+# The claim if no workflow has a limit. CLAIM_WITH_LIMITS would do the same, but needs twice the time to find that
+# nothing is due: 166 µs instead of 74.
 CLAIM = f"WITH due AS ({_unlimited('NOT i.isolated')}) {TAKE}"
 CLAIM_WITH_LIMITS = _claim("NOT i.isolated", "free")
 CLAIM_ISOLATED = _claim("i.isolated", "alone")
 
-# Say of what is due, where a locked workflow is full, that it waits for a place and no longer for its wake-up. From
-# where the last look ended, and so many of each workflow: how far it went comes back.
+# If a locked workflow is full, mark its due instances as queued instead of waiting. Continues where the last call
+# ended, with this many rows of each workflow, and returns how far it got.
 HOLD_BACK = f"""
     WITH places AS MATERIALIZED ({PLACES}), due AS MATERIALIZED (
         SELECT places.name, d.key, d.status, d.wake_at FROM places
@@ -197,7 +197,7 @@ HOLD_BACK = f"""
     SELECT name, count(*), max({microseconds("wake_at")}), ARRAY(SELECT key FROM held_back) FROM due GROUP BY name
 """
 
-# When the next one may be claimed, in microseconds, for the wait between claims: `ahead` seconds before it is due.
+# When the next instance may be claimed, in microseconds, for the wait between claims: `ahead` seconds before it is due.
 NEXT_DUE = f"""
     SELECT min(d.us) - (%(ahead)s * 1000000)::bigint FROM unnest(%(unlimited)s::text[]) AS w(name)
     CROSS JOIN LATERAL (
@@ -207,7 +207,7 @@ NEXT_DUE = f"""
     ) d
 """
 
-# The same where some have a limit: of those not before it is due, and only if there is a place.
+# The same if some workflows have a limit: those not before they are due, and only if the limit allows it.
 NEXT_DUE_WITH_LIMITS = f"""
     SELECT least(({NEXT_DUE}), (
         SELECT min(d.us) - (least(%(ahead)s, 0) * 1000000)::bigint FROM ({PLACES}) AS places CROSS JOIN LATERAL (
@@ -219,7 +219,7 @@ NEXT_DUE_WITH_LIMITS = f"""
     ))
 """
 
-# How many instances wait to run alone: of a workflow with a limit no more than there are free places.
+# How many instances wait to run alone, for workflows with a limit at most as many as it allows.
 ISOLATED = f"""
     SELECT (
         SELECT count(*) FROM (

@@ -1,12 +1,12 @@
-"""The database's clock, followed by a worker between its statements."""
+"""The database's clock, estimated by a worker between its statements."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-SET_US = 1_000_000  # the database's clock by so much at once, or more: then somebody has set it
-DRIFT = 1000  # what two clocks go apart in a second at most, as parts of it: twice what NTP slews
+SET_US = 1_000_000  # a jump of the database's clock by at least this much means that it was set
+DRIFT = 1000  # the maximum relative drift of two clocks: twice what NTP slews
 
 
 def _pick() -> int:
@@ -17,25 +17,25 @@ def _pick() -> int:
     return time.CLOCK_BOOTTIME
 
 
-CLOCK = _pick()  # the one that goes on while the machine is suspended, where the platform has it
+CLOCK = _pick()  # a clock that continues while the machine is suspended, if the platform has one
 
 
 def ticks_ns() -> int:
-    """Return nanoseconds on a clock that nobody sets."""
+    """Return nanoseconds on a clock that is never set."""
     return time.clock_gettime_ns(CLOCK)
 
 
 class DatabaseClock:
-    """Tells the database's time from its last answers and a clock of this machine that nobody sets.
+    """Estimates the database's time from its last answers and a local clock that is never set.
 
-    An answer carries a time that was read between sending and receiving, so the true time lies between two bounds a
-    round trip apart, and between those of the answers before, as far as the clocks can have drifted since: one slow
-    answer does not make the time vague. Deadlines are set by the late bound and judged by the early one: nothing fires
-    too soon, whatever this machine's own clock says.
+    An answer contains a time read between sending and receiving, so the true time is between two bounds one round trip
+    apart, and between those of earlier answers, widened by the possible drift since: one slow answer does not make the
+    estimate imprecise. Deadlines are set by the late bound and checked against the early one: nothing fires too early,
+    whatever this machine's own clock says.
     """
 
     def __init__(self, on_set: Callable[[], None] = lambda: None) -> None:
-        self._on_set = on_set  # called when somebody has set the database's clock
+        self._on_set = on_set  # called when the database's clock was set
         self._early = 0
         self._late = 0
         self._set_at: int | None = None
@@ -43,7 +43,7 @@ class DatabaseClock:
         self._last_due = 0
 
     def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
-        """Take in an answer that said `database_us`."""
+        """Update the bounds with an answer that contained `database_us`."""
         early, late = database_us - received_ns // 1000, database_us - sent_ns // 1000
         is_set = False
         if self._set_at is not None:
@@ -53,24 +53,25 @@ class DatabaseClock:
             is_set = is_back or early > self._late + drift + SET_US
             if is_back:
                 self._last = self._last_due = 0
-            # Apart, one of the clocks was set, or it is another server: the new answer is right.
+            # If the bounds do not overlap, a clock was set, or it is another server: the new answer is right.
             early, late = both if both[0] <= both[1] else (early, late)
         self._early, self._late, self._set_at = early, late, received_ns
         if is_set:
             self._on_set()
 
     def now_us(self) -> int:
-        """Return the time, not earlier than it is, and never earlier than it was said to be before.
+        """Return the late bound of the time. It never goes back.
 
-        Unless the database's clock was set back: else time would stand still here until that is made up for.
+        Except if the database's clock was set back: otherwise time would stand still here until the clock catches up.
         """
         self._last = max(self._last, ticks_ns() // 1000 + self._late)
         return self._last
 
     def due_us(self) -> int:
-        """Return the time, not later than it is, and never earlier than it was said to be before.
+        """Return the early bound of the time. It never goes back.
 
-        A slow answer moves the early bound back; what was due must stay so, or a deadline that fired is not met.
+        A slow answer moves the early bound back, but what was due must stay due, or a deadline would fire and then not
+        be met.
         """
         self._last_due = max(self._last_due, ticks_ns() // 1000 + self._early)
         return self._last_due

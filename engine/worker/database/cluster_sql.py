@@ -1,7 +1,7 @@
-"""The statements about clusters and tasks. Those of the broker run on its own connection; none takes long."""
+"""The statements for clusters and tasks. The broker's run on its own connection; all are short."""
 
-# Takes the oldest tasks of this queue that no other cluster has, until `retry` passes without their end. In
-# the order of the primary key, the only index there is: under a backlog it stops at the first rows.
+# Claims the oldest tasks of this queue that no other cluster holds, for `retry` seconds. In the order of the primary
+# key, the only index: with a backlog it stops at the first rows.
 CLAIM_TASKS = """
 WITH free AS (
     SELECT id FROM django_q_ormq
@@ -16,8 +16,8 @@ WITH free AS (
 SELECT id, payload FROM claimed ORDER BY id
 """
 
-# Queues a task and tells its clusters, in the caller's transaction. By the database's clock: a host whose
-# clock runs ahead would hide its tasks from everybody else.
+# Queues a task and notifies its clusters, in the caller's transaction. Uses the database's clock: a host whose clock is
+# ahead would hide its tasks from all others.
 ENQUEUE_TASK = """
 WITH task AS (
     INSERT INTO django_q_ormq (key, payload, lock) VALUES (%(key)s, %(payload)s, clock_timestamp())
@@ -26,7 +26,7 @@ WITH task AS (
 SELECT id FROM task, pg_notify(%(channel)s, %(key)s)
 """
 
-# Says that this cluster, or this shift, is there, and takes away those that have said nothing for long.
+# Writes the row of this cluster or shift, and deletes rows that have not been updated for long.
 BEAT = """
 WITH gone AS (
     DELETE FROM engine_worker WHERE key IN (
@@ -42,7 +42,7 @@ SET workflows = excluded.workflows, slots = excluded.slots, held = excluded.held
 RETURNING key
 """
 
-# How soon the next schedule is due of a workflow that this worker knows, in seconds.
+# In how many seconds the next schedule of a workflow declared here is due.
 NEXT_SCHEDULE = """
     SELECT extract(epoch FROM min(next_at) - clock_timestamp())::float8 FROM engine_schedule
     WHERE workflow = ANY(%(workflows)s::text[])

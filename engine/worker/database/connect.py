@@ -1,4 +1,4 @@
-"""A worker's own connections, beside Django's: one holds the seat, one writes the journal, one claims and reads."""
+"""A worker's own connections, apart from Django's: one holds the lock, one writes the journal, one claims and reads."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ from psycopg.types.array import ListBinaryDumper
 
 from engine.models.connection import parameters
 
-# What a role or a database sets for its clients must not end a statement, or the session that a seat hangs on: a table
-# that is locked for a moment is waited for. Only a transaction that is not gone on with, say because this process is
-# stopped, must not keep what it has locked.
+# Timeouts set by a role or a database must not end a statement, or the session that holds the worker's lock: a briefly
+# locked table is waited for. Only an idle transaction, for example of a stopped process, must not keep its locks.
 LIMITS = (
     "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_session_timeout = 0; "
     "SET idle_in_transaction_session_timeout = '10s'; "
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'"  # since 17
 )
-# A worker that died inside a query is noticed by its backend only when it asks; without this, when it ends.
-# The journal's and the claim's statements touch few rows by key: a plan made for empty tables must not stay a scan.
+# The backend notices a worker that died during a query only if it checks; otherwise at the end of the query. The
+# statements of the journal and the claims touch few rows by key: a plan made for empty tables must not stay a scan.
 SESSION = (
     "SET client_connection_check_interval = 500; SET enable_seqscan = off; SET enable_hashjoin = off; "
     f"SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; {LIMITS}"
 )
 
 
-# Where packets vanish, nothing but the time tells that no answer will come. A connection that a thread waits for gives
-# up by itself (LimitedConnection). Those of a loop know since when they wait, for somebody who looks at all of them.
+# If packets are lost, only a timeout shows that no answer will come. A connection used by a thread gives up by itself
+# (LimitedConnection). Connections of a loop record since when they wait, and the shift checks all of them.
 
 
 class LimitedConnection(psycopg.Connection[Any]):
-    """Waits for an answer only so long, then raises psycopg.OperationalError. It is of no use after that."""
+    """Waits a limited time for an answer, then raises psycopg.OperationalError. It is unusable after that."""
 
     answer_seconds = float("inf")
 
@@ -43,7 +42,7 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def _limited(waiting: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
-    """Pass on what psycopg waits for; it comes by several times a second also when nothing does."""
+    """Pass on what psycopg waits for. psycopg calls it several times a second even if nothing arrives."""
     ends_at = time.monotonic() + seconds
     try:
         wanted = next(waiting)
@@ -57,19 +56,19 @@ def _limited(waiting: Generator[Any, Any, Any], seconds: float) -> Generator[Any
 
 
 def connect_limited(answer_seconds: float, **options: Any) -> LimitedConnection:
-    """Open an autocommit connection for a thread. Raises psycopg.OperationalError if the database is away."""
+    """Open an autocommit connection for a thread. Raises psycopg.OperationalError if the database does not answer."""
     connection = LimitedConnection.connect(**options, autocommit=True)
     connection.answer_seconds = answer_seconds
     return connection
 
 
 class Connection(psycopg.AsyncConnection[Any]):
-    """Knows since when it waits for an answer."""
+    """A connection that records since when it waits for an answer."""
 
     asked_at: float | None = None
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.AsyncCursor[Any]:
-        """Execute as psycopg does, but take no statement apart twice: it keeps only those up to 4,096 characters."""
+        """Execute as psycopg does, but parse each statement once: psycopg caches only those up to 4,096 characters."""
         if not isinstance(params, dict):
             return await super().execute(query, params, **options)
         numbered, names = _numbered(query)
@@ -89,7 +88,7 @@ class Connection(psycopg.AsyncConnection[Any]):
 
 @functools.lru_cache(maxsize=64)
 def _numbered(statement: str) -> tuple[bytes, list[str]]:
-    """Return a statement with named parameters as PostgreSQL takes it, and the names in the order of their numbers."""
+    """Return a statement with numbered instead of named parameters, and the names in the order of their numbers."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:
@@ -106,12 +105,13 @@ def _numbered(statement: str) -> tuple[bytes, list[str]]:
 async def connect(application: str, *, is_durable: bool = True) -> Connection:
     """Open an autocommit connection for the worker's loop.
 
-    Without `is_durable` a commit does not wait for the disk: for claims and leases, which a crash of the database
-    takes back anyway, because the seat is gone with it. Raises psycopg.OperationalError if the database is away.
+    Without `is_durable`, a commit does not wait for the disk: for claims and leases, which a crash of the database
+    reverts anyway, because it also ends the session with the lock. Raises psycopg.OperationalError if the database does
+    not answer.
     """
     options = {**parameters(), "application_name": application}
     connection = await Connection.connect(**options, autocommit=True, prepare_threshold=0)
-    # As text, each string of a list would be searched for quotes.
+    # In text format, each string of a list would be searched for quotes.
     connection.adapters.register_dumper(list, ListBinaryDumper)
     try:
         await connection.execute(SESSION, prepare=False)

@@ -21,26 +21,26 @@ log = logging.getLogger("engine.heart")
 LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
-SOON_SECONDS = 0.05  # until another beat for what somebody had locked
-LAST_SECONDS = 2.0  # for what is logged before the end
-PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
+SOON_SECONDS = 0.05  # until another beat for rows that were locked
+LAST_SECONDS = 2.0  # for logging before the end
+PATIENCE = 3  # a beat waits for its answer for this fraction of a lease
 STALL_SECONDS = 30  # a body that blocks the loop for longer ends its worker; alone in it, it convicts itself
 
 
 def lease_seconds() -> float:
-    """Return how long a worker that says nothing keeps its instances: REPRISE_LEASE, or 30 s."""
+    """Return how long a silent worker keeps its instances: REPRISE_LEASE, or 30 s."""
     return float(getattr(settings, "REPRISE_LEASE", LEASE_SECONDS))
 
 
 class Heartbeat:
-    """Beats until stopped. A thread, because what it guards against is a loop that no longer turns."""
+    """Beats until stopped. A thread, because it guards against a loop that no longer turns."""
 
     def __init__(
         self, seat: int, allowance: Callable[[], float], on_stall: Callable[[str], None] = lambda reason: None
     ) -> None:
         self._seat = seat
-        self._on_stall = on_stall  # called on the heartbeat's thread, before the end
-        self._allowance = allowance  # seconds of handler code that the present turn may take
+        self._on_stall = on_stall  # called on the heartbeat's thread before the process ends
+        self._allowance = allowance  # seconds of handler code allowed in the current turn of the loop
         self._lease = lease_seconds()
         self._stopped = threading.Event()
         self._moved_at = time.monotonic()
@@ -78,9 +78,9 @@ class Heartbeat:
         self._close()
 
     def _renew(self, only: list[int] | None) -> list[int]:
-        """Renew the leases of this seat, or some of them; return those of the instances that somebody has locked."""
+        """Renew the leases of this worker, or some of them. Return the instances whose rows are locked."""
         if self._connection is None or self._connection.closed:
-            # A beat that waits in vain must end in time for another one before the lease does.
+            # A beat without an answer must end early enough for another one before the lease expires.
             self._connection = connect_limited(self._lease / PATIENCE, **parameters())
             self._connection.execute(LIMITS)
         values = {"seat": self._seat, "lease": self._lease, "only": only}
@@ -93,19 +93,19 @@ class Heartbeat:
 
     def _check_stall(self, *, slept_for: float) -> None:
         if slept_for > 2 * TICK_SECONDS:
-            # This thread did not move either: the process was stopped, or the machine. That is not the loop's doing.
+            # This thread did not run either: the process or the machine was stopped. The loop is not the cause.
             self._moved_at += slept_for - TICK_SECONDS
         stalled = time.monotonic() - self._moved_at
         if stalled > STALL_SECONDS + self._allowance():
             try:
                 _log_the_end(stalled)
                 self._on_stall(f"Its loop has not moved for {stalled:.0f} s.")
-            finally:  # whether or not there is a thread left to tell it on
+            finally:  # even if no thread is left to report it
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _log_the_end(stalled: float) -> None:
-    """Say why in the log, unless that hangs: it may be what holds up the loop."""
+    """Log the reason, unless logging hangs: that may be what blocks the loop."""
     said = "the worker's loop has not moved for %.0f s: ending this process"
     thread = threading.Thread(target=log.critical, args=(said, stalled), daemon=True)
     thread.start()

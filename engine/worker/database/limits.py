@@ -1,6 +1,6 @@
-"""What a shift claims: instances of the workflows that it serves, of some only so many at a time, over all workers.
+"""What a shift claims: instances of the workflows that it serves, within their limits across all workers.
 
-What finds no place stays due, as queued: nobody has to hand a place on. Whoever frees one claims again.
+Instances over a limit stay due, as queued, so capacity is never passed on: a worker that frees some claims again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager
 
 from engine.worker.database import claim_sql as sql
 from engine.worker.database import rows
-from engine.worker.database.line import Line
+from engine.worker.database.shift_connection import ShiftConnection
 
 LOOK_AT_ONCE = 1000  # instances of a workflow
-LOOK_AGAIN_US = 10_000_000  # before the last one: what was being parked then may stand before it
+LOOK_AGAIN_US = 10_000_000  # before the last one: an instance that was being parked then may be before it
 
 
 class Limits:
-    """The workflows that a shift serves, and the limits of those that have one."""
+    """The workflows that a shift serves, and their limits."""
 
     def __init__(self, workflows: Iterable[str], limits: Mapping[str, int]) -> None:
         self._limits = limits
@@ -25,14 +25,14 @@ class Limits:
         self._since_us = dict.fromkeys(limits, 0)
 
     def __bool__(self) -> bool:
-        """Tell whether any workflow has a limit."""
+        """Return whether any workflow has a limit."""
         return bool(self._limits)
 
     def __contains__(self, workflow: str) -> bool:
         return workflow in self._limits
 
     def parameters(self, limited: Iterable[str] | None = None) -> dict[str, object]:
-        """Name the workflows as the statements take them; of those with a limit only some, if these are given."""
+        """Return the workflows as parameters of the statements; optionally only some of those with a limit."""
         wanted = list(self._limits if limited is None else limited)
         return {
             "unlimited": self._unlimited,
@@ -40,48 +40,48 @@ class Limits:
             "limits": [self._limits[name] for name in wanted],
         }
 
-    async def claim(self, line: Line, *, isolated: bool, **values: object) -> list[rows.Row]:
-        """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds.
+    async def claim(self, connection: ShiftConnection, *, isolated: bool, **values: object) -> list[rows.Row]:
+        """Claim what is due within the limits: up to `limit` in total, for `seat`, with a lease of `lease` seconds.
 
-        What is due within `ahead` seconds is claimed too, and what is queued only after `late_new` seconds. With
-        `isolated`, only what must run alone is claimed.
+        Instances due within `ahead` seconds are also claimed, queued ones only after `late_new` seconds. With
+        `isolated`, only instances that must run alone are claimed.
         """
-        found = await self._open(line, isolated=isolated) if self else []
+        found = await self._open(connection, isolated=isolated) if self else []
         if not found:
             statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
-            return await _rows(line, statement, self.parameters([]) | values)
-        async with self._locked(line, found) as locked:
+            return await _rows(connection, statement, self.parameters([]) | values)
+        async with self._locked(connection, found) as locked:
             statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM_WITH_LIMITS
-            return await _rows(line, statement, self.parameters(locked) | values)
+            return await _rows(connection, statement, self.parameters(locked) | values)
 
-    async def _open(self, line: Line, *, isolated: bool) -> list[str]:
-        """Return the workflows with a limit of which something is due and has a place."""
+    async def _open(self, connection: ShiftConnection, *, isolated: bool) -> list[str]:
+        """Return the workflows with a limit that have something due and free capacity."""
         statement = sql.OPEN_ISOLATED if isolated else sql.OPEN
-        return [name for (name,) in await _rows(line, statement, self.parameters())]
+        return [name for (name,) in await _rows(connection, statement, self.parameters())]
 
-    async def next_due(self, line: Line, *, ahead: float) -> int | None:
-        """Return when the next one may be claimed, in microseconds: `ahead` seconds before it is due."""
+    async def next_due(self, connection: ShiftConnection, *, ahead: float) -> int | None:
+        """Return when the next instance may be claimed, in microseconds: `ahead` seconds before it is due."""
         statement = sql.NEXT_DUE_WITH_LIMITS if self else sql.NEXT_DUE
-        [(next_us,)] = await _rows(line, statement, self.parameters() | {"ahead": ahead})
+        [(next_us,)] = await _rows(connection, statement, self.parameters() | {"ahead": ahead})
         return None if next_us is None else int(next_us)
 
-    async def hold_back(self, line: Line) -> list[int]:
-        """Have sleepers whose time has come say that they wait for a place, where there is none; return the keys."""
+    async def hold_back(self, connection: ShiftConnection) -> list[int]:
+        """Mark due instances of full workflows as queued. Return their keys."""
         keys: list[int] = []
-        async with self._locked(line, list(self._limits)) as locked:
+        async with self._locked(connection, list(self._limits)) as locked:
             since = {"since_us": [self._since_us[name] for name in locked], "limit": LOOK_AT_ONCE}
-            looked = await _rows(line, sql.HOLD_BACK, self.parameters(locked) | since)
+            looked = await _rows(connection, sql.HOLD_BACK, self.parameters(locked) | since)
             for name, count, last_us, keys in looked:  # noqa: B007 - the same keys in each row
                 again_us = 0 if count == LOOK_AT_ONCE else LOOK_AGAIN_US
                 self._since_us[name] = max(self._since_us[name], last_us - again_us)
         return keys
 
     @asynccontextmanager
-    async def _locked(self, line: Line, names: list[str]) -> AsyncIterator[list[str]]:
-        """Be the only one that claims of these workflows; not of those where somebody else is."""
-        async with line.transaction():
-            yield [name for (name,) in await _rows(line, sql.LOCK, {"limited": names})]
+    async def _locked(self, connection: ShiftConnection, names: list[str]) -> AsyncIterator[list[str]]:
+        """Take the locks of these workflows for a claim, except those that another session holds."""
+        async with connection.transaction():
+            yield [name for (name,) in await _rows(connection, sql.LOCK, {"limited": names})]
 
 
-async def _rows(line: Line, statement: str, values: dict[str, object]) -> list[rows.Row]:
-    return await (await line.execute(statement, values)).fetchall()
+async def _rows(connection: ShiftConnection, statement: str, values: dict[str, object]) -> list[rows.Row]:
+    return await (await connection.execute(statement, values)).fetchall()

@@ -1,9 +1,8 @@
-"""A flush whose answer was lost: whether it was committed is asked of the rows, before it is written again.
+"""After a flush whose answer was lost: read from the rows whether it was committed, before it is written again.
 
-Most of it may be written twice. Steps and attempts are written over by themselves, consumed events and the handler's
-lines too; an instance that has left is nobody's any more, so what comes after is refused. Two things are not: a start
-that is recorded must not be left out because of a pause that was asked for since, and the lines of bodies have nothing
-that tells one from its copy.
+Most of it may be written twice: steps, attempts, consumed events and the handler's log lines overwrite themselves, and
+an instance that has left has no owner, so later writes are refused. There are two exceptions: a recorded start must not
+be dropped because of a pause requested since, and log lines of bodies cannot be distinguished from their copies.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def parameters(seat: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, ob
 
 
 def settle(writes: Writes, *, has_starts: bool, has_lines: bool) -> None:
-    """Take as written what is recorded; all of a kind is, or nothing: they went in one statement."""
+    """Drop from the writes what is recorded. All of a kind is recorded or nothing: it was one statement."""
     if has_lines:
         writes.logs = [line for line in writes.logs if line.position is not None]
     if has_starts:
@@ -59,7 +58,7 @@ def settle(writes: Writes, *, has_starts: bool, has_lines: bool) -> None:
 
 
 def _drop_what_runs(writes: Writes, begun: dict[int, StepRecord]) -> None:
-    """What has begun and runs is recorded as it is. Written again, it might come after an atomic body has ended."""
+    """Drop starts that are recorded. Written again, they might overwrite the end of an atomic body."""
     for seq, record in begun.items():
         if record.status == StepStatus.RUNNING:
             del writes.steps[seq]

@@ -1,4 +1,4 @@
-"""How much history a worker holds in memory, and how much it reads at once."""
+"""Limit the history that a worker holds in memory and reads at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from engine.replay.host import Claimed
 from engine.replay.records.history import History
 
-MOST_BYTES = 256 * 1024 * 1024  # held, as texts: who has that much claims nothing more
+MOST_BYTES = 256 * 1024 * 1024  # held, as texts: a worker with this much claims nothing more
 PORTION_BYTES = (
     1024 * 1024
-)  # read by one statement, as they are stored: compressed, up to 90 times as much in here
-ROW_BYTES = 1024  # that a step without values takes here, about
+)  # read by one statement, as stored: compressed, so up to 90 times as much in memory
+ROW_BYTES = 1024  # the approximate size of a step without values
 
 
 class Memory:
-    """Counts the histories of the instances that a shift holds.
+    """Counts the size of the histories that a shift holds.
 
-    What is claimed first is taken whatever its size, so that nothing is too large to run; so a worker holds up to
-    MOST_BYTES and what one portion reads besides.
+    The first claimed instance is accepted whatever its size, so that nothing is too large to run; so a worker holds up
+    to MOST_BYTES plus one portion.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Memory:
         return self._bytes >= MOST_BYTES
 
     def room(self, limit: int) -> int:
-        """Return how many instances of the size that they had lately find room, of this limit: one, or more."""
+        """Return how many instances of recent size fit, from one to this limit."""
         if self._typical * limit <= MOST_BYTES - self._bytes:
             return limit
         return max(1, int((MOST_BYTES - self._bytes) / self._typical))
@@ -47,7 +47,7 @@ class Memory:
 
 
 def portion(claims: Sequence[Claimed], stored: Mapping[int, int]) -> list[Claimed]:
-    """Return the first of them, and those that come next as far as they are read with it."""
+    """Return the first of them, and the following ones that are read with it."""
     size, count = 0, 0
     for one in claims:
         size += stored.get(one.key, 0)

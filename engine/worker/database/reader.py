@@ -1,4 +1,4 @@
-"""Claiming and reading: the statements of a shift that write no checkpoint, on a connection of their own."""
+"""Claims and reads: the statements of a shift that write no checkpoint, on a connection of their own."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from engine.worker.database.clock import DatabaseClock, ticks_ns
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.leases import Leases
 from engine.worker.database.limits import Limits
-from engine.worker.database.line import Line
 from engine.worker.database.memory import Memory
+from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.transient import until_answered
 from engine.worker.database.worker_lock import taken_here
 
 PAGE_EVENTS = 100
-PAGE_BYTES = 512 * 1024  # as they are stored, of all instances that are asked about at once
+PAGE_BYTES = 512 * 1024  # as stored, for all instances requested at once
 ALL = Question(0, None)
 GO_BACK_AT_ONCE = 1000  # instances
-AHEAD_SECONDS = 0.2  # that an instance is claimed before it is due, and replayed meanwhile
+AHEAD_SECONDS = 0.2  # an instance is claimed this long before it is due, and replayed meanwhile
 
 Query = dict[str, object] | tuple[object, ...] | None
 Claims = list[tuple[Claimed, History]]
@@ -41,15 +41,15 @@ log = logging.getLogger("engine.reader")
 
 
 class Reader:
-    """One statement at a time; the lock keeps claim, history and events in the order in which they were asked.
+    """Runs one statement at a time; the lock keeps claim, history and events in the order of the calls.
 
-    When the connection breaks it is opened again, and the statement made again: what a claim had got whose answer was
-    lost is held for nothing, so `on_reopened` is called. Errors that pass are waited out: the bodies that this shift
-    runs must not be given up because a statement was cancelled.
+    When the connection breaks, it is opened again and the statement repeated: rows claimed by a lost answer are held
+    without a cycle, so `on_reopened` is called. Transient errors are retried: the running bodies of this shift must not
+    be abandoned because a statement was cancelled.
     """
 
-    def __init__(self, line: Line, seat: int, clock: DatabaseClock) -> None:
-        self._line = line
+    def __init__(self, connection: ShiftConnection, seat: int, clock: DatabaseClock) -> None:
+        self._connection = connection
         self._seat = seat
         self._clock = clock
         self.on_reopened: Callable[[], None] = lambda: None
@@ -57,18 +57,18 @@ class Reader:
         self._leases = Leases(self._lease)
         self.memory = Memory()
         self.ahead_seconds = AHEAD_SECONDS
-        self.late_seconds = 0.0  # that what is due is left to other shifts
-        self.late_new_seconds = 0.0  # the same of what is queued
+        self.late_seconds = 0.0  # how long due instances are left to other shifts
+        self.late_new_seconds = 0.0  # the same for queued ones
         self._lock = asyncio.Lock()
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
         async def ask() -> list[rows.Row]:
-            return await (await self._line.execute(statement, parameters)).fetchall()
+            return await (await self._connection.execute(statement, parameters)).fetchall()
 
         return await self._surely(ask)
 
     async def _surely(self, ask: Callable[[], Awaitable[R]]) -> R:
-        return await until_answered(self._line, ask, self.on_reopened)
+        return await until_answered(self._connection, ask, self.on_reopened)
 
     async def set_clock(self) -> None:
         await self._ask_time()
@@ -80,21 +80,21 @@ class Reader:
         return int(now_us)
 
     async def take_front(self, workflows: list[str]) -> bool:
-        """Take the place before the other shifts of these workflows, if it is free; it goes with the connection."""
+        """Become the front shift of these workflows, if there is none. Ends with the connection."""
         which = int.from_bytes(hashlib.sha256("\n".join(workflows).encode()).digest()[:4], signed=True)
         async with self._lock:
             [(taken,)] = await self._fetch(sql.TAKE_FRONT, (which,))
         return bool(taken)
 
     async def reap(self) -> list[int]:
-        """Take back what the dead held, and those that do not renew their leases; return the keys."""
+        """Take back what dead workers held, and workers that do not renew their leases. Return the keys."""
         async with self._lock:
             over = await self._leases_over()
             values = {"lease": self._lease, "alive": taken_here(), "over": json.dumps(over)}
             return [key for (key,) in await self._fetch(sql.REAP, values)]
 
     async def _leases_over(self) -> list[dict[str, object]]:
-        """Look at the leases of the living; return those that may be over."""
+        """Return the leases of live workers that may have expired."""
         now = asyncio.get_running_loop().time()
         silent = self._leases.see_beats(await self._fetch(sql.BEATS), now)
         if silent:
@@ -102,7 +102,7 @@ class Reader:
         return self._leases.over(now)
 
     async def follow_clock(self, workflows: list[str]) -> list[int]:
-        """Ask for the database's time. Where it was set back, what is queued stays due; return the keys."""
+        """Ask for the database's time. If it was set back, queued instances stay due. Return their keys."""
         async with self._lock:
             now_us = await self._ask_time()
             if not self._leases.see_clock(now_us, asyncio.get_running_loop().time()):
@@ -110,7 +110,7 @@ class Reader:
             return [key for (key,) in await self._fetch(sql.DUE_AGAIN, {"workflows": workflows})]
 
     async def go_back(self, codes: Mapping[str, str]) -> list[int]:
-        """Resume what was paused because the code had changed, where it is back; return the keys."""
+        """Resume what was paused for changed code, if the code is back. Return the keys."""
         values: dict[str, object] = {
             "workflows": [*codes],
             "codes": [*codes.values()],
@@ -120,7 +120,7 @@ class Reader:
             return [key for (key,) in await self._fetch(sql.GO_BACK, values)]
 
     async def claim(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
-        """Claim up to `limit` due instances, with what is recorded of them."""
+        """Claim up to `limit` due instances, with their histories."""
         values: dict[str, object] = {
             "limit": self.memory.room(limit),
             "seat": self._seat,
@@ -129,15 +129,15 @@ class Reader:
             "late_new": self.late_new_seconds or -self.ahead_seconds,
         }
         async with self._lock:
-            # Before the claim: what had no signals then is not asked for the events that came after it.
+            # Before the claim: instances without signals then are not asked for later events.
             as_of_us = self._clock.due_us()
-            found = await self._surely(lambda: limits.claim(self._line, isolated=isolated, **values))
+            found = await self._surely(lambda: limits.claim(self._connection, isolated=isolated, **values))
             claims = sorted((Claimed(*row) for row in found), key=lambda one: one.due_us)
             return await self._read_in_portions(claims, as_of_us)
 
     @property
     def _ahead(self) -> float:
-        """Return how long before its time an instance is claimed: below zero if it is left to others first."""
+        """Return how long before its time an instance is claimed; negative if it is left to others first."""
         return -self.late_seconds or self.ahead_seconds
 
     @property
@@ -145,7 +145,7 @@ class Reader:
         return int(self._ahead * 1_000_000)
 
     async def _read_in_portions(self, claims: list[Claimed], as_of_us: int) -> Claims:
-        """Read the histories, the oldest first, as far as there is room for them; give back the others."""
+        """Read the histories, oldest first, as far as memory allows; release the other instances."""
         stored = await self._sizes(claims)
         found: Claims = []
         while claims and not (found and self.memory.is_full):
@@ -165,13 +165,13 @@ class Reader:
 
     async def _give_back(self, claims: list[Claimed]) -> None:
         given = [{"key": one.key, "fence": one.fence, "due_us": one.due_us} for one in claims]
-        log.info("no room in memory for the histories of %s instances, which were given back", len(given))
+        log.info("no memory for the histories of %s instances, which were released", len(given))
         await self._fetch(sql.GIVE_BACK, {"seat": self._seat, "claims": json.dumps(given)})
 
     async def hold_back(self, limits: Limits) -> list[int]:
-        """Have what is due and finds no place say so; return the keys."""
+        """Mark due instances of full workflows as queued. Return their keys."""
         async with self._lock:
-            return await self._surely(lambda: limits.hold_back(self._line))
+            return await self._surely(lambda: limits.hold_back(self._connection))
 
     async def _histories(self, claims: list[Claimed], as_of_us: int) -> dict[int, History]:
         old = [one for one in claims if one.fence > 1]
@@ -188,7 +188,7 @@ class Reader:
         return found
 
     async def _pages(self, keys: list[int], question: Question, as_of_us: int) -> dict[int, Page]:
-        """Read a page of buffered events of each instance, in all not much more than PAGE_BYTES."""
+        """Read a page of buffered events of each instance, in total about PAGE_BYTES."""
         found = await self._fetch(
             history_sql.BUFFERED_EVENTS,
             {
@@ -204,38 +204,38 @@ class Reader:
     async def next_due(self, limits: Limits) -> int | None:
         """Return when the next parked instance may be claimed, in microseconds."""
         async with self._lock:
-            return await self._surely(lambda: limits.next_due(self._line, ahead=self._ahead))
+            return await self._surely(lambda: limits.next_due(self._connection, ahead=self._ahead))
 
     async def held(self) -> dict[int, rows.Held]:
-        """Return what the rows say of the instances that this seat holds."""
+        """Return the state of the rows that this worker holds."""
         async with self._lock:
             found = await self._fetch(sql.HELD, {"seat": self._seat})
         return {row.key: row for row in map(rows.Held._make, found)}
 
     async def let_go(self, strays: dict[int, tuple[int, str | None]]) -> list[int]:
-        """Give back what this seat holds for nothing, by its key; with a reason, pause it. Return the keys."""
+        """Release rows that this worker holds without a cycle, by key, or pause them with a reason. Return the keys."""
         given = [{"key": key, "fence": fence, "reason": reason} for key, (fence, reason) in strays.items()]
         async with self._lock:
             found = await self._fetch(sql.LET_GO, {"seat": self._seat, "strays": json.dumps(given)})
         return [key for (key,) in found]
 
     async def acquit(self, claimed: Claimed) -> None:
-        """Say of an instance that is held here that it need not run alone any more."""
+        """Record that a held instance no longer needs to run alone."""
         try:
             async with self._lock:
                 await self._fetch(
                     sql.ACQUIT, {"key": claimed.key, "fence": claimed.fence, "seat": self._seat}
                 )
-        except psycopg.Error as error:  # it runs alone once more, if its worker dies
+        except psycopg.Error as error:  # it runs alone again if its worker dies
             log.warning("instance %s could not be marked as harmless: %s", claimed.key, error)
 
     async def run_beside(self) -> None:
-        """Say of the bodies that run here that they are not alone any more."""
+        """Record that the bodies that run here are no longer alone."""
         async with self._lock:
             await self._fetch(sql.NOT_ALONE, {"seat": self._seat})
 
     async def beat(self, *, name: str, workflows: list[str], slots: int, held: int) -> None:
-        """Say for people that this shift is there, and what it holds."""
+        """Write the shift's row of `engine_worker`, with what it holds."""
         values: dict[str, object] = {"role": "shift", "seat": self._seat, "name": name}
         async with self._lock:
             await self._fetch(
@@ -243,18 +243,18 @@ class Reader:
             )
 
     async def leave(self) -> None:
-        """Take back what `beat` said."""
+        """Delete the row that `beat` wrote."""
         async with self._lock:
             await self._fetch(cluster_sql.LEAVE, {"seat": self._seat})
 
     async def next_schedule(self, workflows: list[str]) -> float | None:
-        """Return how soon the next schedule of these workflows is due, in seconds."""
+        """Return in how many seconds the next schedule of these workflows is due."""
         async with self._lock:
             [(seconds,)] = await self._fetch(cluster_sql.NEXT_SCHEDULE, {"workflows": workflows})
         return None if seconds is None else float(seconds)
 
     async def look(self) -> tuple[bool, bool]:
-        """Tell whether a dead worker has left anything, and whether an end has still to be told to others."""
+        """Return whether a dead worker left anything, and whether notices of ended instances are pending."""
         async with self._lock:
             [(has_orphans, has_parent_notices)] = await self._fetch(sql.LOOK)
         return bool(has_orphans), bool(has_parent_notices)
@@ -265,7 +265,7 @@ class Reader:
             return (await self._pages([key], question, self._clock.due_us()))[key]
 
     async def relatives(self, claimed: Claimed, asking: Iterable[Awaiting]) -> list[AwaitedState]:
-        """Return what the instances that these steps wait for have come to."""
+        """Return the outcomes of the instances that these steps wait for."""
         wanted = [{"seq": one.record.seq, **one.whom.to_json()} for one in asking]
         values: dict[str, object] = {
             "key": claimed.key,
@@ -276,13 +276,13 @@ class Reader:
             return [AwaitedState(*row) for row in await self._fetch(history_sql.RELATIVES, values)]
 
     async def has_parent_notices(self) -> bool:
-        """Tell whether the end of an instance has still to be told to those that it concerns."""
+        """Return whether notices of an ended instance are pending."""
         async with self._lock:
             [(has_some,)] = await self._fetch(relations.PENDING)
         return bool(has_some)
 
     async def ask(self, statement: str, parameters: Query = None) -> list[rows.Row]:
-        """Make a statement that has nothing to do with claims, in its turn."""
+        """Execute a statement that is not part of a claim, in its turn."""
         async with self._lock:
             return await self._fetch(statement, parameters)
 

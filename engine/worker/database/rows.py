@@ -1,4 +1,4 @@
-"""Rows between PostgreSQL and the cycle's records."""
+"""Convert between PostgreSQL's rows and the records of cycles."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.values.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, Even
 from engine.values.states import AttemptStatus, StepStatus
 
 Row = tuple[Any, ...]
-LARGE = 4096  # characters of an output that is not worth quoting, and parsing, within the JSON of its row
+LARGE = 4096  # characters: a larger output is sent apart from the JSON of its row, where it would be quoted and parsed
 
 
 class Held(NamedTuple):
-    """What the row says of an instance that is held: a row of `sql.HELD`."""
+    """The state of a held instance: a row of `sql.HELD`."""
 
     key: int
     fence: int
@@ -28,7 +28,7 @@ class Held(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a flush says of an instance: a row of `flush_sql.FLUSH`."""
+    """The answer of a flush for an instance: a row of `sql.FLUSH`."""
 
     key: int
     is_ours: bool
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     now_us: int
 
 
-# Of a row, the key of its instance and its record.
+# Split a row into the key of its instance and its record.
 step = STEP.reader()
 attempt = ATTEMPT.reader()
 event = EVENT.reader()
@@ -51,7 +51,7 @@ _write_line = LOG.writer()
 
 
 def histories(keys: Iterable[int], steps: Iterable[Row]) -> dict[int, History]:
-    """Return the histories of several instances, of the rows of their steps."""
+    """Return the histories of several instances from the rows of their steps."""
     found = {key: History() for key in keys}
     for row in steps:
         key, record = step(row)
@@ -60,12 +60,12 @@ def histories(keys: Iterable[int], steps: Iterable[Row]) -> dict[int, History]:
 
 
 def any_unsettled(histories: dict[int, History]) -> bool:
-    """Tell whether there are attempts to be counted."""
+    """Return whether there are attempts to count."""
     return any(record.is_unsettled for one in histories.values() for record in one.steps.values())
 
 
 def add_attempts(histories: dict[int, History], attempts: Iterable[Row]) -> None:
-    """Add the attempts at the steps that are not settled."""
+    """Add the attempts of unsettled steps."""
     by_instance: dict[int, list[AttemptRecord]] = {}
     for row in attempts:
         key, record = attempt(row)
@@ -77,7 +77,7 @@ def add_attempts(histories: dict[int, History], attempts: Iterable[Row]) -> None
 def pages(
     keys: Iterable[int], found: list[Row], as_of_us: int, *, limit: int, limit_bytes: int
 ) -> dict[int, Page]:
-    """Sort events into a page an instance. Where there may be more, none is missing that came before the last one."""
+    """Sort events into one page per instance. If there may be more, they are all newer than the last one."""
     by_instance: dict[int, list[EventRecord]] = {key: [] for key in keys}
     full_at = None
     for so_far, *row in found:
@@ -93,7 +93,7 @@ def pages(
 
 
 class Batch:
-    """The parameters of one flush, made from what several cycles want written."""
+    """The parameters of one flush, made from the writes of several cycles."""
 
     def __init__(self, seat: int) -> None:
         self._seat = seat
@@ -106,7 +106,7 @@ class Batch:
         self._large: list[str] = []
         self._children: list[str] = []
         self._waiters: list[str] = []
-        self.concerns_others = False  # there is something about instances other than these cycles'
+        self.concerns_others = False  # whether it concerns other instances than those of the cycles
 
     def add(self, cycle: Cycle, writes: Writes) -> None:
         key, generation = cycle.claimed.key, cycle.claimed.generation
@@ -142,7 +142,7 @@ class Batch:
             self._waiters.append(_object({**ours, "seq": seq, **other.to_json(), "starts": seq in starting}))
 
     def _place(self, output: str | None) -> int:
-        """Put a large output beside the rows, and return where, counted from 1; 0 if it may stay in its row."""
+        """Store a large output next to the rows and return its place, from 1; 0 if it stays in its row."""
         if output is None or len(output) < LARGE:
             return 0
         self._large.append(output)
@@ -163,9 +163,9 @@ class Batch:
 
 
 def begun(writes: Writes) -> dict[int, StepRecord]:
-    """Return the steps that begin with this flush, by their number.
+    """Return the steps that start with this flush, by number.
 
-    A step that ended in the flush in which it began is left out with its start; one that ended later is not.
+    If the start of a step is dropped, so is its end in the same flush, but not a later one.
     """
     return {
         seq: record
@@ -175,7 +175,7 @@ def begun(writes: Writes) -> dict[int, StepRecord]:
 
 
 def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> bool:
-    """Tell whether its step counts the attempt only by this start: the attempt that starts, whatever became of it
+    """Return whether its step counts the attempt only by this start: the attempt that starts, whatever became of it
     since, and a loss that it follows."""
     return begun is not None and (attempt.number == begun.attempts or attempt.status == AttemptStatus.LOST)
 

@@ -1,4 +1,4 @@
-"""Errors of the database that pass: whoever meets one asks again, and keeps what it holds."""
+"""Transient database errors: the caller retries and keeps what it holds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol, TypeVar
 
 import psycopg
 
-log = logging.getLogger("engine.line")
+log = logging.getLogger("engine.connection")
 
-# Classes of SQLSTATE that tell of the server's state, not of the data: conflicts, resources, locks, operators, files.
+# Classes of SQLSTATE about the server's state, not the data: conflicts, resources, locks, operators, files.
 CLASSES = ("40", "53", "55", "57", "58")
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0  # seconds
 
@@ -19,22 +19,22 @@ R = TypeVar("R")
 
 
 class Reopening(Protocol):
-    """A connection that can be opened again; see `engine.worker.database.line.Line`."""
+    """A connection that can be opened again; see `engine.worker.database.shift_connection.ShiftConnection`."""
 
     def is_lost(self, error: Exception) -> bool: ...
     async def reopen(self) -> None: ...
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether the same statement may succeed later: not if the server speaks of what it was given."""
+    """Return whether the same statement may succeed later: not if the error concerns its data."""
     state = error.sqlstate if isinstance(error, psycopg.Error) else ""
     return state is None or state[:2] in CLASSES
 
 
 async def until_answered(
-    line: Reopening, ask: Callable[[], Awaitable[R]], on_reopened: Callable[[], None] = lambda: None
+    connection: Reopening, ask: Callable[[], Awaitable[R]], on_reopened: Callable[[], None] = lambda: None
 ) -> R:
-    """Ask until there is an answer: over a new connection where the old one broke, and again after errors that pass.
+    """Execute until there is an answer: over a new connection if the old one broke, and again after transient errors.
 
     `on_reopened` is called when an answer may have been lost. Raises any other error.
     """
@@ -43,9 +43,9 @@ async def until_answered(
         try:
             return await ask()
         except psycopg.Error as error:
-            if line.is_lost(error):
+            if connection.is_lost(error):
                 log.warning("a connection was lost: %s", error)
-                await line.reopen()
+                await connection.reopen()
                 on_reopened()
                 continue
             if error.sqlstate is None or not is_transient(error):

@@ -1,4 +1,4 @@
-"""The lock of a worker: while its session holds it, the instances that name its id as their owner are its own."""
+"""The lock of a worker: while its session holds it, the worker owns the instances with its id as `owner`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import psycopg
 from engine.worker.database import sql
 from engine.worker.database.connect import Connection, connect
 
-# The ids that this process took. Whoever asks is alive, so what they held was not left behind by a dead worker.
+# The ids that this process took. The process is alive, so what they held was not left by a dead worker.
 _taken_here: set[int] = set()
 
 
 def taken_here() -> list[int]:
-    """Return the ids whose locks this process has now, and those whose connection it lost."""
+    """Return the ids whose locks this process holds, and those whose connection it lost."""
     return sorted(_taken_here)
 
 
 class WorkerLockLost(Exception):
-    """A connection of the shift broke: its leases are not safe any more."""
+    """A connection of the shift broke, so its leases are no longer safe."""
 
 
 class WorkerLock:
-    """Holds the advisory lock of a free id, its `number`, on a connection that does nothing else but listen.
+    """Holds the advisory lock of a free id, its `number`, on a connection that otherwise only listens.
 
-    When this process dies its backend is idle, so the lock is gone within milliseconds. `lost` fails when the
+    When this process dies, its backend is idle, so the lock is released within milliseconds. `lost` fails when the
     connection breaks.
     """
 
@@ -43,7 +43,7 @@ class WorkerLock:
 
     @classmethod
     async def take(cls, name: str) -> WorkerLock:
-        """Take the lock of a free id. Raises psycopg.OperationalError if the database is away."""
+        """Take the lock of a free id. Raises psycopg.OperationalError if the database does not answer."""
         connection = await connect(f"reprise seat {name}"[:63])
         try:
             number = await _lock(connection)
@@ -54,7 +54,7 @@ class WorkerLock:
         return cls(connection, number)
 
     def listen(self, on_wake: Callable[[str], None]) -> None:
-        """Call `on_wake` with the payload of every wake-up from now on."""
+        """Call `on_wake` with the payload of every notification from now on."""
         self._on_wake = on_wake
         self._loop.add_reader(self._fd, self._readable)
 
@@ -64,7 +64,7 @@ class WorkerLock:
         await self._connection.close()
 
     def ask(self) -> None:
-        """Ask the server for a sign of life, unless one is awaited: an idle connection may have died unnoticed."""
+        """Ping the server, unless an answer is pending: an idle connection may have died unnoticed."""
         if self._connection.asked_at is None and not self.lost.done():
             self._connection.asked_at = time.monotonic()
             self._connection.pgconn.send_query(b"")

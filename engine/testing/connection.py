@@ -1,4 +1,4 @@
-"""The statements of a worker, over the connection of the test."""
+"""A worker's connection that uses the connection of the test."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Answer:
         return self._rows
 
 
-class ConnectionLine:
-    """Stands for `engine.worker.database.line.Line`. One whose worker has died gets no answer any more.
+class InlineConnection:
+    """Replaces `engine.worker.database.shift_connection.ShiftConnection`. It is silent once its worker has died.
 
-    With `guards` a statement may be refused for what it writes, and must not break the test's transaction then.
+    With `guards`, a statement that the database refuses does not break the test's transaction.
     """
 
     def __init__(self, loop: StandingLoop, clock: StandingClock, life: Life, *, guards: bool = False) -> None:

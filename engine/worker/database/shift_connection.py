@@ -1,4 +1,4 @@
-"""A connection of a shift that is opened again when it breaks: what the shift holds hangs on its seat alone."""
+"""A connection of a shift that is opened again when it breaks: what the shift holds depends only on its lock."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from engine.worker.database import sql
 from engine.worker.database.connect import Connection, connect
 from engine.worker.database.heartbeat import lease_seconds
 
-log = logging.getLogger("engine.line")
+log = logging.getLogger("engine.connection")
 
-PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.5)  # before the first tries; the seat tells sooner if the server is gone
+PAUSES_SECONDS = (
+    0.0,
+    0.1,
+    0.2,
+    0.5,
+)  # before the first tries; the lock notices sooner that the server is gone
 LAST_PAUSE_SECONDS = 1.0
 TRY_SECONDS = 8.0
 END_MILLISECONDS = 5_000
 SESSION_ENDS = "57P"  # SQLSTATEs: by an administrator, a crash, a shutdown
 
 
-class Line:
+class ShiftConnection:
     """Executes statements on a connection of its own."""
 
     def __init__(self, name: str, connection: Connection, *, is_durable: bool) -> None:
@@ -34,9 +39,9 @@ class Line:
         self._use(connection)
 
     @classmethod
-    async def open(cls, name: str, *, is_durable: bool = True) -> Line:
-        """Open it. Raises psycopg.OperationalError if the database is away."""
-        name = name[:63]  # what PostgreSQL keeps of it, and is asked for below
+    async def open(cls, name: str, *, is_durable: bool = True) -> ShiftConnection:
+        """Open it. Raises psycopg.OperationalError if the database does not answer."""
+        name = name[:63]  # PostgreSQL keeps this much of it, and it is compared below
         return cls(name, await connect(name, is_durable=is_durable), is_durable=is_durable)
 
     async def close(self) -> None:
@@ -50,20 +55,20 @@ class Line:
         return await self._connection.execute(statement, parameters, prepare=True)
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        """Make one transaction of the statements within."""
+        """Run the statements of the block in one transaction."""
         return self._connection.transaction()
 
     def is_lost(self, error: Exception) -> bool:
-        """Tell whether this error of a statement means that the connection is gone, or is about to go."""
+        """Return whether this error of a statement means that the connection is gone or about to close."""
         state = error.sqlstate if isinstance(error, psycopg.Error) else None
         return self._is_wanted and (self._connection.closed or (state or "").startswith(SESSION_ENDS))
 
     async def reopen(self) -> None:
-        """Open it anew, and end the session of before.
+        """Open it again, and end the old session.
 
-        What was sent over that one has been done by then, or never will be. Tries for as long as a lease lasts: while
-        the seat's session lives the server does too, and lets somebody in again soon. Raises psycopg.OperationalError
-        then.
+        Statements sent over the old session have then taken effect, or never will. Tries for the length of a lease:
+        while the session of the lock lives, so does the server, and it accepts connections again soon. Raises
+        psycopg.OperationalError after that.
         """
         await self._connection.close()
         ends_at = time.monotonic() + lease_seconds()

@@ -1,4 +1,4 @@
-"""Events and answers that a test has ready."""
+"""Events and answers that a test has prepared."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from engine.steer import requests
 
 
 @dataclass(slots=True, eq=False)
-class Given:
-    """What is given to the instance as soon as it can take it; `give` tells whether it has."""
+class Input:
+    """Something sent to the instance as soon as it can take it. `give` returns whether it was sent."""
 
     what: str
     give: Callable[[Instance], bool]
     is_given: bool = False
 
 
-class Gifts:
-    """All of them, in the order in which the test made them ready."""
+class Inputs:
+    """All prepared events and answers, in the order in which the test prepared them."""
 
     def __init__(self) -> None:
-        self._all: list[Given] = []
+        self._all: list[Input] = []
 
-    def add(self, given: Given) -> None:
+    def add(self, given: Input) -> None:
         self._all.append(given)
 
     def give_to(self, instance: Instance) -> bool:
-        """Give what can be taken; tell whether there was anything. One that has finished takes nothing any more."""
+        """Send what can be taken. Return whether anything was sent. A finished instance takes nothing."""
         left = [one for one in self._all if not one.is_given]
         if not left or instance.refresh().is_finished:
             return False
@@ -41,18 +41,18 @@ class Gifts:
         return [one.what for one in self._all if not one.is_given]
 
 
-def event(type: Any, payload: Any, dedup_key: str | None, by: object) -> Given:
-    """Make an event ready; it can be taken from the start."""
+def event(type: Any, payload: Any, dedup_key: str | None, by: object) -> Input:
+    """Prepare an event, which can be taken from the start."""
 
     def give(instance: Instance) -> bool:
         instance.send_event(type, payload, dedup_key, by=by)
         return True
 
-    return Given(f'event "{getattr(type, "name", type)}"', give)
+    return Input(f'event "{getattr(type, "name", type)}"', give)
 
 
-def answer(request: str, value: Any, by: object, comment: str) -> Given:
-    """Make an answer ready; it can be taken once the request waits."""
+def answer(request: str, value: Any, by: object, comment: str) -> Input:
+    """Prepare an answer, which can be taken once the request waits."""
 
     def give(instance: Instance) -> bool:
         waiting = requests.open_requests().filter(instance=instance, generation=instance.refresh().generation)
@@ -63,4 +63,4 @@ def answer(request: str, value: Any, by: object, comment: str) -> Given:
         requests.answer(instance, request, value, by=by, comment=comment)
         return True
 
-    return Given(f'answer to request "{request}"', give)
+    return Input(f'answer to request "{request}"', give)
