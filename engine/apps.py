@@ -1,4 +1,5 @@
 from django.apps import AppConfig, apps
+from django.db.models.signals import pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -13,12 +14,13 @@ class EngineConfig(AppConfig):
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
-        from engine.models import Instance
+        from engine.models import Instance, earlier
         from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering
 
+        pre_migrate.connect(earlier.refuse, sender=self)
         secrets.install()  # before the declarations, which may hold some
         # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
         autodiscover_modules("workflows")

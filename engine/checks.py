@@ -230,7 +230,7 @@ def _pooler(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if database.get("DISABLE_SERVER_SIDE_CURSORS") or str(database.get("PORT", "")) in POOLER_PORTS:
         yield Caution(
             "The database seems to be reached through a connection pooler. If it pools transactions, workers hear of "
-            "no new work, and hold no seats.",
+            "no new work, and hold no locks.",
             hint="Connect clusters directly, or through a pooler that pools sessions.",
             id="engine.W008",
         )

@@ -9,7 +9,7 @@ from engine.worker.claims import LIGHT_FACTOR
 from tests.violations import offenders
 
 # What workers do in time. Where rows are planted, there is no worker.
-BY_WORKERS = {"nothing-is-overdue", "leases-are-swept", "no-orphans", "ends-are-told", "debts-are-paid"}
+BY_WORKERS = {"nothing-is-overdue", "leases-are-swept", "no-orphans", "ends-are-told", "notices-are-sent"}
 # What a cluster and its shifts say of themselves. A test with real processes holds these sentences to be true.
 WORKERS = (
     Invariant(

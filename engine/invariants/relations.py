@@ -97,12 +97,12 @@ INVARIANTS = (
     ),
     Invariant(
         "I11",
-        "debts-are-paid",
+        "notices-are-sent",
         "When an instance ends, everything that others need to learn from it is done within the grace "
         "period.",
         """
         SELECT key, status FROM engine_instance
-        WHERE owes AND finished_at < clock_timestamp() - %(grace)s * interval '1 second'
+        WHERE notify_pending AND finished_at < clock_timestamp() - %(grace)s * interval '1 second'
         """,
     ),
 )

@@ -46,8 +46,8 @@ class DoOperation(AttemptedOperation):
             record.options = calls.options_json(self.options)
             record.sensitive = self.options.sensitive
         self.cycle.close_lost(record)
-        if record.convicted >= MAX_CRASHES:
-            self._refuse(WorkerLostError(self.label, record.convicted))
+        if record.crashes >= MAX_CRASHES:
+            self._refuse(WorkerLostError(self.label, record.crashes))
         elif record.status != StepStatus.WAITING:
             self.start()
         elif record.wake_us is None:
@@ -63,7 +63,7 @@ class DoOperation(AttemptedOperation):
         """Record an attempt; its body runs once that is committed."""
         cycle, record = self.cycle, self.record
         # Where the cycle is leaving, whoever takes the instance next starts it, unless a pause is withdrawn before.
-        if not self.may_run or (cycle.isolated and not self.is_alone):
+        if not self.may_run or (cycle.quarantined and not self.is_alone):
             cycle.steps.enter(self, phases.DEFERRED)
             return
         record.status = StepStatus.RUNNING
@@ -175,6 +175,6 @@ class DoOperation(AttemptedOperation):
             cycle.cancel_attempt(call)
             cycle.record(record)
         cycle.steps.abandon(record.seq)
-        if not record.attempts:  # it was deferred while isolated: there is no such step
+        if not record.attempts:  # it was deferred while quarantined: there is no such step
             cycle.history.forget_inner(record)
             cycle.step_count.forget_nested()

@@ -117,7 +117,7 @@ class Rollbacks:
         self._operation = operation
         self._close_lost(record, made)
         operation.count(made)
-        if operation.budget.convicted >= MAX_CRASHES:
+        if operation.budget.crashes >= MAX_CRASHES:
             operation.refuse_crashes()
         else:
             self._go_on(operation)
@@ -131,7 +131,7 @@ class Rollbacks:
         return found if isinstance(found, DoOperation) else None
 
     def _close_lost(self, record: StepRecord, made: list[AttemptRecord]) -> None:
-        """Close the attempt that a dead worker left behind. It spends nothing, and counts as a crash only if alone."""
+        """Close the attempt that a dead worker left behind. It spends nothing; in quarantine it counts as a crash."""
         for attempt in made:
             if attempt.status == AttemptStatus.RUNNING:
                 self._cycle.finish(attempt, AttemptStatus.LOST)
@@ -198,7 +198,7 @@ class RollbackOperation(AttemptedOperation):
             if attempt.number > before:
                 is_spent = attempt.status in SPENT
                 budget.spent += is_spent
-                budget.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
+                budget.crashes += attempt.status == AttemptStatus.LOST and attempt.quarantined
                 unasked.pop(self.record.seq, None)
                 if is_spent:
                     unasked[self.record.seq] = attempt
@@ -258,7 +258,7 @@ class RollbackOperation(AttemptedOperation):
 
     def refuse_crashes(self) -> None:
         """It has killed its worker too often."""
-        self._refuse(WorkerLostError(self.label, self.budget.convicted))
+        self._refuse(WorkerLostError(self.label, self.budget.crashes))
 
     def _wait_until(self, when_us: int) -> None:
         self.record.wake_us = when_us
@@ -273,7 +273,7 @@ def refuse(cycle: CycleState, record: StepRecord, number: int, error: BaseExcept
         number + 1,
         cycle.host.name,
         cycle.host.now_us(),
-        alone=cycle.isolated and cycle.host.holds_only(cycle),
+        quarantined=cycle.quarantined and cycle.host.holds_only(cycle),
         phase=AttemptPhase.ROLLBACK,
     )
     cycle.finish(attempt, AttemptStatus.ERRORED)

@@ -1,4 +1,4 @@
-"""The worker of a test: what claims and drives in a shift, without a seat, a heartbeat and connections of its own."""
+"""The worker of a test: what claims and drives in a shift, without a lock, a heartbeat and connections of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engine.testing.parts import (
     UnlimitedSlices,
     mocked_handler,
 )
-from engine.worker.claims import Claimer, Isolates
+from engine.worker.claims import Claimer, TakesQuarantined
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
 
@@ -35,7 +35,7 @@ log = logging.getLogger("engine.testing")
 
 SLOTS = 10_000
 NAME = "test"
-_seats = itertools.count(1)
+_worker_ids = itertools.count(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class InlineWorker:
         self._life = Life()
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
-        self.seat_number = next(_seats)
+        self.worker_id = next(_worker_ids)
         line: Any = ConnectionLine(loop, setting.clock, self._life)
         writing: Any = ConnectionLine(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(line, self.seat_number, setting.clock)
+        self._reader = Reader(line, self.worker_id, setting.clock)
         self._reader.ahead_seconds = 0.0  # the clock stands where it is due
         self.parent_notices = PromptParentNotices(line)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(
             writing,
-            self.seat_number,
+            self.worker_id,
             setting.clock,
             self.on_written,
             self.parent_notices.send,
@@ -89,7 +89,7 @@ class InlineWorker:
             self._host,
             self._reader,
             slots=SLOTS,
-            isolates=Isolates.WHEN_EMPTY,
+            takes_quarantined=TakesQuarantined.WHEN_EMPTY,
             on_changed=lambda keys: None,  # nobody watches
             on_notices=self.parent_notices.send,
             make_cycle=self._make_cycle,

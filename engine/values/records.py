@@ -58,7 +58,7 @@ class StepRecord:
     is_recorded: bool = True
     is_nested: bool = False  # called by a body: it begins also while a pause is asked for
     spent: int = 0  # attempts that count towards max_attempts
-    convicted: int = 0  # losses while it was alone in its worker
+    crashes: int = 0  # losses while it was in quarantine
     stands: bool = False  # its body has recorded the outcome, and only its turn is written here
 
     @property
@@ -91,7 +91,8 @@ class AttemptRecord:
     worker: Annotated[str, TEXT]
     started_us: Annotated[int, TIME]
     status: Annotated[str, TEXT, CHANGES] = AttemptStatus.RUNNING
-    alone: Annotated[bool, BOOL, CHANGES] = False
+    # Nothing ran beside it, for its instance is in quarantine: if its worker dies, that counts as a crash.
+    quarantined: Annotated[bool, BOOL, CHANGES] = False
     error: Annotated[str | None, JSON, CHANGES] = None
     finished_us: Annotated[int | None, TIME, CHANGES] = None
     phase: Annotated[str, TEXT] = AttemptPhase.DO

@@ -12,7 +12,7 @@ from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
 from engine.replay.history import History
 from engine.replay.host import Claimed, Phase
-from engine.steer.notify import ALONE, REAP
+from engine.steer.notify import QUARANTINE, REAP
 from engine.values.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.limits import Limits
@@ -28,7 +28,7 @@ HANG_BACK_SECONDS = 0.01  # that a shift leaves what is due to the one at the fr
 QUIET_SECONDS = 0.01  # without a wake-up, before asking when the next is due
 HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
 LEAVE_SECONDS = 1.0  # that a shift goes on claiming when another one is to take its place
-ALONE_SECONDS = 10.0  # after so long alone, an instance counts as harmless
+HARMLESS_SECONDS = 10.0  # after so long in quarantine, an instance counts as harmless
 # With no thread free, a shift leaves what is due to others for so long: it may need a thread. What wakes up, for longer
 # than they hang back, but not so long that it is late where no shift has one; what is new, as long as a busy one takes.
 SATURATED_SECONDS = 0.02
@@ -39,8 +39,8 @@ PASS_ON_SECONDS = 0.05  # between two calls to other shifts
 MakeCycle = Callable[[CycleHost, Claimed, History], Cycle]
 
 
-class Isolates(StrEnum):
-    """Whether a shift takes the instances that must run alone.
+class TakesQuarantined(StrEnum):
+    """Whether a shift takes quarantined instances, which must run alone.
 
     A shift in a cluster never does: one long body would keep it from all other work, and the cluster has processes for
     them, which take nothing else. Without a cluster it does when it has nothing else.
@@ -64,7 +64,7 @@ class Claimer:
         reader: Reader,
         *,
         slots: int,
-        isolates: Isolates,
+        takes_quarantined: TakesQuarantined,
         on_changed: Callable[[Iterable[int]], None],
         on_notices: Callable[[], None],
         make_cycle: MakeCycle = make_cycle,
@@ -79,18 +79,18 @@ class Claimer:
         self._host = host
         self._reader = reader
         self._slots = slots
-        self._isolates = isolates
+        self._takes_quarantined = takes_quarantined
         self._on_changed = on_changed
         self._on_notices = on_notices
         self._make_cycle = make_cycle
         self._loop = asyncio.get_running_loop()
         self._codes = workflows.codes_that_pause()
-        self._isolating: Cycle | None = None
+        self._observed: Cycle | None = None
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
         self._waits_until = 0.0
         self._sweep_at = 0.0  # at once
         self._somebody_died = False
-        self._wants_isolated = False
+        self._wants_quarantined = False
         self._has_freed = False  # a place of a workflow that has a limit
         self._has_parked = False  # what is due before the others would look, and cannot be taken here
         self._passed_on_at = float("-inf")
@@ -129,8 +129,8 @@ class Claimer:
             self._somebody_died = True
         elif is_own:
             self.has_signals = True
-        elif payload == ALONE and self._claims_isolated_only:
-            self._wants_isolated = True
+        elif payload == QUARANTINE and self._claims_quarantined_only:
+            self._wants_quarantined = True
             self._loop.call_later(HANG_BACK_SECONDS * len(self._host.cycles), self.woken.set)
             return
         elif payload != "":
@@ -141,15 +141,15 @@ class Claimer:
         self.woken.set()
 
     def on_reopened(self) -> None:
-        """The connection for claims had broken: an answer may have been lost that told what this seat holds now."""
+        """The connection for claims had broken: an answer may have been lost that told what this worker holds now."""
         self.is_front = False  # it went with the connection
         self._sweep_at = 0.0
         self.has_signals = True
         self.woken.set()
 
     @property
-    def _claims_isolated_only(self) -> bool:
-        return self._isolates is Isolates.ONLY
+    def _claims_quarantined_only(self) -> bool:
+        return self._takes_quarantined is TakesQuarantined.ONLY
 
     async def wait(self) -> None:
         """Wait for a wake-up, for the next due instance, or for the next sweep."""
@@ -166,8 +166,8 @@ class Claimer:
     def _looks_for_due(self) -> bool:
         return (
             self.claims
-            and not self._claims_isolated_only
-            and self._isolating is None
+            and not self._claims_quarantined_only
+            and self._observed is None
             and self._free_slots() > 0
         )
 
@@ -194,26 +194,26 @@ class Claimer:
 
     async def _step_forward(self) -> None:
         """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
-        if not self.is_front and not self._claims_isolated_only and self.claims:
+        if not self.is_front and not self._claims_quarantined_only and self.claims:
             self.is_front = await self._reader.take_front(sorted(workflows))
 
     async def sweep(self) -> None:
-        """The net under every notification: reap, look for signals, look for isolated instances and for old code."""
+        """The net under every notification: reap, look for signals, look for quarantined instances and for old code."""
         self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
         self._somebody_died = False
         self.has_signals = self.has_signals or bool(self._host.cycles)
-        self._wants_isolated = self._isolates is not Isolates.NEVER
+        self._wants_quarantined = self._takes_quarantined is not TakesQuarantined.NEVER
         self._on_changed(await self._reader.follow_clock(sorted(workflows)))
         reaped = await self._reader.reap()
         if reaped:
             self._on_changed(reaped)
-            await self._reader.notify_alone()
+            await self._reader.notify_quarantine()
             self._has_freed = bool(self.limits)
             self._has_parked = True  # some need not run alone: only the other shifts may take those
             self.woken.set()
         if await self._reader.has_parent_notices():
             self._on_notices()
-        if self._codes and not self._claims_isolated_only:
+        if self._codes and not self._claims_quarantined_only:
             self._on_changed(await self._reader.go_back(self._codes))
         if self.limits:
             self._on_changed(await self._reader.hold_back(self.limits))
@@ -224,9 +224,9 @@ class Claimer:
             await self._pass_on()
         if not self.claims:
             return 0
-        if self._wants_isolated and self._may_isolate() and await self._claim_isolated():
+        if self._wants_quarantined and self._may_observe() and await self._claim_quarantined():
             return 1
-        if self._claims_isolated_only or self._isolating is not None:
+        if self._claims_quarantined_only or self._observed is not None:
             return 0
         free = self._free_slots()
         if free <= 0:
@@ -236,45 +236,45 @@ class Claimer:
         self.take(found)
         return len(found)
 
-    def _may_isolate(self) -> bool:
+    def _may_observe(self) -> bool:
         """Tell whether one that must run alone can be observed here: beside those that were, in a process for these."""
-        if self._isolating is not None:
+        if self._observed is not None:
             return False
-        if self._claims_isolated_only:
+        if self._claims_quarantined_only:
             # One without a body is about to leave: the next one will be alone in a moment.
             return not self._is_saturated() and all(
                 cycle.steps.bodies for cycle in self._host.cycles.values()
             )
         return not self._host.cycles
 
-    async def _claim_isolated(self) -> bool:
+    async def _claim_quarantined(self) -> bool:
         """Take one that must run alone, and observe it; tell whether there is one."""
-        found = await self._take_due(1, isolated=True)
-        self._wants_isolated = bool(found)
+        found = await self._take_due(1, quarantined=True)
+        self._wants_quarantined = bool(found)
         if found:
             await self._run_beside()
             self.take(found)
-            self._isolating = self._host.cycles.get(found[0][0].key)
-            if self._isolating is not None:
-                self._loop.call_later(ALONE_SECONDS, self._acquit, self._isolating)
+            self._observed = self._host.cycles.get(found[0][0].key)
+            if self._observed is not None:
+                self._loop.call_later(HARMLESS_SECONDS, self._clear, self._observed)
         return bool(found)
 
     async def _run_beside(self) -> None:
         """Whichever kills this worker from now on, what runs here was not alone."""
-        if any(cycle.has_lone_body for cycle in self._host.cycles.values()):
+        if any(cycle.has_quarantined_body for cycle in self._host.cycles.values()):
             for cycle in self._host.cycles.values():
                 cycle.run_beside()
             await self._reader.run_beside()
 
-    def _acquit(self, cycle: Cycle) -> None:
+    def _clear(self, cycle: Cycle) -> None:
         """It has run alone for long enough: others may run beside it."""
-        if self._isolating is cycle:
+        if self._observed is cycle:
             cycle.clear()
             cycle.start_deferred()
 
-    async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
+    async def _take_due(self, limit: int, *, quarantined: bool = False) -> list[tuple[Claimed, History]]:
         self._leave_to_others()
-        return await self._reader.claim(self.limits, limit, isolated=isolated)
+        return await self._reader.claim(self.limits, limit, quarantined=quarantined)
 
     async def _pass_on(self) -> None:
         """Tell the others of what this shift cannot take itself: a place that is free, or what is due soon."""
@@ -322,7 +322,7 @@ class Claimer:
             await self.look_at_rows()
 
     async def look_at_rows(self) -> None:
-        """Ask the rows what happened to what this seat holds: taken away, signalled, paused, or held for nothing."""
+        """Ask the rows what happened to what this worker holds: taken away, signalled, paused, or held for nothing."""
         self.has_signals = False
         known = dict(self._host.cycles)
         held = await self._reader.held()
@@ -343,7 +343,7 @@ class Claimer:
         )
 
     async def let_go(self, strays: dict[int, int]) -> None:
-        """Give back what this seat holds without a cycle, or pause it where the engine has given it up."""
+        """Give back what this worker holds without a cycle, or pause it where the engine has given it up."""
         self._given_up = {key: why for key, why in self._given_up.items() if why[0] == strays.get(key)}
         if strays:
             found = await self._reader.let_go(
@@ -362,11 +362,11 @@ class Claimer:
         self._reader.memory.forget(cycle.claimed)
         if was_full:
             self.woken.set()
-        if self._isolating is cycle:
-            self._isolating = None
-            self._wants_isolated = True
-        self._wants_isolated = self._wants_isolated or self._claims_isolated_only
-        if self._wants_isolated or self.has_backlog or not self._host.cycles:
+        if self._observed is cycle:
+            self._observed = None
+            self._wants_quarantined = True
+        self._wants_quarantined = self._wants_quarantined or self._claims_quarantined_only
+        if self._wants_quarantined or self.has_backlog or not self._host.cycles:
             self.woken.set()
         if cycle.claimed.workflow in self.limits:
             self._has_freed = True
@@ -388,15 +388,15 @@ class Claimer:
         self.has_signals = True
         self.woken.set()
 
-    def acquitted(self, cycle: Cycle) -> None:
-        if self._isolating is cycle:
-            self._isolating = None
-            self._wants_isolated = True
+    def cleared(self, cycle: Cycle) -> None:
+        if self._observed is cycle:
+            self._observed = None
+            self._wants_quarantined = True
             self.woken.set()
-            self._loop.create_task(self._reader.acquit(cycle.claimed))
+            self._loop.create_task(self._reader.clear(cycle.claimed))
 
     def rested(self, cycle: Cycle) -> None:
-        if cycle.claimed.isolated or not self.claims:
+        if cycle.claimed.quarantined or not self.claims:
             cycle.exit.quiesce(InstanceStatus.QUEUED)  # it goes on in another shift
 
     async def pass_on_places(self) -> None:

@@ -1,9 +1,9 @@
 """A shift: one loop in one worker that claims due instances and drives their cycles side by side.
 
-    take a seat → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
+    lock a worker id → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
 
-It holds its seat as long as the connection of that lives; the others are opened again when they break. Losing its
-seat, it gives up everything it holds, without a write, and takes a new one. A shift whose place another one is to take
+It holds its lock as long as the connection of that lives; the others are opened again when they break. Losing its
+lock, it gives up everything it holds, without a write, and takes a new one. A shift whose place another one is to take
 claims no more, and drives on what it holds until that has left.
 """
 
@@ -25,7 +25,7 @@ from engine.values.states import InstanceStatus
 from engine.worker import loop_end
 from engine.worker.bodies.attempt import SYNC_BODIES, Bodies
 from engine.worker.bodies.slices import Slices
-from engine.worker.claims import Claimer, Isolates
+from engine.worker.claims import Claimer, TakesQuarantined
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.changes import Changes
 from engine.worker.database.clock import DatabaseClock
@@ -58,7 +58,7 @@ class Terms:
     name: str
     should_stop: Callable[[], bool]
     idle_seconds: float = float("inf")  # after so long without anything to do it ends
-    isolates: Isolates = Isolates.WHEN_EMPTY
+    takes_quarantined: TakesQuarantined = TakesQuarantined.WHEN_EMPTY
     relief: Relief | None = None  # without one it is not replaced
     threads: int = SYNC_BODIES  # for sync bodies
     is_permanent: bool = False  # one of a cluster's: it says that it is there
@@ -92,7 +92,7 @@ async def _work(terms: Terms) -> None:
 
 
 class Shift:
-    """From its seat to its end."""
+    """From its lock to its end."""
 
     def __init__(self, terms: Terms, earlier: Iterable[Bodies] = ()) -> None:
         self.name = terms.name
@@ -150,16 +150,16 @@ class Shift:
 
     async def _set_up(self) -> None:
         """Open the connections, and put together what works over them."""
-        seat = self._worker_lock.number
+        worker_id = self._worker_lock.number
         claiming = await self._open("claims", is_durable=False)
-        self._reader = Reader(claiming, seat, self._clock)
+        self._reader = Reader(claiming, worker_id, self._clock)
         await self._reader.set_clock()
         self._changes = Changes(self._reader)
         self._parent_notices = ParentNotices(
             lambda: self._open("parents", is_durable=False), self._changes.add
         )
         writing = await self._open("journal")
-        self._journal = Journal(writing, seat, self._clock, self._on_written, self._parent_notices.send)
+        self._journal = Journal(writing, worker_id, self._clock, self._on_written, self._parent_notices.send)
         self._host = CycleHost(
             self.name,
             self._cycles,
@@ -173,7 +173,7 @@ class Shift:
             self._host,
             self._reader,
             slots=self._terms.slots,
-            isolates=self._terms.isolates,
+            takes_quarantined=self._terms.takes_quarantined,
             on_changed=self._changes.add,
             on_notices=self._parent_notices.send,
         )

@@ -31,7 +31,7 @@ FIRST_PAUSE = 0.2
 
 class Broker(ORM):  # type: ignore[misc]
     """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule as the ORM broker does, only
-    at once and never to two clusters, and starts processes for instances that must run alone.
+    at once and never to two clusters, and starts processes for quarantined instances.
 
     None of its methods that run in the cluster raises: django-q answers an exception of `dequeue` with ten
     seconds of sleep, and one of `acknowledge` with the end of its monitor.

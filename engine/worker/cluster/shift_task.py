@@ -56,7 +56,7 @@ def shift() -> None:
 
     It returns None whatever happens: django-q would keep anything else, and run it again.
     """
-    from engine.worker.claims import Isolates
+    from engine.worker.claims import TakesQuarantined
     from engine.worker.shift import Terms, run
 
     if _shared is None:
@@ -69,7 +69,7 @@ def shift() -> None:
                     slots=slots(),
                     name=f"{socket.gethostname()}:{os.getpid()}",
                     should_stop=_shared.stop,
-                    isolates=Isolates.NEVER,
+                    takes_quarantined=TakesQuarantined.NEVER,
                     relief=ClusterRelief(_shared),
                     is_permanent=True,
                     keeps_time=bool(Conf.SCHEDULER),

@@ -1,4 +1,4 @@
-"""A worker's own connections, beside Django's: one holds the seat, one writes the journal, one claims and reads."""
+"""A worker's own connections, beside Django's: one holds its lock, one writes the journal, one claims and reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg.types.array import ListBinaryDumper
 
 from engine.models.connection import parameters
 
-# What a role or a database sets for its clients must not end a statement, or the session that a seat hangs on: a table
+# What a role or a database sets for its clients must not end a statement, or the session that holds the lock: a table
 # that is locked for a moment is waited for. Only a transaction that is not gone on with, say because this process is
 # stopped, must not keep what it has locked.
 LIMITS = (
@@ -107,7 +107,7 @@ async def connect(application: str, *, is_durable: bool = True) -> Connection:
     """Open an autocommit connection for the worker's loop.
 
     Without `is_durable` a commit does not wait for the disk: for claims and leases, which a crash of the database
-    takes back anyway, because the seat is gone with it. Raises psycopg.OperationalError if the database is away.
+    takes back anyway, because the lock is gone with it. Raises psycopg.OperationalError if the database is away.
     """
     options = {**parameters(), "application_name": application}
     connection = await Connection.connect(**options, autocommit=True, prepare_threshold=0)

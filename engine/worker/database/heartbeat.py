@@ -24,7 +24,9 @@ TICK_SECONDS = 1.0
 SOON_SECONDS = 0.05  # until another beat for what somebody had locked
 LAST_SECONDS = 2.0  # for what is logged before the end
 PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
-STALL_SECONDS = 30  # a body that blocks the loop for longer ends its worker; alone in it, it convicts itself
+STALL_SECONDS = (
+    30  # a body that blocks the loop for longer ends its worker; in quarantine, that counts as a crash
+)
 
 
 def lease_seconds() -> float:
@@ -36,9 +38,12 @@ class Heartbeat:
     """Beats until stopped. A thread, because what it guards against is a loop that no longer turns."""
 
     def __init__(
-        self, seat: int, allowance: Callable[[], float], on_stall: Callable[[str], None] = lambda reason: None
+        self,
+        worker_id: int,
+        allowance: Callable[[], float],
+        on_stall: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._seat = seat
+        self._worker_id = worker_id
         self._on_stall = on_stall  # called on the heartbeat's thread, before the end
         self._allowance = allowance  # seconds of handler code that the present turn may take
         self._lease = lease_seconds()
@@ -78,12 +83,12 @@ class Heartbeat:
         self._close()
 
     def _renew(self, only: list[int] | None) -> list[int]:
-        """Renew the leases of this seat, or some of them; return those of the instances that somebody has locked."""
+        """Renew the leases of this worker, or some of them; return those of the instances that somebody has locked."""
         if self._connection is None or self._connection.closed:
             # A beat that waits in vain must end in time for another one before the lease does.
             self._connection = connect_limited(self._lease / PATIENCE, **parameters())
             self._connection.execute(LIMITS)
-        values = {"seat": self._seat, "lease": self._lease, "only": only}
+        values = {"worker_id": self._worker_id, "lease": self._lease, "only": only}
         return [key for (key,) in self._connection.execute(sql.RENEW, values, prepare=True)]
 
     def _close(self) -> None:

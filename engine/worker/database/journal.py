@@ -40,19 +40,19 @@ class Journal:
 
     `on_written` learns which instances changed, `on_notices` that one which did concerns others. A broken connection
     is opened again, and what was on its way is written again as far as it is not there. The task ends with
-    the connection's error when the database goes away: the shift then gives up its seat, and with it every lease.
+    the connection's error when the database goes away: the shift then gives up its lock, and with it every lease.
     """
 
     def __init__(
         self,
         line: Line,
-        seat: int,
+        worker_id: int,
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
         on_notices: Callable[[], None],
     ) -> None:
         self._line = line
-        self._seat = seat
+        self._worker_id = worker_id
         self._clock = clock
         self._on_written = on_written
         self._on_notices = on_notices
@@ -118,7 +118,7 @@ class Journal:
         self._on_written(written)
 
     async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
-        rows = Batch(self._seat)
+        rows = Batch(self._worker_id)
         for cycle, writes in batch:
             rows.add(cycle, writes)
         statement = sql.FLUSH_WITH_OTHERS if rows.concerns_others else sql.FLUSH
@@ -129,7 +129,7 @@ class Journal:
         answers = [Answer._make(row) for row in found]
         if answers:
             self._clock.set(answers[0].now_us, sent_ns=sent, received_ns=received)
-        if any(one.owes for one in answers):
+        if any(one.notify_pending for one in answers):
             self._on_notices()
         return {one.key: one for one in answers}
 
@@ -145,7 +145,7 @@ class Journal:
 
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
         async def ask() -> list[tuple[Any, ...]]:
-            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._seat, batch))
+            cursor = await self._line.execute(sql.RECORDED, lost_answers.parameters(self._worker_id, batch))
             return await cursor.fetchall()
 
         await self._line.reopen()

@@ -40,23 +40,23 @@ class Limits:
             "limits": [self._limits[name] for name in wanted],
         }
 
-    async def claim(self, line: Line, *, isolated: bool, **values: object) -> list[rows.Row]:
-        """Claim what is due and has a place: `limit` in all, for `seat`, with a lease of `lease` seconds.
+    async def claim(self, line: Line, *, quarantined: bool, **values: object) -> list[rows.Row]:
+        """Claim what is due and has a place: `limit` in all, for `worker_id`, with a lease of `lease` seconds.
 
         What is due within `ahead` seconds is claimed too, and what is queued only after `late_new` seconds. With
-        `isolated`, only what must run alone is claimed.
+        `quarantined`, only quarantined instances are claimed.
         """
-        found = await self._open(line, isolated=isolated) if self else []
+        found = await self._open(line, quarantined=quarantined) if self else []
         if not found:
-            statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
+            statement = sql.CLAIM_QUARANTINED if quarantined else sql.CLAIM
             return await _rows(line, statement, self.parameters([]) | values)
         async with self._locked(line, found) as locked:
-            statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM_WITH_LIMITS
+            statement = sql.CLAIM_QUARANTINED if quarantined else sql.CLAIM_WITH_LIMITS
             return await _rows(line, statement, self.parameters(locked) | values)
 
-    async def _open(self, line: Line, *, isolated: bool) -> list[str]:
+    async def _open(self, line: Line, *, quarantined: bool) -> list[str]:
         """Return the workflows with a limit of which something is due and has a place."""
-        statement = sql.OPEN_ISOLATED if isolated else sql.OPEN
+        statement = sql.OPEN_QUARANTINED if quarantined else sql.OPEN
         return [name for (name,) in await _rows(line, statement, self.parameters())]
 
     async def next_due(self, line: Line, *, ahead: float) -> int | None:

@@ -1,4 +1,4 @@
-"""A connection of a shift that is opened again when it breaks: what the shift holds hangs on its seat alone."""
+"""A connection of a shift that is opened again when it breaks: what the shift holds depends on its lock only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from engine.worker.database.heartbeat import lease_seconds
 
 log = logging.getLogger("engine.line")
 
-PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.5)  # before the first tries; the seat tells sooner if the server is gone
+PAUSES_SECONDS = (
+    0.0,
+    0.1,
+    0.2,
+    0.5,
+)  # before the first tries; the lock's connection tells sooner if the server is gone
 LAST_PAUSE_SECONDS = 1.0
 TRY_SECONDS = 8.0
 END_MILLISECONDS = 5_000
@@ -62,7 +67,7 @@ class Line:
         """Open it anew, and end the session of before.
 
         What was sent over that one has been done by then, or never will be. Tries for as long as a lease lasts: while
-        the seat's session lives the server does too, and lets somebody in again soon. Raises psycopg.OperationalError
+        the lock's session lives the server does too, and lets somebody in again soon. Raises psycopg.OperationalError
         then.
         """
         await self._connection.close()

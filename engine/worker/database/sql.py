@@ -6,7 +6,7 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 
 from __future__ import annotations
 
-from engine.steer.notify import ALONE
+from engine.steer.notify import QUARANTINE
 from engine.steer.transitions import RELEASED, RESUMED
 from engine.values.columns import microseconds, moment
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP
@@ -26,13 +26,13 @@ def _output(row: str) -> str:
 
 NOW = f"SELECT {microseconds('clock_timestamp()')}"
 
-# A seat is a session's advisory lock: it vanishes with the session, and with it the right to everything owned by it.
-SEAT_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
-TAKE_SEAT = f"SELECT pg_try_advisory_lock({SEAT_SPACE}, %s)"
+# A worker id is locked by the worker's session: the lock goes with the session, and with it the right to what it owns.
+WORKER_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
+TAKE_WORKER_LOCK = f"SELECT pg_try_advisory_lock({WORKER_SPACE}, %s)"
 
 # One shift is at the front: it claims at once what the others leave to it for a moment. Its place is a lock too. The
 # number tells one set of workflows from another.
-FRONT_SPACE = SEAT_SPACE + 1
+FRONT_SPACE = WORKER_SPACE + 1
 TAKE_FRONT = f"SELECT pg_try_advisory_lock({FRONT_SPACE}, %s)"
 
 # End a session of this worker's that it has lost: its server process may be about to do what it was told to. True when
@@ -42,10 +42,10 @@ END_SESSION = """
     WHERE pid = %(pid)s AND application_name = %(name)s
 """
 
-# The seats that are taken, for whoever asks whether an owner lives.
-LIVE_SEATS = f"""
+# The ids of the workers whose sessions live: an owner that is not among them is dead.
+LIVE_WORKERS = f"""
     SELECT objid::bigint::integer FROM pg_locks
-    WHERE locktype = 'advisory' AND classid = {SEAT_SPACE} AND objsubid = 2 AND granted
+    WHERE locktype = 'advisory' AND classid = {WORKER_SPACE} AND objsubid = 2 AND granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
@@ -81,26 +81,26 @@ DUE_AGAIN = """
 # Take back what dead owners held, and living ones whose leases are over (see `database/leases.py`). Those that were
 # to pause are paused, and say that their attempts are lost; the others are due at once.
 #
-# One of them may have killed its worker, so they run alone until they get on. Of a process that observes such ones,
-# only the one that it was observing may have: the others have run alone before. Not so where the worker need not have
-# died: its lease ran out while it was stopped, its seat went down with the server, after which running everything
-# alone would take ages, or it is the one that asks. What ran alone then is acquitted. SKIP LOCKED: another reaper is
-# at it, or a sender, after whom the next sweep comes.
+# One of them may have killed its worker, so they are quarantined: they run alone until they get on. If the dead worker
+# held a quarantined one, only that one may have: the others have run alone before. Nothing is quarantined where the
+# worker need not have died: its lease ran out while it was stopped, its lock went down with the server (quarantining
+# everything then would take ages), or it is the one that asks. Attempts that ran in quarantine are cleared then. SKIP
+# LOCKED: another reaper is at it, or a sender, after whom the next sweep comes.
 REAP = f"""
     WITH held AS (
-        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner,
-            owner <> ALL (ARRAY({LIVE_SEATS})) AND owner <> ALL (%(alive)s::integer[])
+        SELECT key, generation, status = 'waiting_for_pause' AS pauses, quarantined, owner,
+            owner <> ALL (ARRAY({LIVE_WORKERS})) AND owner <> ALL (%(alive)s::integer[])
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
         WHERE owner IS NOT NULL
-          AND (owner <> ALL (ARRAY({LIVE_SEATS})) OR (key, {microseconds("wake_at")}) IN (
+          AND (owner <> ALL (ARRAY({LIVE_WORKERS})) OR (key, {microseconds("wake_at")}) IN (
             SELECT key, wake_us FROM json_to_recordset(%(over)s) AS o(key bigint, wake_us bigint, whenever bool)
             WHERE whenever OR {moment("wake_us")} < clock_timestamp()
           ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     ), releasing AS (
         SELECT key, generation, pauses, clock_timestamp() AS due_at, NULL::json AS reason, NOT is_suspect AS clears,
-            is_suspect AND NOT bool_or(isolated) OVER (PARTITION BY owner) AS isolates
+            is_suspect AND NOT bool_or(quarantined) OVER (PARTITION BY owner) AS quarantines
         FROM held
     ), {RELEASED}
     SELECT key FROM released
@@ -185,56 +185,56 @@ BUFFERED_EVENTS = f"""
     ORDER BY instance_id, key
 """
 
-# What the rows say that this seat holds: whoever is not among them is lost.
-HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(seat)s"
+# What the rows say that this worker holds: what is not among them is lost.
+HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(worker_id)s"
 
-# Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
-# up, and says why. Nobody died of it.
+# Let go of what this worker holds and no cycle drives: the answer to its claim was lost, or the engine has given it up,
+# and says why. Nobody died of it.
 LET_GO = f"""
     WITH releasing AS (
         SELECT i.key, i.generation, s.reason IS NOT NULL OR i.status = 'waiting_for_pause' AS pauses,
-            clock_timestamp() AS due_at, s.reason::json AS reason, true AS clears, false AS isolates
+            clock_timestamp() AS due_at, s.reason::json AS reason, true AS clears, false AS quarantines
         FROM json_to_recordset(%(strays)s) AS s(key bigint, fence bigint, reason text)
-        JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(seat)s
+        JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(worker_id)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), {RELEASED}
     SELECT key FROM released
 """
 
-# Say of an instance that is held that it need not run alone any more.
-ACQUIT = """
-    UPDATE engine_instance SET isolated = false
-    WHERE key = %(key)s AND fence = %(fence)s AND owner = %(seat)s
+# Clear an instance that is held: it leaves the quarantine.
+CLEAR = """
+    UPDATE engine_instance SET quarantined = false
+    WHERE key = %(key)s AND fence = %(fence)s AND owner = %(worker_id)s
     RETURNING key
 """
 
-# Say of the bodies that run here that they are not alone any more, before another instance runs beside them. The
+# Clear the attempts that run here, before another instance runs beside them: a crash then says nothing about them. The
 # journal says it as well, but may come later.
-NOT_ALONE = """
+CLEAR_ATTEMPTS = """
     WITH mine AS MATERIALIZED (
-        SELECT key, generation FROM engine_instance WHERE owner = %(seat)s
+        SELECT key, generation FROM engine_instance WHERE owner = %(worker_id)s
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     )
-    UPDATE engine_attempt a SET alone = false
+    UPDATE engine_attempt a SET quarantined = false
     FROM mine
-    WHERE a.instance_id = mine.key AND a.generation = mine.generation AND a.alone AND a.status = 'running'
+    WHERE a.instance_id = mine.key AND a.generation = mine.generation AND a.quarantined AND a.status = 'running'
     RETURNING a.instance_id
 """
 
 # What a shift looks for twice a second: what a dead worker has left, and ends that others do not know of.
 LOOK = f"""
     SELECT EXISTS (
-        SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_SEATS}))
-    ), EXISTS (SELECT FROM engine_instance WHERE owes)
+        SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_WORKERS}))
+    ), EXISTS (SELECT FROM engine_instance WHERE notify_pending)
 """
 
 # Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
 GIVE_BACK = f"""
     WITH releasing AS (
         SELECT i.key, i.generation, i.status = 'waiting_for_pause' AS pauses, {moment("g.due_us")} AS due_at,
-            NULL::json AS reason, i.status = 'waiting_for_pause' AS clears, false AS isolates
+            NULL::json AS reason, i.status = 'waiting_for_pause' AS clears, false AS quarantines
         FROM json_to_recordset(%(claims)s) AS g(key bigint, fence bigint, due_us bigint)
-        JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(seat)s
+        JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(worker_id)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), {RELEASED}
     SELECT key, pg_notify('engine_wake', '') IS NULL FROM released
@@ -245,14 +245,14 @@ GIVE_BACK = f"""
 RENEW = """
     WITH mine AS MATERIALIZED (
         SELECT key FROM engine_instance
-        WHERE owner = %(seat)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+        WHERE owner = %(worker_id)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     ), renewed AS (
         UPDATE engine_instance i SET wake_at = clock_timestamp() + %(lease)s * interval '1 second'
         FROM mine WHERE i.key = mine.key
     )
     SELECT key FROM engine_instance
-    WHERE owner = %(seat)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+    WHERE owner = %(worker_id)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
       AND key NOT IN (SELECT key FROM mine)
 """
 
@@ -302,19 +302,19 @@ RELATIVES = f"""
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
 #        given back while a pause is asked for is paused by that: the next worker would know nothing of it. Nothing ends
 #        otherwise than it was told to end after its rollbacks; with `running` it stays, and these begin. One that ends
-#        owes the news to the parent that waits for it, and to other instances that do. (An EXISTS within an OR might
-#        be answered by reading all that wait.)
+#        has to notify the parent that waits for it, and other instances that do. (An EXISTS within an OR might be
+#        answered by reading all that wait.)
 def _flush(others: str = "") -> str:
     return f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.status, i.signals, i.ends_as,
-            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends,
-            c.owes IS TRUE AS owes
-        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool, owes bool)
+            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(worker_id)s::integer) AS is_ours, c.ends,
+            c.notify_pending IS TRUE AS notify_pending
+        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool, notify_pending bool)
         JOIN engine_instance i ON i.key = c.key
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), ours AS (
-        SELECT key, status, signals, ends_as, owes, status = 'waiting_for_pause' AND NOT ends AS is_pausing
+        SELECT key, status, signals, ends_as, notify_pending, status = 'waiting_for_pause' AND NOT ends AS is_pausing
         FROM held WHERE is_ours
     ), pausing AS (
         SELECT key FROM ours WHERE is_pausing
@@ -349,7 +349,8 @@ def _flush(others: str = "") -> str:
         ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
     ), leaves AS (
         UPDATE engine_instance i SET
-            owner = CASE WHEN l.status = 'running' THEN i.owner END, isolated = i.isolated AND l.status = 'running',
+            owner = CASE WHEN l.status = 'running' THEN i.owner END,
+            quarantined = i.quarantined AND l.status = 'running',
             status = becomes.status, waiting_for = l.waiting_for,
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp()
                 WHEN l.status = 'running' THEN i.wake_at ELSE {moment("l.wake_us")} END,
@@ -360,7 +361,8 @@ def _flush(others: str = "") -> str:
                 WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
             paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
             finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END,
-            owes = i.owes OR o.owes OR l.status IN ('complete', 'errored', 'terminated') AND (
+            notify_pending = i.notify_pending OR o.notify_pending OR l.status IN ('complete', 'errored', 'terminated')
+            AND (
                 i.is_tied OR (SELECT true FROM engine_waiter w WHERE w.instance_id = i.key LIMIT 1) IS TRUE
             )
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
@@ -374,11 +376,11 @@ def _flush(others: str = "") -> str:
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
           AND (l.status <> 'paused' OR o.is_pausing OR l.pause_reason IS NOT NULL)
           AND (o.ends_as IN ('', l.ends_as) OR l.status IN ('queued', 'waiting', 'paused'))
-        RETURNING i.key, i.owes,
+        RETURNING i.key, i.notify_pending,
             CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
     ){others}
-    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL, h.owes OR l.owes IS TRUE,
-        {microseconds("clock_timestamp()")}
+    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL,
+        h.notify_pending OR l.notify_pending IS TRUE, {microseconds("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
 
@@ -391,7 +393,7 @@ FLUSH = _flush()
 #           An id that another instance has is refused, and with it the flush: see `Journal`.
 # waiters   note who waits for the end of which instance. Of one that begins in this very flush nothing can be seen yet:
 #           the step looks at it afterwards, and is noted then.
-# debts     marks those that go on, but have cancelled a step with a child, which is to end.
+# pending   marks those that go on, but have cancelled a step with a child, which is to end.
 FLUSH_WITH_OTHERS = _flush(
     f"""
     , children AS (
@@ -413,10 +415,10 @@ FLUSH_WITH_OTHERS = _flush(
         JOIN {_named("w", "key")} AND {_meant("w", "w.key")}
         WHERE {_ours("w")} AND {_goes_on("w")}
         ON CONFLICT (waiter_id, generation, seq) DO NOTHING
-    ), debts AS (
-        UPDATE engine_instance i SET owes = true
+    ), pending AS (
+        UPDATE engine_instance i SET notify_pending = true
         FROM ours o
-        WHERE i.key = o.key AND o.owes AND NOT EXISTS (SELECT FROM leaves l WHERE l.key = o.key)
+        WHERE i.key = o.key AND o.notify_pending AND NOT EXISTS (SELECT FROM leaves l WHERE l.key = o.key)
     )"""
 )
 
@@ -436,13 +438,13 @@ RECORDED = f"""
         WHERE b.key = c.key
     )
     FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint)
-    JOIN engine_instance i ON i.key = c.key AND i.fence = c.fence AND i.owner = %(seat)s
+    JOIN engine_instance i ON i.key = c.key AND i.fence = c.fence AND i.owner = %(worker_id)s
 """
 
 NOTIFY_WAKE = "SELECT pg_notify('engine_wake', '')"
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
 
-NOTIFY_ALONE = f"SELECT pg_notify('engine_wake', '{ALONE}')"
+NOTIFY_QUARANTINE = f"SELECT pg_notify('engine_wake', '{QUARANTINE}')"
 
 if __name__ == "__main__":  # print statements as they are sent: python -m engine.worker.database.sql FLUSH
     import sys
