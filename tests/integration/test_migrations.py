@@ -185,8 +185,8 @@ def test_an_upgraded_database_is_read_and_written_as_a_new_one(earlier: Database
     earlier.migrate()
     for name in ("queued", "paused", "complete"):
         shown = earlier.manage("workflow", "show", f"w/{name}", "--json")
-        assert json.loads(shown.stdout)["id"] == name, shown.stderr
-    assert earlier.manage("workflow", "terminate", "w/queued").returncode == 0
+        assert json.loads(shown.stdout)["instance"]["id"] == name, shown.stderr
+    assert earlier.manage("workflow", "terminate", "w/queued", "--reason", "old").returncode == 0
     found = earlier.ask("SELECT status FROM engine_instance WHERE id = 'queued'")
     assert found == [("terminated",)]
 
