@@ -43,7 +43,7 @@ def test_what_must_run_alone_gets_a_process_of_its_own_when_all_shifts_are_busy(
     assert alone
     assert not alone & busy
     assert cluster.query(
-        "SELECT DISTINCT quarantined FROM engine_attempt a JOIN engine_instance i "
+        "SELECT DISTINCT a.quarantined FROM engine_attempt a JOIN engine_instance i "
         "ON i.key = a.instance_id WHERE i.id LIKE 'alone-%'"
     ) == [(True,)]
 
