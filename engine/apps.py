@@ -1,4 +1,5 @@
 from django.apps import AppConfig, apps
+from django.db.models.signals import pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -13,14 +14,15 @@ class EngineConfig(AppConfig):
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
-        from engine.models import Instance
+        from engine.models import Instance, earlier
         from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering
 
-        secrets.install()  # before the declarations, which may contain secrets
-        # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
+        pre_migrate.connect(earlier.refuse, sender=self)
+        secrets.install()  # before the declarations, which may hold some
+        # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
         autodiscover_modules("workflows")
         # Without django-q the engine can still start and steer instances; it only runs none here.
         if apps.is_installed("django_q"):

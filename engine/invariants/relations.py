@@ -102,7 +102,7 @@ INVARIANTS = (
         "period.",
         """
         SELECT key, status FROM engine_instance
-        WHERE owes AND finished_at < clock_timestamp() - %(grace)s * interval '1 second'
+        WHERE notify_pending AND finished_at < clock_timestamp() - %(grace)s * interval '1 second'
         """,
     ),
 )

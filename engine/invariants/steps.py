@@ -93,7 +93,7 @@ INVARIANTS = (
         GROUP BY s.instance_id, s.generation, s.seq
         HAVING count(*) FILTER (WHERE a.status IN ('errored', 'timed_out'))
                 > (s.options ->> 'max_attempts')::integer
-            OR count(*) FILTER (WHERE a.status = 'lost' AND a.alone) > 3
+            OR count(*) FILTER (WHERE a.status = 'lost' AND a.quarantined) > 3
         """,
     ),
     Invariant(

@@ -73,7 +73,8 @@ class Instance(models.Model):
     owner = models.IntegerField(null=True)
     fence = models.BigIntegerField(db_default=0, default=0)
     signals = models.BigIntegerField(db_default=0, default=0)
-    isolated = models.BooleanField(db_default=False, default=False)
+    # Its worker died, perhaps because of it: it runs alone until it progresses, or has run for 10 s.
+    quarantined = models.BooleanField(db_default=False, default=False)
 
     # The step that started it, if any, by value: an instance may outlive its parent. `is_tied`: the parent waits for
     # it, and its end also ends this instance.
@@ -82,9 +83,9 @@ class Instance(models.Model):
     parent_step = models.IntegerField(null=True)
     is_tied = models.BooleanField(db_default=False, default=False)
     depth = models.IntegerField(db_default=0, default=0)
-    # Its relatives do not know yet that it has ended.
-    owes = models.BooleanField(db_default=False, default=False)
-    # The final status that it gets after its rollbacks.
+    # Its parent, its children or those that wait for it have still to be notified of its end (`steer/relations.py`).
+    notify_pending = models.BooleanField(db_default=False, default=False)
+    # The final status that it gets when its rollbacks are over.
     ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
 
     # How long it is kept after its end, if it has a rule of its own: seconds by final status, null means forever.
@@ -159,11 +160,11 @@ class Instance(models.Model):
             ),
             # Reaping what a dead worker held; the heartbeat and the signals of a live one.
             models.Index(fields=["owner"], condition=Q(owner__isnull=False), name="engine_instance_owned"),
-            # The same for those that must run alone: few, and not to be looked for among all that is due.
+            # The same for quarantined ones: few, and not to be looked for among all that is due.
             models.Index(
                 fields=["workflow", "wake_at"],
-                condition=Q(isolated=True, owner__isnull=True),
-                name="engine_instance_isolated",
+                condition=Q(quarantined=True) & Q(owner__isnull=True),
+                name="engine_instance_quarantined",
             ),
             # Those that have run before and are due again: they are claimed before new ones if the workflow has a
             # limit.
@@ -180,8 +181,10 @@ class Instance(models.Model):
             models.Index(
                 fields=["parent_key"], condition=Q(parent_key__isnull=False), name="engine_instance_children"
             ),
-            # Those whose relatives are to be told of their end.
-            models.Index(fields=["key"], condition=Q(owes=True), name="engine_instance_owes"),
+            # Those whose end others are still to be notified of.
+            models.Index(
+                fields=["key"], condition=Q(notify_pending=True), name="engine_instance_notify_pending"
+            ),
             # The Studio's lists by workflow and status, newest first, and the counts by status.
             models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
             # The search for IDs by prefix, ignoring case, over all rows.

@@ -114,7 +114,8 @@ class Attempt(models.Model):
     number = models.IntegerField()
     status = models.CharField(max_length=9)
     worker = models.CharField(max_length=100, default="", db_default="", blank=True)
-    alone = models.BooleanField(default=False, db_default=False)
+    # It ran alone in quarantine: if its worker died of it, that counts as a crash.
+    quarantined = models.BooleanField(default=False, db_default=False)
     error = JsonField(null=True)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)

@@ -11,13 +11,14 @@ from engine.models.fields import times
 class Worker(models.Model):
     """A process that serves workflows: a cluster, or one of its shifts.
 
-    For people only. Ownership is decided by the seat (a lock) and the lease, never by these rows.
+    For people only. Ownership is decided by the lock of a worker's session and the lease, never by these rows.
     """
 
     key = models.BigAutoField(primary_key=True)
     role = models.CharField(max_length=8)  # cluster · shift
     name = models.CharField(max_length=100)
-    seat = models.IntegerField(unique=True)
+    # Of a shift, the number that its session has locked: the `owner` of what it holds. Of a cluster, a negative one.
+    worker_id = models.IntegerField(unique=True)
     workflows = ArrayField(models.CharField(max_length=64))
     slots = models.IntegerField()
     held = models.IntegerField(default=0, db_default=0)

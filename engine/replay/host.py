@@ -25,7 +25,7 @@ class Claimed:
     params: str
     started_us: int
     deadline_us: int | None
-    isolated: bool
+    quarantined: bool
     due_us: int = 0  # when it is due, which may be just ahead
     log_lines: int = 0  # of the handler's log
     code: str = ""  # fingerprint of the handler that it started under, or that was accepted since
@@ -98,8 +98,8 @@ class Host(Protocol[C_contra, O_contra]):
     def holds_only(self, cycle: C_contra) -> bool:
         """Tell whether this worker holds no other instance."""
 
-    def acquitted(self, cycle: C_contra) -> None:
-        """Note that an instance need not run alone any more."""
+    def cleared(self, cycle: C_contra) -> None:
+        """Take note that an instance has left the quarantine."""
 
     def rested(self, cycle: C_contra) -> None:
         """Note that no body of the instance runs any more."""

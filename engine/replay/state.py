@@ -58,8 +58,8 @@ class CycleState(ABC):
 
         self.steps = Steps()
         self.timers = Timers(self.steps.open)
-        self.isolated = claimed.isolated
-        self.has_lone_body = False  # one that is recorded as alone in its worker
+        self.quarantined = claimed.quarantined
+        self.has_quarantined_body = False  # one whose attempt is recorded as quarantined
         self.deliveries = Deliveries()
         self.identities = Identities(
             history, self.deliveries.entered, is_by_name=workflow.step_identity == "name"
@@ -242,33 +242,33 @@ class CycleState(ABC):
         attempt.finished_us = self.host.now_us()
 
     def end_body(self, call: Call) -> None:
-        """Note that a body has ended without killing its worker: the instance need not run alone any more."""
+        """A body has ended and the worker lives: the instance leaves the quarantine."""
         self.steps.end_body(call)
-        if self.isolated:
+        if self.quarantined:
             self.clear()
         if not self.steps.bodies:
             self.host.rested(self)
 
     def clear(self) -> None:
         """Let others run beside the instance: it has not killed its worker."""
-        self.isolated = False
-        self.host.acquitted(self)
+        self.quarantined = False
+        self.host.cleared(self)
 
     def begin_body(self) -> bool:
-        """Note that a body is about to begin; return whether it is alone in its worker, which proves what it does."""
-        is_alone = self.isolated and self.host.holds_only(self)
+        """Take in that a body is about to begin; tell whether a crash would be its own: it is alone in quarantine."""
+        is_alone = self.quarantined and self.host.holds_only(self)
         if not is_alone:
             self.run_beside()
-        self.has_lone_body = is_alone
+        self.has_quarantined_body = is_alone
         return is_alone
 
     def run_beside(self) -> None:
         """Note that another body begins in this worker: if the worker dies now, those that run were not alone."""
-        if not self.has_lone_body:
+        if not self.has_quarantined_body:
             return
-        self.has_lone_body = False
+        self.has_quarantined_body = False
         for attempt in self.steps.attempts():
-            attempt.alone = False
+            attempt.quarantined = False
             self.writes.add_attempt(attempt)
         self.host.flush(self)
 
@@ -281,13 +281,13 @@ class CycleState(ABC):
         self.writes.add_attempt(attempt)
 
     def close_lost(self, record: StepRecord) -> None:
-        """Close the attempt that a dead worker left behind. It spends nothing, and is a crash only if it was alone."""
+        """Close the attempt that a dead worker left behind. It spends none; in quarantine it counts as a crash."""
         attempt = self.history.running.pop(record.seq, None)
         if attempt is None:
             return
         self.finish(attempt, AttemptStatus.LOST)
         record.lost += 1
-        record.convicted += attempt.alone
+        record.crashes += attempt.quarantined
         self.record(record, attempt)
 
     def close_left_behind(self) -> None:
@@ -335,5 +335,5 @@ class CycleState(ABC):
         record.finished_us = self.host.now_us()
         if record.kind == StepKind.CHILD:
             self.writes.children.pop(record.seq, None)
-            self.writes.owes = True
+            self.writes.notify_pending = True
         self.record(record)

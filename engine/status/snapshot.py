@@ -74,5 +74,5 @@ def _as_it_was(newest: Instance, kept: Any) -> Instance:
             setattr(past, name, getattr(kept, name))
     past.waiting_for = past.ends_as = ""
     past.wake_at = past.paused_at = past.deadline_at = past.owner = None
-    past.isolated = past.owes = False
+    past.quarantined = past.notify_pending = False
     return past

@@ -100,7 +100,7 @@ def _delete(row: Instance, cause: audit.Cause) -> None:
     if not allows(Action.DELETE, row.status):
         raise InstanceNotFinishedError(row.workflow, row.id, row.status)
     _refuse_if_any(row, sql.NEEDED_BY)
-    if row.owes:
+    if row.notify_pending:
         relations.settle(row.key)
         # A child that another session has locked would never learn that it must end.
         _refuse_if_any(row, relations.ORPHAN_OF)

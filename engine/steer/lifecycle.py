@@ -233,5 +233,5 @@ def _write(row: Instance, transition: str, after: InstanceStatus) -> InstanceSta
 def _update(row: Instance, status: InstanceStatus, **values: object) -> InstanceStatus:
     """Write the locked row, and notify the worker that held it and the Studio. Return the new status."""
     Instance.objects.filter(key=row.key).update(status=status, signals=F("signals") + 1, **values)
-    notify.tell(seats=[] if row.owner is None else [row.owner], changed=[row.key])
+    notify.tell(worker_ids=[] if row.owner is None else [row.owner], changed=[row.key])
     return status

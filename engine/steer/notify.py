@@ -15,34 +15,34 @@ WAKE = "engine_wake"
 CHANGED = "engine_changed"
 EVERYTHING = "*"
 
-# What `engine_wake` says besides an empty text, which means that something is due, and the number of a seat.
-REAP = "reap"  # a worker died: look for what it held
-ALONE = "alone"  # instances were taken back that may have to run alone: for the processes that run those
+# What `engine_wake` says besides an empty text, which means that something is due, and a worker id.
+REAP = "reap"  # a worker has died: look for what it held
+QUARANTINE = "quarantine"  # instances may have to be quarantined: for the processes that run those
 
 # PostgreSQL takes payloads shorter than 8,000 bytes.
 MAX_PAYLOAD = 7_900
 
 
-def wake(seats: Iterable[int] = ()) -> None:
-    """Tell the holders of the seats to look at their instances; without seats, whoever has a free slot."""
-    to = list(seats)
-    tell(wake=not to, seats=to)
+def wake(worker_ids: Iterable[int] = ()) -> None:
+    """Tell these workers to look at their instances; without ids, whoever has a free slot."""
+    to = list(worker_ids)
+    tell(wake=not to, worker_ids=to)
 
 
-def tell(*, wake: bool = False, seats: Iterable[int] = (), changed: Iterable[int] = ()) -> None:
+def tell(*, wake: bool = False, worker_ids: Iterable[int] = (), changed: Iterable[int] = ()) -> None:
     """Send several notifications in one statement. They arrive at commit, and equal ones of a transaction once."""
-    messages = list(_messages(wake, seats, changed))
+    messages = list(_messages(wake, worker_ids, changed))
     if messages:
         channels, payloads = zip(*messages, strict=True)
         with connection.cursor() as cursor:
             cursor.execute(sql.NOTIFY, [list(channels), list(payloads)])
 
 
-def _messages(wake: bool, seats: Iterable[int], changed: Iterable[int]) -> Iterator[tuple[str, str]]:
+def _messages(wake: bool, worker_ids: Iterable[int], changed: Iterable[int]) -> Iterator[tuple[str, str]]:
     if wake:
         yield WAKE, ""
-    for seat in seats:
-        yield WAKE, str(seat)
+    for worker_id in worker_ids:
+        yield WAKE, str(worker_id)
     keys = ",".join(str(key) for key in changed)
     if keys:
         yield CHANGED, keys if len(keys) <= MAX_PAYLOAD else EVERYTHING

@@ -1,7 +1,7 @@
 """The effects of an instance's end on others: its parent and its waiters are notified, its children end with it.
 
 The statement that ends an instance, or cancels a step with a child, also marks the instance: a notice is pending (the
-column is `owes`). Pending notices are sent here, at once where possible, else by a worker
+column is `notify_pending`). Pending notices are sent here, at once where possible, else by a worker
 (`engine.worker.parent_notices`), so a crash in between loses none. No statement waits for a lock: a notice to a row
 that another session holds stays pending.
 """
@@ -38,7 +38,8 @@ def _is_orphan(child: str) -> str:
 ORPHANS = f"""
     SELECT child.key
     FROM engine_instance parent JOIN engine_instance child ON child.parent_key = parent.key
-    WHERE parent.owes AND (%(only)s::bigint[] IS NULL OR parent.key = ANY (%(only)s)) AND {_is_orphan("child")}
+    WHERE parent.notify_pending AND (%(only)s::bigint[] IS NULL OR parent.key = ANY (%(only)s))
+      AND {_is_orphan("child")}
     ORDER BY child.key LIMIT %(limit)s
     FOR NO KEY UPDATE OF child SKIP LOCKED
 """
@@ -81,7 +82,7 @@ SETTLE = f"""
         SELECT i.key, i.ctid AS place, i.is_tied AND i.status IN {FINAL_SQL} AS has_news,
             i.parent_key, i.parent_generation
         FROM engine_instance i
-        WHERE i.owes AND (%(only)s::bigint[] IS NULL OR i.key = ANY (%(only)s))
+        WHERE i.notify_pending AND (%(only)s::bigint[] IS NULL OR i.key = ANY (%(only)s))
         ORDER BY i.key LIMIT %(limit)s
         FOR NO KEY UPDATE OF i SKIP LOCKED
     ), parents AS MATERIALIZED (
@@ -103,7 +104,7 @@ SETTLE = f"""
         )
     )
     UPDATE engine_instance i SET
-        owes = i.owes AND NOT one.is_done,
+        notify_pending = i.notify_pending AND NOT one.is_done,
         signals = i.signals + one.is_told::integer,
         wake_at = CASE WHEN one.is_told AND i.status = 'waiting' THEN clock_timestamp() ELSE i.wake_at END
     FROM (
@@ -164,7 +165,7 @@ TELL_WAITERS = f"""
 
 # Whether there is anything to do: for sweeps, and for rows that were locked a moment ago.
 PENDING = f"""
-    SELECT EXISTS (SELECT FROM engine_instance WHERE owes) OR EXISTS (SELECT FROM {_NOTES})
+    SELECT EXISTS (SELECT FROM engine_instance WHERE notify_pending) OR EXISTS (SELECT FROM {_NOTES})
 """
 
 

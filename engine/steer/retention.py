@@ -55,7 +55,7 @@ _OWN_PAGE = f"""
 def _doomed(is_over: str) -> str:
     return f"""
     SELECT i.key, i.workflow, i.status FROM engine_instance i
-    WHERE i.key = ANY (%(keys)s) AND {is_over} AND NOT i.owes
+    WHERE i.key = ANY (%(keys)s) AND {is_over} AND NOT i.notify_pending
       AND NOT EXISTS (
           SELECT FROM engine_instance parent
           WHERE parent.key = i.parent_key AND parent.status NOT IN {FINAL_SQL}

@@ -96,9 +96,10 @@ NEXT_GENERATION = f"""
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
     output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{{}}', waiting_for = '',
-    isolated = false,
+    quarantined = false,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
-    owner = NULL, fence = i.fence + 1, signals = i.signals + 1, owes = true, code = coalesce(%(code)s, i.code),
+    owner = NULL, fence = i.fence + 1, signals = i.signals + 1, notify_pending = true,
+    code = coalesce(%(code)s, i.code),
     deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval
         ELSE i.deadline_at - coalesce((
             SELECT max(a.at) FROM engine_audit a

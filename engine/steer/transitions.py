@@ -40,7 +40,7 @@ ended_steps AS (
     UPDATE engine_instance i SET
         status = 'terminated', finished_at = clock_timestamp(), owner = NULL, wake_at = NULL, waiting_for = '',
         paused_at = NULL, rollback = CASE WHEN i.rollback = 'running' THEN 'failed' ELSE i.rollback END, ends_as = '',
-        fence = i.fence + 1, signals = i.signals + 1, owes = true
+        fence = i.fence + 1, signals = i.signals + 1, notify_pending = true
     FROM ending e WHERE i.key = e.key
     RETURNING i.key, e.owner
 )"""
@@ -63,19 +63,20 @@ shifted_steps AS (
 )"""
 
 # Leave an instance to the next worker or, where it `pauses`, to nobody. `releasing` has key, generation, pauses,
-# due_at, reason (why the engine pauses it), clears (nobody died of the attempts that are open) and isolates (it may
+# due_at, reason (why the engine pauses it), clears (nobody died of the attempts that are open) and quarantines (it may
 # have killed its worker); `released` has key.
 #
-# If the instance is cleared, a running attempt no longer counts as run alone. If it pauses, the attempt is lost: the
-# step counts that and waits until the instance is resumed. Otherwise the next worker closes it.
+# An attempt that is open no longer counts as a crash if the instance is cleared. If it is paused, it is lost:
+# the step counts that, and waits until somebody resumes. Otherwise the next worker closes it.
 RELEASED = """
 cleared_attempts AS (
-    UPDATE engine_attempt a SET alone = false
+    UPDATE engine_attempt a SET quarantined = false
     FROM releasing r
-    WHERE a.instance_id = r.key AND a.generation = r.generation AND a.status = 'running' AND a.alone
+    WHERE a.instance_id = r.key AND a.generation = r.generation AND a.status = 'running' AND a.quarantined
       AND r.clears AND NOT r.pauses
 ), lost_attempts AS (
-    UPDATE engine_attempt a SET status = 'lost', finished_at = clock_timestamp(), alone = a.alone AND NOT r.clears
+    UPDATE engine_attempt a SET
+        status = 'lost', finished_at = clock_timestamp(), quarantined = a.quarantined AND NOT r.clears
     FROM releasing r
     WHERE a.instance_id = r.key AND a.generation = r.generation AND a.status = 'running' AND r.pauses
     RETURNING a.instance_id, a.generation, a.step_seq, a.phase
@@ -88,7 +89,7 @@ cleared_attempts AS (
     WHERE s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq AND a.phase = 'do'
 ), released AS (
     UPDATE engine_instance i SET
-        owner = NULL, waiting_for = '', isolated = i.isolated OR r.isolates, signals = i.signals + 1,
+        owner = NULL, waiting_for = '', quarantined = i.quarantined OR r.quarantines, signals = i.signals + 1,
         status = CASE WHEN r.pauses THEN 'paused' ELSE 'queued' END,
         paused_at = CASE WHEN r.pauses THEN clock_timestamp() END,
         wake_at = CASE WHEN r.pauses THEN NULL ELSE r.due_at END,
@@ -113,7 +114,7 @@ SELECT key, pg_notify('engine_changed', key::text) IS NULL, pg_notify('engine_wa
 PAUSE = f"""
 WITH releasing AS (
     SELECT key, generation, true AS pauses, NULL::timestamptz AS due_at, NULL::json AS reason, false AS clears,
-        false AS isolates
+        false AS quarantines
     FROM engine_instance WHERE key = %(key)s
 ), {RELEASED}
 SELECT key, pg_notify('engine_changed', key::text) IS NULL FROM released

@@ -30,13 +30,13 @@ from engine.testing.parts import (
 from engine.worker.claims import Claimer
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
-from engine.worker.isolation import Isolates
+from engine.worker.quarantined import TakesQuarantined
 
 log = logging.getLogger("engine.testing")
 
 SLOTS = 10_000
 NAME = "test"
-_seats = itertools.count(1)
+_worker_ids = itertools.count(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class InlineWorker:
         self._life = Life()
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
-        self.seat_number = next(_seats)
+        self.worker_id = next(_worker_ids)
         connection: Any = InlineConnection(loop, setting.clock, self._life)
         writing: Any = InlineConnection(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(connection, self.seat_number, setting.clock)
+        self._reader = Reader(connection, self.worker_id, setting.clock)
         self._reader.ahead_seconds = 0.0  # the clock stands at its due time
         self.parent_notices = PromptParentNotices(connection)
         self._notices = PromptNotices(lambda: self._reader, loop)
         self._journal = MortalJournal(
             writing,
-            self.seat_number,
+            self.worker_id,
             setting.clock,
             self.on_written,
             self.parent_notices.send,
@@ -90,7 +90,7 @@ class InlineWorker:
             self._host,
             self._reader,
             slots=SLOTS,
-            isolates=Isolates.WHEN_EMPTY,
+            takes_quarantined=TakesQuarantined.WHEN_EMPTY,
             on_changed=lambda keys: None,  # no page watches
             on_notices=self.parent_notices.send,
             make_cycle=self._make_cycle,

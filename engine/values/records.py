@@ -58,8 +58,8 @@ class StepRecord:
     is_recorded: bool = True
     is_nested: bool = False  # called by a body: it begins even while a pause is requested
     spent: int = 0  # attempts that count towards max_attempts
-    convicted: int = 0  # losses while its instance ran alone in its worker
-    stands: bool = False  # its body has recorded the outcome; only its delivery is written here
+    crashes: int = 0  # losses while it was in quarantine
+    stands: bool = False  # its body has recorded the outcome, and only its turn is written here
 
     @property
     def identity(self) -> StepIdentity:
@@ -91,7 +91,8 @@ class AttemptRecord:
     worker: Annotated[str, TEXT]
     started_us: Annotated[int, TIME]
     status: Annotated[str, TEXT, CHANGES] = AttemptStatus.RUNNING
-    alone: Annotated[bool, BOOL, CHANGES] = False
+    # Nothing ran beside it, for its instance is in quarantine: if its worker dies, that counts as a crash.
+    quarantined: Annotated[bool, BOOL, CHANGES] = False
     error: Annotated[str | None, JSON, CHANGES] = None
     finished_us: Annotated[int | None, TIME, CHANGES] = None
     phase: Annotated[str, TEXT] = AttemptPhase.DO

@@ -11,14 +11,14 @@ from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
 from engine.replay.host import Claimed
 from engine.replay.records.history import History
-from engine.steer.notify import ALONE, REAP
+from engine.steer.notify import QUARANTINE, REAP
 from engine.values.states import InstanceStatus
 from engine.worker.capacity import LIGHT_SECONDS, SATURATED_NEW_SECONDS, Capacity
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.limits import Limits
 from engine.worker.database.reader import Reader
 from engine.worker.held import Held
-from engine.worker.isolation import Isolates, Isolation
+from engine.worker.quarantined import Quarantined, TakesQuarantined
 
 log = logging.getLogger("engine.shift")
 
@@ -47,7 +47,7 @@ class Claimer:
         reader: Reader,
         *,
         slots: int,
-        isolates: Isolates,
+        takes_quarantined: TakesQuarantined,
         on_changed: Callable[[Iterable[int]], None],
         on_notices: Callable[[], None],
         make_cycle: MakeCycle = make_cycle,
@@ -63,7 +63,7 @@ class Claimer:
         self._reader = reader
         self._capacity = Capacity(host, reader, slots)
         self._held = Held(host, reader)
-        self._isolation = Isolation(host, reader, isolates)
+        self._quarantined = Quarantined(host, reader, takes_quarantined)
         self._on_changed = on_changed
         self._on_notices = on_notices
         self._make_cycle = make_cycle
@@ -110,8 +110,8 @@ class Claimer:
             self._somebody_died = True
         elif is_own:
             self.has_signals = True
-        elif payload == ALONE and self._isolation.is_only:
-            self._isolation.is_wanted = True
+        elif payload == QUARANTINE and self._quarantined.is_only:
+            self._quarantined.is_wanted = True
             self._loop.call_later(HANG_BACK_SECONDS * len(self._host.cycles), self.woken.set)
             return
         elif payload != "":
@@ -122,7 +122,7 @@ class Claimer:
         self.woken.set()
 
     def on_reopened(self) -> None:
-        """The connection for claims had broken: an answer may have been lost that told what this seat holds now."""
+        """The connection for claims had broken: an answer may have been lost that told what this worker holds now."""
         self.is_front = False  # it went with the connection
         self._sweep_at = 0.0
         self.has_signals = True
@@ -143,8 +143,8 @@ class Claimer:
     def _looks_for_due(self) -> bool:
         return (
             self.claims
-            and not self._isolation.is_only
-            and not self._isolation.is_under_way
+            and not self._quarantined.is_only
+            and not self._quarantined.is_under_way
             and self._capacity.free_slots(has_backlog=self.has_backlog) > 0
         )
 
@@ -171,26 +171,26 @@ class Claimer:
 
     async def _step_forward(self) -> None:
         """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
-        if not self.is_front and not self._isolation.is_only and self.claims:
+        if not self.is_front and not self._quarantined.is_only and self.claims:
             self.is_front = await self._reader.take_front(sorted(workflows))
 
     async def sweep(self) -> None:
-        """The net under every notification: reap, look for signals, look for isolated instances and for old code."""
+        """The net under every notification: reap, look for signals, look for quarantined instances and for old code."""
         self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
         self._somebody_died = False
         self.has_signals = self.has_signals or bool(self._host.cycles)
-        self._isolation.look_again()
+        self._quarantined.look_again()
         self._on_changed(await self._reader.follow_clock(sorted(workflows)))
         reaped = await self._reader.reap()
         if reaped:
             self._on_changed(reaped)
-            await self._reader.notify_alone()
+            await self._reader.notify_quarantine()
             self._has_freed = bool(self.limits)
             self._has_parked = True  # some need not run alone: only the other shifts may take those
             self.woken.set()
         if await self._reader.has_parent_notices():
             self._on_notices()
-        if self._codes and not self._isolation.is_only:
+        if self._codes and not self._quarantined.is_only:
             self._on_changed(await self._reader.go_back(self._codes))
         if self.limits:
             self._on_changed(await self._reader.hold_back(self.limits))
@@ -201,9 +201,9 @@ class Claimer:
             await self._pass_on()
         if not self.claims:
             return 0
-        if self._may_isolate() and await self._claim_isolated():
+        if self._may_observe() and await self._claim_quarantined():
             return 1
-        if self._isolation.is_only or self._isolation.is_under_way:
+        if self._quarantined.is_only or self._quarantined.is_under_way:
             return 0
         free = self._capacity.free_slots(has_backlog=self.has_backlog)
         if free <= 0:
@@ -213,24 +213,24 @@ class Claimer:
         self.take(found)
         return len(found)
 
-    def _may_isolate(self) -> bool:
-        return self._isolation.is_wanted and self._isolation.is_possible(
+    def _may_observe(self) -> bool:
+        return self._quarantined.is_wanted and self._quarantined.is_possible(
             is_saturated=self._capacity.is_saturated
         )
 
-    async def _claim_isolated(self) -> bool:
+    async def _claim_quarantined(self) -> bool:
         """Take one that must run alone, and observe it; tell whether there is one."""
-        found = await self._take_due(1, isolated=True)
-        self._isolation.is_wanted = bool(found)
+        found = await self._take_due(1, quarantined=True)
+        self._quarantined.is_wanted = bool(found)
         if found:
-            await self._isolation.run_beside()
+            await self._quarantined.run_beside()
             self.take(found)
-            self._isolation.observe(self._host.cycles.get(found[0][0].key))
+            self._quarantined.observe(self._host.cycles.get(found[0][0].key))
         return bool(found)
 
-    async def _take_due(self, limit: int, *, isolated: bool = False) -> list[tuple[Claimed, History]]:
+    async def _take_due(self, limit: int, *, quarantined: bool = False) -> list[tuple[Claimed, History]]:
         self._capacity.leave_to_others()
-        return await self._reader.claim(self.limits, limit, isolated=isolated)
+        return await self._reader.claim(self.limits, limit, quarantined=quarantined)
 
     async def _pass_on(self) -> None:
         """Tell the others of what this shift cannot take itself: a place that is free, or what is due soon."""
@@ -257,12 +257,12 @@ class Claimer:
             await self.look_at_rows()
 
     async def look_at_rows(self) -> None:
-        """Ask the rows what happened to what this seat holds: taken away, signalled, paused, or held for nothing."""
+        """Ask the rows what happened to what this worker holds: taken away, signalled, paused, or held for nothing."""
         self.has_signals = False
         await self.let_go(await self._held.look())
 
     async def let_go(self, strays: dict[int, int]) -> None:
-        """Give back what this seat holds without a cycle, or pause it where the engine has given it up."""
+        """Give back what this worker holds without a cycle, or pause it where the engine has given it up."""
         found = await self._held.let_go(strays)
         if strays:
             log.warning("let go of %s, which no cycle drives", sorted(found))
@@ -278,8 +278,8 @@ class Claimer:
         self._reader.memory.forget(cycle.claimed)
         if was_full:
             self.woken.set()
-        self._isolation.left(cycle)
-        if self._isolation.is_wanted or self.has_backlog or not self._host.cycles:
+        self._quarantined.left(cycle)
+        if self._quarantined.is_wanted or self.has_backlog or not self._host.cycles:
             self.woken.set()
         if cycle.claimed.workflow in self.limits:
             self._has_freed = True
@@ -301,13 +301,13 @@ class Claimer:
         self.has_signals = True
         self.woken.set()
 
-    def acquitted(self, cycle: Cycle) -> None:
-        if self._isolation.end(cycle):
+    def cleared(self, cycle: Cycle) -> None:
+        if self._quarantined.end(cycle):
             self.woken.set()
-            self._loop.create_task(self._reader.acquit(cycle.claimed))
+            self._loop.create_task(self._reader.clear(cycle.claimed))
 
     def rested(self, cycle: Cycle) -> None:
-        if cycle.claimed.isolated or not self.claims:
+        if cycle.claimed.quarantined or not self.claims:
             cycle.exit.quiesce(InstanceStatus.QUEUED)  # it goes on in another shift
 
     async def pass_on_places(self) -> None:

@@ -28,7 +28,7 @@ class Holder(Protocol):
 
     def left(self, cycle: Cycle) -> None: ...
     def give_up(self, cycle: Cycle, reason: str) -> None: ...
-    def acquitted(self, cycle: Cycle) -> None: ...
+    def cleared(self, cycle: Cycle) -> None: ...
     def rested(self, cycle: Cycle) -> None: ...
 
 
@@ -156,8 +156,8 @@ class CycleHost:
     def give_up(self, cycle: Cycle, reason: str) -> None:
         self.holder.give_up(cycle, reason)
 
-    def acquitted(self, cycle: Cycle) -> None:
-        self.holder.acquitted(cycle)
+    def cleared(self, cycle: Cycle) -> None:
+        self.holder.cleared(cycle)
 
     def rested(self, cycle: Cycle) -> None:
         self.holder.rested(cycle)

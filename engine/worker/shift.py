@@ -1,6 +1,6 @@
 """A shift: one loop in one worker that claims due instances and drives their cycles side by side.
 
-    take a seat → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
+    lock a worker id → reap what the dead left → claim what is due → drive → wait for a wake-up, a due time, or 5 s
 
 It keeps its worker id as long as the connection of its lock lives; the other connections are opened again when they
 break. If it loses its lock, it abandons everything it holds without a write, and takes a new id. A shift that is being
@@ -35,10 +35,10 @@ from engine.worker.database.reader import Reader
 from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
 from engine.worker.idle_memory import IdleMemory
-from engine.worker.isolation import Isolates
 from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
+from engine.worker.quarantined import TakesQuarantined
 from engine.worker.retirement import Relief, Retirement
 
 log = logging.getLogger("engine.shift")
@@ -60,7 +60,7 @@ class Terms:
     name: str
     should_stop: Callable[[], bool]
     idle_seconds: float = float("inf")  # it ends after this long without work
-    isolates: Isolates = Isolates.WHEN_EMPTY
+    takes_quarantined: TakesQuarantined = TakesQuarantined.WHEN_EMPTY
     relief: Relief | None = None  # without one, it is never replaced
     threads: int = SYNC_BODIES  # for sync bodies
     is_permanent: bool = False  # it belongs to a cluster, and writes its row of `engine_worker`
@@ -153,16 +153,16 @@ class Shift:
 
     async def _set_up(self) -> None:
         """Open the connections and build the parts that use them."""
-        seat = self._worker_lock.number
+        worker_id = self._worker_lock.number
         claiming = await self._open("claims", is_durable=False)
-        self._reader = Reader(claiming, seat, self._clock)
+        self._reader = Reader(claiming, worker_id, self._clock)
         await self._reader.set_clock()
         self._changes = Changes(self._reader)
         self._parent_notices = ParentNotices(
             lambda: self._open("parents", is_durable=False), self._changes.add
         )
         writing = await self._open("journal")
-        self._journal = Journal(writing, seat, self._clock, self._on_written, self._parent_notices.send)
+        self._journal = Journal(writing, worker_id, self._clock, self._on_written, self._parent_notices.send)
         self._host = CycleHost(
             self.name,
             self._cycles,
@@ -176,7 +176,7 @@ class Shift:
             self._host,
             self._reader,
             slots=self._terms.slots,
-            isolates=self._terms.isolates,
+            takes_quarantined=self._terms.takes_quarantined,
             on_changed=self._changes.add,
             on_notices=self._parent_notices.send,
         )

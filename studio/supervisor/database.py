@@ -1,8 +1,13 @@
 """Bring the database to what the code expects, whoever runs it."""
 
+import shlex
+
 from django.core.management import call_command
 from django.db import OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
+
+from engine.models.earlier import EarlierDatabaseError, TooEarlyDatabaseError
+from studio.embedded import EmbeddedServer
 
 OLDEST_VERSION = 15
 # Any number will do, as long as every supervisor uses this one.
@@ -13,7 +18,7 @@ class DatabaseError(Exception):
     """The database cannot be used; the message says why and what to do."""
 
 
-def prepare() -> list[str]:
+def prepare(server: EmbeddedServer | None = None) -> list[str]:
     """Check that the database answers and is new enough, then migrate it; one supervisor at a time.
 
     Return the migrations that it lacked; none for a new database, which lacked them all.
@@ -35,9 +40,19 @@ def prepare() -> list[str]:
         try:
             lacking = _lacking()
             call_command("migrate", interactive=False, verbosity=0)
+        except EarlierDatabaseError as error:
+            raise DatabaseError(_refusal(error, server)) from None
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
     return lacking
+
+
+def _refusal(error: EarlierDatabaseError, server: EmbeddedServer | None) -> str:
+    """Say how to drop the files of the embedded server: nobody can connect to it after this."""
+    if isinstance(error, TooEarlyDatabaseError) and server is not None and server.place is not None:
+        drop = f"rm -r {shlex.quote(str(server.place.cluster))}"
+        return str(TooEarlyDatabaseError(_name(), error.state, drop))
+    return str(error)
 
 
 def _lacking() -> list[str]:

@@ -66,7 +66,7 @@ class Supervisor:
             if self.server:
                 self.console.say("Starting the embedded PostgreSQL")
                 self.server.start()
-            if migrated := database.prepare():
+            if migrated := database.prepare(self.server):
                 self.console.say(f"Migrated the database: {', '.join(migrated)}")
             password = make_first_account(self.password)
             self.password = None

@@ -116,7 +116,7 @@ class Case:
         return any(pid in pids and began < until and ended >= at for pids, at, until in self.zombies)
 
     @cached_property
-    def convicted(self) -> set[str]:
+    def crashing(self) -> set[str]:
         """Instances with a step that ran alone three times when its worker was killed: the engine must give it up."""
         return {
             one.id for one in self.record.instances.values() if _gave_up(one.error) and one.lost_alone >= 3
@@ -124,9 +124,9 @@ class Case:
 
     @cached_property
     def given_up(self) -> set[str]:
-        """The convicted, and those whose child is."""
+        """Those whose step crashed that often, and those whose child is."""
         rows = self.record.instances
-        return self.convicted | {rows[name].parent for name in self.convicted if rows[name].parent}
+        return self.crashing | {rows[name].parent for name in self.crashing if rows[name].parent}
 
     @cached_property
     def steps(self) -> dict[tuple[str, str], StepRow]:

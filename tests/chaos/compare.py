@@ -23,7 +23,7 @@ DONE = {
 SKEW = 0.5
 # How long a worker on a loaded machine may take to hear that somebody has ended what it holds.
 NEWS = 3.0
-MOST_CONVICTED = 0.01
+MOST_CRASHING = 0.01
 LEAST_TOLD = 0.4
 
 
@@ -106,8 +106,8 @@ def outcomes(case: Case) -> Iterator[str]:
 
     Not so one with a step that ran alone three times when its worker was killed: the engine must give that up.
     """
-    if len(case.convicted) > MOST_CONVICTED * len(case.told):
-        yield f"{len(case.convicted)} innocents were convicted: {sorted(case.convicted)[:10]}"
+    if len(case.crashing) > MOST_CRASHING * len(case.told):
+        yield f"{len(case.crashing)} were given up by chance: {sorted(case.crashing)[:10]}"
     for name, story in case.told.items():
         row = case.record.instances.get(name)
         if row is None or name in case.given_up:
@@ -185,7 +185,7 @@ def keys(case: Case) -> Iterator[str]:
 def failures(case: Case) -> Iterator[str]:
     """Attempts fail where a story says so, as often as it says, and are cancelled where somebody steers.
 
-    So is what runs beside a step that is convicted, since that ends the instance. A body that still waits for a
+    So is what runs beside a step that is given up, since that ends the instance. A body that still waits for a
     thread when its instance is to pause is cancelled, and begins after the pause.
     """
     failed: dict[tuple[str, str], int] = Counter()
@@ -201,7 +201,7 @@ def failures(case: Case) -> Iterator[str]:
         elif (
             row.status == "cancelled"
             and not (story and story.is_steered)
-            and row.instance not in case.convicted
+            and row.instance not in case.crashing
         ):
             yield f"{row} was cancelled"
     for (name, step), times in failed.items():

@@ -109,4 +109,4 @@ class Family:
         if part in PARTS:
             self.parts[part].append(member)
         if part == "pusher":
-            self.parts["ward"] += self.children[member.pid]
+            self.parts["quarantine"] += self.children[member.pid]

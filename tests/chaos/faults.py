@@ -42,7 +42,7 @@ KILLED = (
     "monitor",
     "sentinel",
     "main",
-    "ward",
+    "quarantine",
     "web",
     "machine",
 )

@@ -33,7 +33,7 @@ def figures(case: Case) -> dict[str, Any]:
         "invariants": invariants(case),
         "drain": case.end.drained,
         "tail": case.end.tail,
-        "convicted": sorted(case.convicted),
+        "crashing": sorted(case.crashing),
         "memory": growth(case),
         "overdue": spread(one.overdue for one in case.watch.samples),
         "connections": max((one.connections for one in case.watch.samples), default=0),

@@ -60,7 +60,7 @@ def everything_was_tried(case: Case) -> Iterator[str]:
 def _kinds(case: Case) -> dict[str, int]:
     """Return how often each kind must have come: two in five as planned where there may be no victim."""
     planned = Counter(due.kind for due in case.plan.faults())
-    del planned["ward"]  # there is one only while instances have to run alone
+    del planned["quarantine"]  # there is one only while instances have to run alone
     sought = {*KILLS, "zombie"}
     return {kind: max(1, count * 2 // 5) if kind in sought else count for kind, count in planned.items()}
 

@@ -23,7 +23,7 @@ KILLS = {
     "monitor": 4,
     "sentinel": 10,
     "main": 7,
-    "ward": 5,
+    "quarantine": 5,
 }
 
 # Share of the load at which something happens.

@@ -74,7 +74,7 @@ class AuditRow:
 LABEL = "i.id || CASE WHEN {row}.generation > 1 THEN '@' || {row}.generation ELSE '' END"
 INSTANCES = """
     SELECT key, id, status, output::text, error,
-        (SELECT count(*) FROM engine_attempt a WHERE a.instance_id = i.key AND a.status = 'lost' AND a.alone),
+        (SELECT count(*) FROM engine_attempt a WHERE a.instance_id = i.key AND a.status = 'lost' AND a.quarantined),
         rollback, coalesce((SELECT p.id FROM engine_instance p WHERE p.key = i.parent_key), ''), coalesce((
             SELECT s.name FROM engine_step s
             WHERE s.instance_id = i.parent_key AND s.generation = i.parent_generation AND s.seq = i.parent_step
@@ -89,7 +89,7 @@ STEPS = f"""
     WHERE s.kept_from IS NULL
 """
 ATTEMPTS = f"""
-    SELECT {LABEL.format(row="a")}, s.name, a.number, a.status, split_part(a.worker, ':', 2)::integer, a.alone,
+    SELECT {LABEL.format(row="a")}, s.name, a.number, a.status, split_part(a.worker, ':', 2)::integer, a.quarantined,
         extract(epoch FROM a.started_at)::float8, extract(epoch FROM a.finished_at)::float8
     FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
     JOIN engine_step s ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq

@@ -19,7 +19,7 @@ LEFT_OUT = (
 OTHERWISE = (
     "8 visitors and 8 open pages instead of 20 (2 and 2 in a minute's run), on two machines instead of three workers",
     "2 of 1,000 steps kill their process instead of 10: each costs as much as a kill of ours",
-    "ward processes are killed instead of sweepers: every worker sweeps",
+    "quarantine processes are killed instead of sweepers: every worker sweeps",
 )
 SHOWN = 5
 LONGEST_COMPLAINT = 600
@@ -40,7 +40,7 @@ def _lines(case: Case, told: dict[str, Any], complaints: dict[str, list[str]]) -
     if told["missed"]:
         yield _line("faults", f"without a victim, then another kind or none: {_pairs(told['missed'])}")
     yield _line("accepted", _accepted(told["accepted"]))
-    yield _line("outcome", f"{_pairs(told['outcome'])}  convicted innocents {len(told['convicted'])}")
+    yield _line("outcome", f"{_pairs(told['outcome'])}  given up by chance {len(told['crashing'])}")
     yield _line("bodies", _pairs(told["bodies"]))
     yield _line("fencing", _pairs(told["fencing"]))
     for name, value in told["wake-ups"].items():

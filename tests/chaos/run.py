@@ -132,7 +132,7 @@ def stale_pages(ground: Ground) -> list[str]:
 
 def still_open(ground: Ground) -> list[str]:
     query = (
-        "SELECT concat_ws(' ', id, status, waiting_for, wake_at - clock_timestamp(), isolated) FROM engine_instance "
+        "SELECT concat_ws(' ', id, status, waiting_for, wake_at - clock_timestamp(), quarantined) FROM engine_instance "
         "WHERE status NOT IN ('complete', 'errored', 'terminated') LIMIT 100"
     )
     with ground.connect() as connection:

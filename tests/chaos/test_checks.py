@@ -295,7 +295,7 @@ def test_what_people_have_paused_waits_for_them(
     assert Evidence(ledger, {}).taken_up(kill) == waited
 
 
-def test_what_runs_beside_a_convicted_step_is_cancelled() -> None:
+def test_what_runs_beside_a_step_that_is_given_up_is_cancelled() -> None:
     told = record()
     told.attempts.append(AttemptRow("i2", "work-1", 1, "cancelled", WORKER, False, 4.9, 5.0))
     assert judge(case(lines(), told))["failures"] != []

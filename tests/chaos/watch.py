@@ -81,7 +81,7 @@ class Watch:
     def sample(self) -> None:
         memory: dict[str, int] = defaultdict(int)
         for family in self.families().values():
-            for part in ("web", "worker", "ward", "main"):
+            for part in ("web", "worker", "quarantine", "main"):
                 for one in family.parts[part]:
                     memory[part] = max(memory[part], one.memory)
         connections, overdue = self._ask()

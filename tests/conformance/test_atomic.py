@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from engine import StepConfigError, StepContext, WorkflowStep, define_step, workflow, workflows
 from engine.declare.registry import Workflow
 from engine.models import Event, Instance
-from engine.worker import isolation
+from engine.worker import quarantined
 from engine.worker.database import flush_sql
 from engine.worker.database.shift_connection import ShiftConnection
 from tests.faults.points import violations
@@ -45,7 +45,7 @@ def start(body: Callable[..., Any], **options: Any) -> Instance:
 def start_alone(story: Workflow[Any, Any]) -> Instance:
     """Start an instance that must run alone, as if its last worker had died."""
     instance = story.start()
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    Instance.objects.filter(key=instance.key).update(quarantined=True)
     return instance
 
 
@@ -213,7 +213,7 @@ def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Or it would be charged for a worker that the other one kills."""
-    monkeypatch.setattr(isolation, "ALONE_SECONDS", 0.2)
+    monkeypatch.setattr(quarantined, "HARMLESS_SECONDS", 0.2)
     has_seen = threading.Event()
     seen: list[bool] = []
 
@@ -222,7 +222,7 @@ def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
         assert has_seen.wait(PATIENCE)
 
     def look() -> None:
-        seen.append(attempts(instance, "sell")[0].alone)
+        seen.append(attempts(instance, "sell")[0].quarantined)
         has_seen.set()
 
     @workflow
@@ -239,7 +239,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The journal says that it is not alone any more while the body commits its own end."""
-    monkeypatch.setattr(isolation, "ALONE_SECONDS", 0.2)
+    monkeypatch.setattr(quarantined, "HARMLESS_SECONDS", 0.2)
     runs, is_held = threading.Event(), threading.Event()
 
     def body(ctx: StepContext) -> None:

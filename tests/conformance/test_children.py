@@ -42,7 +42,7 @@ def one_child(parent: Instance) -> Instance:
 
 
 def nothing_is_owed() -> bool:
-    return not Instance.objects.filter(owes=True).exists()
+    return not Instance.objects.filter(notify_pending=True).exists()
 
 
 def doubling() -> Workflow[int, int]:
@@ -174,7 +174,7 @@ def test_a_child_that_is_paused_keeps_its_parent_waiting() -> None:
         instance.pause()
         child.resume()
         wait_for(child)
-        wait_until(lambda: not child.refresh().owes, what="the news being told")
+        wait_until(lambda: not child.refresh().notify_pending, what="the news being told")
         assert instance.refresh().status == "paused"
         instance.resume()
         wait_for(instance)
@@ -234,7 +234,7 @@ def test_a_call_that_is_cancelled_ends_its_child_and_the_parent_goes_on(parks: b
         child = one_child(instance)
         instance.send_event("enough")
         wait_for(child)
-        wait_until(lambda: not instance.refresh().owes, what="the mark being cleared")
+        wait_until(lambda: not instance.refresh().notify_pending, what="the mark being cleared")
         assert (child.status, instance.is_finished) == ("terminated", False)
         is_over.set()
         instance.send_event("end")

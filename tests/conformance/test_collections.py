@@ -540,7 +540,7 @@ def test_an_instance_that_runs_alone_goes_through_its_items_all_the_same() -> No
         return await step.map("items", range(20), crew, concurrency=4)
 
     instance = story.start()
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    Instance.objects.filter(key=instance.key).update(quarantined=True)
     run_to_end(instance)
     assert instance.output == list(range(20))
     assert (sorted(crew.begun), crew.most <= 4) == (list(range(20)), True)
@@ -556,7 +556,7 @@ def test_an_instance_that_runs_alone_begins_nothing_after_a_failure() -> None:
         await step.map("items", range(20), crew, concurrency=4)
 
     instance = story.start()
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    Instance.objects.filter(key=instance.key).update(quarantined=True)
     run_to_end(instance)
     assert (instance.status, crew.begun, items_of(instance)) == ("errored", [0], {0: "errored"})
 

@@ -21,7 +21,7 @@ from tests.shifts import running_shift, until, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
-DEAD_SEAT = 4_242
+DEAD_WORKER = 4_242
 
 
 class Bodies:
@@ -242,11 +242,11 @@ def test_what_a_dead_worker_held_counts_until_it_is_taken_back_and_then_goes_fir
     with running_shift():
         bodies.wait_for("left")
         new = story.start("new")
-        leased(left, seat=DEAD_SEAT)
+        leased(left, worker_id=DEAD_WORKER)
         sweep()
         bodies.wait_for("left", "left")
         assert standing(left, new) == ["running", "queued"]
-        assert left.isolated
+        assert left.quarantined
         bodies.end("left", "new")
         wait_for(new)
 

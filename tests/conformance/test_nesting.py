@@ -840,10 +840,10 @@ def test_an_isolated_instance_runs_children_beside_the_body_that_waits_for_them(
         return await step.do("parent", parent)
 
     instance = story.start()
-    Instance.objects.filter(pk=instance.pk).update(isolated=True)
+    Instance.objects.filter(pk=instance.pk).update(quarantined=True)
     run_to_end(instance)
     assert instance.output == ["a", "b"]
     assert ran == ["a begins", "a ends", "b begins", "b ends"]
     # What got on is no suspect any more; the first child was alone to its end.
-    alone = {name: attempts(instance, name)[0].alone for name in ("parent", "a", "b")}
+    alone = {name: attempts(instance, name)[0].quarantined for name in ("parent", "a", "b")}
     assert alone == {"parent": False, "a": True, "b": False}

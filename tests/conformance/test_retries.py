@@ -300,7 +300,7 @@ def test_a_step_that_kills_its_worker_again_and_again_fails() -> None:
             wait_until(lambda number=number: len(seen) == number)
             crash()
         wait_for(instance)
-    # The first loss may have been a neighbour's fault, so it convicts nobody.
+    # The first loss may have been a neighbour's fault, so it does not count as a crash.
     assert (instance.output, seen) == ("WorkerLostError", [1, 2, 3, 4])
     assert outcomes(instance, "killer") == ["lost"] * 4
-    assert [one.alone for one in attempts(instance, "killer")] == [False, True, True, True]
+    assert [one.quarantined for one in attempts(instance, "killer")] == [False, True, True, True]

@@ -480,7 +480,9 @@ def test_a_rollback_that_kills_its_worker_again_and_again_has_failed(undone: lis
     with running_shift(name="first"):
         for _ in range(3):
             assert entered.acquire(timeout=10)
-            Attempt.objects.filter(instance=instance, phase="rollback", status="running").update(alone=True)
+            Attempt.objects.filter(instance=instance, phase="rollback", status="running").update(
+                quarantined=True
+            )
             crash("first")
         wait_for(instance)
     assert (instance.rollback, undone) == ("failed", [])

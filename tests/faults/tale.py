@@ -14,7 +14,7 @@ from engine import NonRetryableError, StepContext, WorkflowStep, workflow, workf
 from engine.models import Attempt, Event, Instance, Log, Step
 from tests.integration.rows import attempt_of, leased, step_of
 
-DEAD_SEAT = 7
+DEAD_WORKER = 7
 ENDS = {
     "plain": "complete",
     "paused": "complete",
@@ -107,7 +107,7 @@ def begin(prefix: str) -> list[Instance]:
     """Start one instance of each kind; one was left behind by a worker that died."""
     made = [begin_one(prefix, kind) for kind in ENDS]
     ledger.gates.update({one.id: threading.Event() for one in made})
-    left = leased(made[-1], seat=DEAD_SEAT)
+    left = leased(made[-1], worker_id=DEAD_WORKER)
     step_of(left, name="async", attempts=1, options={"max_attempts": 5})
     attempt_of(left, worker="dead")
     return made

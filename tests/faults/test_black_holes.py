@@ -64,7 +64,7 @@ def begin(story: Workflow[Any, Any]) -> Instance:
     return instance
 
 
-@pytest.mark.parametrize("connection", ["seat", "claims", "journal", ""], ids=lambda name: name or "all")
+@pytest.mark.parametrize("connection", ["lock", "claims", "journal", ""], ids=lambda name: name or "all")
 def test_worker_whose_connection_swallows_everything_takes_a_new_one(
     proxy: Proxy, story: Workflow[Any, Any], connection: str
 ) -> None:
@@ -73,11 +73,11 @@ def test_worker_whose_connection_swallows_everything_takes_a_new_one(
         proxy.hold(connection)
         let_out.set()
         late = story.start()
-        # It waits for the length of a lease, and for the lease of a seat that the server still believes in.
+        # It waits for the length of a lease, and for the lease of a worker that the server still believes in.
         for one in (instance, late):
             wait_for(one, "complete", seconds=3 * LEASE + GRACE)
         # Who only listens waits for nothing, so it has to ask. The proxy keeps the old connection.
-        application = f"reprise {connection or 'seat'} test"
+        application = f"reprise {connection or 'lock'} test"
         wait_until(
             lambda: proxy.sessions().count(application) == 2,
             seconds=2 * LEASE + GRACE,
@@ -142,12 +142,12 @@ def test_broker_whose_connection_swallows_everything_opens_another(
     broker = broker_connection.BrokerConnection(alias="default", key="any", stop=Flag())
     try:
         assert broker.open()
-        assert broker.isolated(workflows=["story"], limits={}) == 0
+        assert broker.quarantined(workflows=["story"], limits={}) == 0
         proxy.hold("reprise-broker")
         with pytest.raises(psycopg.OperationalError, match=r"no answer for 0\.5 s") as raised:
-            broker.isolated(workflows=["story"], limits={})
+            broker.quarantined(workflows=["story"], limits={})
         broker.lose(raised.value)
         assert broker.open()
-        assert broker.isolated(workflows=["story"], limits={}) == 0
+        assert broker.quarantined(workflows=["story"], limits={}) == 0
     finally:
         broker.close()

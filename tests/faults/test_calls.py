@@ -25,13 +25,13 @@ from tests.shifts import running_shift, wait_for
 
 pytestmark = pytest.mark.second_tier
 
-DEAD_SEAT = 7
+DEAD_WORKER = 7
 
 
 @pytest.fixture(autouse=True)
 def story(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Workflow[Any, Any]:
     # Lost, not died: what it held need not run alone, each after a sweep.
-    monkeypatch.setattr(worker_lock, "_taken_here", {DEAD_SEAT})
+    monkeypatch.setattr(worker_lock, "_taken_here", {DEAD_WORKER})
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> list[str]:
@@ -59,7 +59,7 @@ def queued(name: str) -> None:
 
 def held(name: str) -> None:
     """A worker runs a body of it; a dead one, so that a later shift goes on."""
-    instance = leased(declared().start("x", id=name), seat=DEAD_SEAT)
+    instance = leased(declared().start("x", id=name), worker_id=DEAD_WORKER)
     step_of(instance, name="begin", attempts=1, options={})
     attempt_of(instance, worker="dead")
 

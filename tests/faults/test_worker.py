@@ -25,7 +25,7 @@ from tests.shifts import running_shift
 pytestmark = pytest.mark.second_tier
 
 ALL = os.environ.get("REPRISE_FAULTS") == "all"
-WRITES = re.compile("FLUSH|CLAIM|CLAIM_ISOLATED|REAP|TAKE_SEAT")
+WRITES = re.compile("FLUSH|CLAIM|CLAIM_QUARANTINED|REAP|TAKE_WORKER_LOCK")
 OFTEN = 2  # of claims, which come again and again
 EVERY = 10  # checkpoints of which one breaks before it is written, too
 
@@ -37,7 +37,7 @@ def _tale(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shift, "RECONNECT_SECONDS", (0.01,))
 
 
-@pytest.mark.parametrize("connection", ["seat", "claims", "journal"])
+@pytest.mark.parametrize("connection", ["lock", "claims", "journal"])
 def test_work_goes_on_whichever_statement_the_connection_breaks_at(proxy: Proxy, connection: str) -> None:
     seen = play(proxy, "clean", Breaker()).seen
     known = {where: count for where, count in seen.items() if where[0].startswith(f"reprise {connection}")}
@@ -77,8 +77,8 @@ def play(proxy: Proxy, prefix: str, breaker: Breaker) -> Breaker:
     try:
         with running_shift():
             tale.steer(instances)
-        # A shift that lost its seat has lost what it held, and no more; a connection that broke alone costs nothing.
-        tale.check(instances, spends=breaker.point[0].startswith("reprise seat"))
+        # A shift that lost its lock has lost what it held, and no more; a connection that broke alone costs nothing.
+        tale.check(instances, spends=breaker.point[0].startswith("reprise lock"))
         assert violations() == []
     except BaseException as error:
         error.add_note(f"{breaker.fault} at {breaker.point}")

@@ -1,7 +1,7 @@
 """A worker stops before one of its statements, others take over meanwhile, and the statement goes on its way.
 
 At each point, in two ways: all of the worker stands still until its leases have lapsed and another worker has done
-its work; or the statement alone is late, and reaches the server when its sender has long taken a new seat.
+its work; or the statement alone is late, and reaches the server when its sender has long taken a new worker id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.shifts import running_shift, wait_for, wait_until
 pytestmark = pytest.mark.second_tier
 
 ZOMBIE = "zombie"
-WRITES = ("FLUSH", "CLAIM", "CLAIM_ISOLATED", "REAP")
+WRITES = ("FLUSH", "CLAIM", "CLAIM_QUARANTINED", "REAP")
 CLAIMS = 2  # of each: later ones find nothing new
 EVERY = 6  # checkpoints of which one is held
 
@@ -84,13 +84,13 @@ def test_a_worker_that_stood_still_at_any_statement_changes_nothing_afterwards(p
             tale.check(instances, spends=1)
 
 
-def test_a_statement_that_arrives_when_its_sender_has_a_new_seat_changes_nothing(proxy: Proxy) -> None:
+def test_a_statement_that_arrives_when_its_sender_has_a_new_worker_id_changes_nothing(proxy: Proxy) -> None:
     with each_point(proxy) as points:
         for name, holder in points:
             instances = tale.begin(name)
             with running_shift(name=ZOMBIE):
                 steer_until_held(proxy, instances, holder)
-                proxy.cut(f"seat {ZOMBIE}")
+                proxy.cut(f"lock {ZOMBIE}")
                 tale.steer(instances)
                 before = snapshot(name)
             proxy.release()

@@ -69,7 +69,7 @@ class Golden:
     def claimed(self) -> Claimed:
         """Return the instance as a worker claims it: never due, and with no deadline that could pass."""
         params = json.dumps(self.params, ensure_ascii=False)
-        facts = Claimed(1, self.workflow, self.id, 1, 1, 0, params, self.started_us, None, isolated=False)
+        facts = Claimed(1, self.workflow, self.id, 1, 1, 0, params, self.started_us, None, quarantined=False)
         return dataclasses.replace(facts, log_lines=self.log_lines)
 
     def history(self) -> History:

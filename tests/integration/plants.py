@@ -124,7 +124,7 @@ def _too_many_losses() -> None:
     instance = running()
     step_of(instance, attempts=4, lost=4, options=OPTIONS)
     for number in (1, 2, 3, 4):
-        attempt_of(instance, number=number, status="lost", alone=True, finished_at=NOW)
+        attempt_of(instance, number=number, status="lost", quarantined=True, finished_at=NOW)
 
 
 @plants("steps-end-like-their-last-attempt")
@@ -628,7 +628,7 @@ def _parked_on_a_child_that_has_ended() -> None:
 
 @plants("notices-are-sent")
 def _end_that_nobody_knows_of() -> None:
-    row_of(owes=True, **DONE)
+    row_of(notify_pending=True, **DONE)
 
 
 # Generations

@@ -18,10 +18,12 @@ def row_of(**values: Any) -> Instance:
     return Instance.objects.create(**given)
 
 
-def leased(instance: Instance, *, status: str = "running", seat: int = 7) -> Instance:
+def leased(instance: Instance, *, status: str = "running", worker_id: int = 7) -> Instance:
     """Let a worker hold the instance."""
     lease = timezone.now() + timedelta(seconds=30)
-    Instance.objects.filter(key=instance.key).update(status=status, waiting_for="", owner=seat, wake_at=lease)
+    Instance.objects.filter(key=instance.key).update(
+        status=status, waiting_for="", owner=worker_id, wake_at=lease
+    )
     return instance.refresh()
 
 

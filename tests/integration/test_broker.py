@@ -91,13 +91,13 @@ def due(id: str, *, workflow: str = "here", seconds: float = 0) -> None:
         )
 
 
-def hold(id: str, *, seat: int, workflow: str = "here") -> None:
+def hold(id: str, *, worker_id: int, workflow: str = "here") -> None:
     due(id, workflow=workflow)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE engine_instance SET status = 'running', owner = %s, "
             "wake_at = clock_timestamp() + interval '30 seconds' WHERE id = %s",
-            [seat, id],
+            [worker_id, id],
         )
 
 
@@ -111,9 +111,9 @@ TASK = "tests.integration.test_broker.a_task"
 # Instances that must run alone
 
 
-def isolated(pusher: Pusher) -> int:
+def quarantined(pusher: Pusher) -> int:
     connection = pusher.dispatcher.connection
-    return connection.isolated(workflows=WORKFLOWS, limits=pusher.dispatcher.limits())
+    return connection.quarantined(workflows=WORKFLOWS, limits=pusher.dispatcher.limits())
 
 
 def test_what_must_run_alone_and_is_due_is_counted(pusher: Pusher) -> None:
@@ -121,9 +121,9 @@ def test_what_must_run_alone_and_is_due_is_counted(pusher: Pusher) -> None:
     due("one")
     due("later", seconds=3600)
     due("unknown", workflow="elsewhere")
-    Instance.objects.update(isolated=True)
+    Instance.objects.update(quarantined=True)
     due("ordinary")
-    assert isolated(pusher) == 1
+    assert quarantined(pusher) == 1
 
 
 def test_a_death_has_what_must_run_alone_looked_for_at_once(pusher: Pusher) -> None:
@@ -135,7 +135,7 @@ def test_a_death_has_what_must_run_alone_looked_for_at_once(pusher: Pusher) -> N
         cursor.execute("SELECT pg_notify(%s, %s)", [notify.WAKE, notify.REAP])
     assert pusher.get(within=0.1) == []
     due("one")
-    Instance.objects.update(isolated=True)
+    Instance.objects.update(quarantined=True)
     assert pusher.get(within=0.5) == []
     assert opened[:1] == [1]
 
@@ -145,18 +145,18 @@ def test_of_a_full_workflow_nothing_that_must_run_alone_is_counted(pusher: Pushe
     pusher.dispatcher.limits = lambda: {"there": 2}
     pusher.settle()
     for name in ("one", "two"):
-        hold(name, workflow="there", seat=77)
+        hold(name, workflow="there", worker_id=77)
     for name in ("three", "four"):
         due(name, workflow="there")
-    Instance.objects.filter(id__in=["three", "four"]).update(isolated=True)
-    assert isolated(pusher) == 0
+    Instance.objects.filter(id__in=["three", "four"]).update(quarantined=True)
+    assert quarantined(pusher) == 0
     Instance.objects.filter(id="one").update(status="paused", owner=None, wake_at=None, paused_at=Now())
-    assert isolated(pusher) == 1
+    assert quarantined(pusher) == 1
 
 
 def test_the_count_touches_few_rows_of_many() -> None:
     """Also of a workflow with a limit, whether it has places or not."""
-    hold("holder", seat=77)
+    hold("holder", worker_id=77)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at) "
@@ -170,8 +170,8 @@ def test_the_count_touches_few_rows_of_many() -> None:
             limited | {"limits": [1]},
             limited | {"limits": [5]},
         ):
-            values = {"isolated": 100, **more}
-            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_sql.ISOLATED}", values)
+            values = {"quarantined": 100, **more}
+            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_sql.QUARANTINED}", values)
             ((report,),) = cursor.fetchall()
             plan = report[0]["Plan"]
             assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
@@ -357,7 +357,7 @@ def test_a_broker_is_made_while_the_database_is_away(monkeypatch: pytest.MonkeyP
 def test_a_cluster_is_seen_while_it_runs(pusher: Pusher) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO engine_worker (role, name, seat, workflows, slots, started_at, seen_at) VALUES "
+            "INSERT INTO engine_worker (role, name, worker_id, workflows, slots, started_at, seen_at) VALUES "
             "('cluster', 'dead', 1, '{}', 1, now(), now() - interval '61 seconds'), "
             "('shift', 'alive', 2, '{}', 1, now(), now() - interval '50 seconds')"
         )

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("engine_db")
 ROWS = 20_000
 WORKFLOWS = [f"plan-{number}" for number in range(5)]
 
-PARAMETERS = {"unlimited": WORKFLOWS, "seat": 1, "lease": 30, "ahead": 0.2, "late_new": -0.2}
+PARAMETERS = {"unlimited": WORKFLOWS, "worker_id": 1, "lease": 30, "ahead": 0.2, "late_new": -0.2}
 
 FILL = """
     INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at, owner, fence, finished_at)
@@ -105,8 +105,8 @@ def test_where_nothing_is_due_a_claim_and_what_is_asked_between_claims_cost_a_lo
     for statement, parameters, index, most in (
         # Past every leased row, whose lease ends before the first sleeper is due: a thousand of them here.
         (claim_sql.NEXT_DUE, {"unlimited": WORKFLOWS, "ahead": 0.2}, "engine_instance_due", 60),
-        (sql.HELD, {"seat": 8}, "engine_instance_owned", 10),
-        (sql.RENEW, {"seat": 8, "lease": 30, "only": None}, "engine_instance_owned", 10),
+        (sql.HELD, {"worker_id": 8}, "engine_instance_owned", 10),
+        (sql.RENEW, {"worker_id": 8, "lease": 30, "only": None}, "engine_instance_owned", 10),
     ):
         plan = explain(statement, parameters)
         assert index in {node.get("Index Name") for node in nodes(plan)}, statement

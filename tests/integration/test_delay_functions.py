@@ -350,7 +350,7 @@ def test_one_that_kills_its_worker_again_is_not_asked_a_third_time(kind: Kind, g
     with running_shift():
         wait_until(lambda: len(gate.asked) == 1 and kind.is_to_be_asked(instance))
         crash()
-        Instance.objects.filter(key=instance.key).update(isolated=True)  # as after the death of a process
+        Instance.objects.filter(key=instance.key).update(quarantined=True)  # as after the death of a process
         wait_until(lambda: len(gate.asked) == 2)
         assert step(instance, "pay").wake_at is not None
         crash()

@@ -105,7 +105,7 @@ def test_a_claim_reads_no_more_for_many_instances_than_for_one() -> None:
 
     async def read() -> list[Page]:
         async with reading() as reader:
-            claims = await reader.claim(Limits([story.name], {}), 5, isolated=False)
+            claims = await reader.claim(Limits([story.name], {}), 5, quarantined=False)
             return [history.events for _, history in claims]
 
     pages = asyncio.run(read())

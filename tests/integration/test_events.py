@@ -269,7 +269,7 @@ def test_only_a_parked_instance_that_waits_for_it_needs_a_worker(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_worker_that_holds_it_is_told(hints: Hints) -> None:
-    instance = leased(row_of(), seat=42)
+    instance = leased(row_of(), worker_id=42)
     instance.send_event("paid")
     assert sorted(hints.heard()) == [("engine_changed", str(instance.key)), ("engine_wake", "42")]
 

@@ -254,7 +254,7 @@ def test_a_workflow_unknown_here_is_left_to_the_cluster_that_knows_it(age: int, 
     Worker.objects.create(
         role="cluster",
         name="other",
-        seat=-5,
+        worker_id=-5,
         workflows=["report", "tick"],
         slots=1,
         started_at=NOON,

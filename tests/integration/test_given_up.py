@@ -65,7 +65,7 @@ def test_what_a_seat_holds_without_driving_it_is_given_back() -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 "UPDATE engine_instance SET status = 'running', waiting_for = '', fence = fence + 1, "
-                f"owner = ({sql.LIVE_SEATS} LIMIT 1), wake_at = clock_timestamp() + interval '30 seconds' "
+                f"owner = ({sql.LIVE_WORKERS} LIMIT 1), wake_at = clock_timestamp() + interval '30 seconds' "
                 "WHERE key = %s",
                 [instance.key],
             )
@@ -73,4 +73,4 @@ def test_what_a_seat_holds_without_driving_it_is_given_back() -> None:
         wait_until(
             lambda: instance.refresh().status == "complete", what="the end of what was held for nothing"
         )
-        assert (other.refresh().status, instance.isolated) == ("waiting", False)
+        assert (other.refresh().status, instance.quarantined) == ("waiting", False)

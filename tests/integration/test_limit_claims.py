@@ -42,11 +42,11 @@ def due(
 
 
 async def claim(
-    limits: Limits, connection: ShiftConnection, limit: int = 64, *, isolated: bool = False
+    limits: Limits, connection: ShiftConnection, limit: int = 64, *, quarantined: bool = False
 ) -> list[str]:
     """Claim, and return the ids."""
     rows = await limits.claim(
-        connection, isolated=isolated, limit=limit, seat=1, lease=30, ahead=0, late_new=0
+        connection, quarantined=quarantined, limit=limit, worker_id=1, lease=30, ahead=0, late_new=0
     )
     return sorted(row[2] for row in rows)
 
@@ -71,8 +71,8 @@ def serve(limits: dict[str, int | None]) -> Limits:
     return Limits(limits, {name: most for name, most in limits.items() if most is not None})
 
 
-def claimed(limits: dict[str, int | None], *, limit: int = 64, isolated: bool = False) -> list[str]:
-    return on_connections(lambda connection: claim(serve(limits), connection, limit, isolated=isolated))
+def claimed(limits: dict[str, int | None], *, limit: int = 64, quarantined: bool = False) -> list[str]:
+    return on_connections(lambda connection: claim(serve(limits), connection, limit, quarantined=quarantined))
 
 
 def test_woken_ones_go_before_new_ones_and_each_oldest_first() -> None:
@@ -123,20 +123,20 @@ def test_where_no_place_is_free_those_without_a_limit_are_claimed() -> None:
     leased(due("held"))
     due("full", has_begun=True)
     for name in "ab":
-        due(name, workflow="free", isolated=name == "b")
+        due(name, workflow="free", quarantined=name == "b")
     served = {"one": 1, "free": None}
     assert claimed(served) == ["a"]
-    assert claimed(served, isolated=True) == ["b"]
+    assert claimed(served, quarantined=True) == ["b"]
 
 
 def test_a_place_is_kept_for_one_that_must_run_alone() -> None:
-    due("suspect", isolated=True, has_begun=True)
+    due("suspect", quarantined=True, has_begun=True)
     due("new", ago=9)
     assert claimed({"one": 1}) == []
     assert claimed({"one": 2}) == ["new"]
-    assert claimed({"one": 1}, isolated=True) == []
-    assert claimed({"one": 2}, isolated=True) == ["suspect"]
-    due("another", isolated=True)
+    assert claimed({"one": 1}, quarantined=True) == []
+    assert claimed({"one": 2}, quarantined=True) == ["suspect"]
+    due("another", quarantined=True)
     due("newer")
     assert claimed({"one": 3}) == ["newer"]  # the suspect has the place that was kept
 
@@ -151,7 +151,7 @@ def test_who_claims_while_another_one_does_takes_nothing_and_does_not_wait() -> 
         async with first.transaction():
             await first.execute(claim_sql.LOCK, {"limited": ["one"]})
             assert await claim(limits, second) == []
-            values = {"limit": 1, "seat": 2, "lease": 30, "ahead": 0, "late_new": 0}
+            values = {"limit": 1, "worker_id": 2, "lease": 30, "ahead": 0, "late_new": 0}
             await first.execute(claim_sql.CLAIM_WITH_LIMITS, limits.parameters() | values)
             assert await claim(limits, second) == []
         assert len(await claim(limits, second)) == 1
@@ -196,11 +196,11 @@ def test_ten_thousand_that_wait_for_a_place_cost_no_more_than_none() -> None:
         cursor.execute(FILL, [BACKLOG])
         cursor.execute("ANALYZE engine_instance")
     names: dict[str, object] = {"unlimited": [], "limited": ["full", "empty"], "limits": [5, 5]}
-    for statement in (claim_sql.OPEN, claim_sql.OPEN_ISOLATED, claim_sql.NEXT_DUE_WITH_LIMITS):
+    for statement in (claim_sql.OPEN, claim_sql.OPEN_QUARANTINED, claim_sql.NEXT_DUE_WITH_LIMITS):
         explain(statement, names | {"ahead": 0})  # the first one sets hint bits
         plan = explain(statement, names | {"ahead": 0})
         assert {kind for kind, _ in scans(plan)} <= {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"}
         assert buffers(plan) < 60, json.dumps(plan, indent=1)
-    values = names | {"limit": 8, "seat": 1, "lease": 30, "ahead": 0, "late_new": 0, "limits": [8, 5]}
+    values = names | {"limit": 8, "worker_id": 1, "lease": 30, "ahead": 0, "late_new": 0, "limits": [8, 5]}
     plan = explain(claim_sql.CLAIM_WITH_LIMITS, values)
     assert (plan["Actual Rows"], buffers(plan) < 300) == (3, True), json.dumps(plan, indent=1)

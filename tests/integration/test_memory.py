@@ -22,7 +22,7 @@ KB = 1024
 
 
 def claimed(key: int) -> Claimed:
-    return Claimed(key, "w", str(key), 1, 2, 0, "", 0, None, isolated=False)
+    return Claimed(key, "w", str(key), 1, 2, 0, "", 0, None, quarantined=False)
 
 
 def test_the_first_is_read_whatever_its_size_and_others_as_far_as_they_fit(

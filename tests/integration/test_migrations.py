@@ -1,9 +1,11 @@
-"""Databases of earlier releases become those of this one, beside their work; and back."""
+"""A new database, one that an earlier version made, and what `migrate` refuses: all of it happens, or nothing."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,45 +14,39 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from engine.models.earlier import COMMIT, DROP_COMMAND, MIGRATIONS
 from studio.embedded import USER, EmbeddedServer, socket_dir
 from tests.live import PROJECT
 
 pytestmark = pytest.mark.second_tier
 
-# A step whose worker died an hour ago, and whose instance was paused then, as releases before 0005 left it.
-PAUSED = """
-    INSERT INTO engine_instance (key, workflow, id, status, params, paused_at)
-    VALUES (1, 'w', 'one', 'paused', '{}', now() - interval '1 hour');
-    INSERT INTO engine_step (instance_id, generation, seq, kind, name, count, status, attempts, started_at)
-    VALUES (1, 1, 1, 'do', 's', 1, 'running', 1, now());
-    INSERT INTO engine_attempt (instance_id, generation, step_seq, number, status, started_at)
-    VALUES (1, 1, 1, 1, 'running', now());
-"""
-LOST = """
-    SELECT a.status, s.status, s.lost, s.wake_at = i.paused_at
-    FROM engine_instance i JOIN engine_step s ON s.instance_id = i.key JOIN engine_attempt a ON a.instance_id = i.key
-"""
-# One index as those releases made it, and one whose concurrent build was interrupted.
-INDEXES = """
-    CREATE INDEX engine_instance_owes ON engine_instance (key) WHERE owes;
-    CREATE INDEX engine_instance_children ON engine_instance (parent_key) WHERE parent_key IS NOT NULL;
-    UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'engine_instance_children'::regclass;
-"""
-MADE_LATER = {
-    "engine_audit_deleted",
-    "engine_event_buffered",
-    "engine_instance_children",
-    "engine_instance_owes",
-    "engine_instance_own_retention",
-    "engine_instance_woken",
+# The engine's tables as the migrations up to 0010_pause_reason made them, by pg_dump, and rows of every status.
+AT_0010 = (Path(__file__).parent / "database_at_0010.sql").read_text()
+RENAMED = {
+    "engine_instance": {"owes": "notify_pending", "isolated": "quarantined"},
+    "engine_attempt": {"alone": "quarantined"},
+    "engine_worker": {"seat": "worker_id"},
 }
-VALID = """
-    SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE i.indisvalid AND c.relname = ANY (%s)
-"""
-ROW = """
-    INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, before, after, outcome, reason, at)
-    VALUES ('pause', 'ana', '', 'w', 'one', '', '', 'done', '', %s)
+WORKER_LOCK = "SELECT pg_advisory_lock(1381126738, 7)"
+
+TABLES = (
+    "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1"
+)
+APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+# Everything about the engine's tables but the order of their columns.
+SCHEMA = """
+    SELECT 'column', table_name, column_name, format('%s %s %s %s', data_type, character_maximum_length, column_default,
+        identity_generation)
+    FROM information_schema.columns WHERE table_name LIKE 'engine\\_%'
+    UNION ALL SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+    FROM pg_constraint WHERE conrelid::regclass::text LIKE 'engine\\_%'
+    UNION ALL SELECT 'index', tablename, indexname, indexdef FROM pg_indexes WHERE tablename LIKE 'engine\\_%'
+    UNION ALL SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid)
+    FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'engine\\_%'
+    UNION ALL SELECT 'function', '', proname, pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE 'engine\\_%'
+    UNION ALL SELECT 'storage', relname, '', reloptions::text
+    FROM pg_class WHERE relname LIKE 'engine\\_%' AND reloptions IS NOT NULL
+    ORDER BY 1, 2, 3
 """
 UNCHECKED = """
     SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -60,10 +56,16 @@ UNCHECKED = """
           AND pg_get_constraintdef(k.oid) ~ (a.attname || ' >= ''1970.*' || a.attname || ' < ''9999')
     )
 """
+AUDITED = """
+    INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, before, after, outcome, reason, at)
+    VALUES ('pause', 'ana', '', 'w', 'one', '', '', 'done', '', %s)
+"""
+
+Rows = dict[str, list[dict[str, object]]]
 
 
-class Upgraded:
-    """A database with the tables of some release."""
+class Database:
+    """A database that `migrate` is run on, as people run it."""
 
     def __init__(self, server: EmbeddedServer, name: str, home: Path) -> None:
         self.dsn = server.dsn(name)
@@ -71,147 +73,173 @@ class Upgraded:
         kept = {one: os.environ[one] for one in ("PATH", "HOME", "LANG") if one in os.environ}
         self._environment = {**kept, "DATABASE_URL": address, "REPRISE_HOME": str(home)}
 
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=PROJECT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
     def migrate(self, *target: str) -> None:
-        command = [sys.executable, "manage.py", "migrate", "engine", *target, "--verbosity=0"]
-        subprocess.run(command, cwd=PROJECT, env=self._environment, check=True, timeout=120)
+        done = self.manage("migrate", *target, "--verbosity=0")
+        assert done.returncode == 0, done.stderr
+
+    def refusal(self) -> str:
+        """Return the line that `migrate` ends with."""
+        done = self.manage("migrate")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        _error, _, line = done.stderr.partition(": ")
+        return line.removesuffix("\n")
 
     def ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             cursor = connection.execute(query, values or None)
             return cursor.fetchall() if cursor.description else []
 
+    def state(self) -> list[list[tuple[object, ...]]]:
+        return [self.ask(TABLES), self.ask(SCHEMA), self.ask(APPLIED)]
+
+    def schema(self) -> list[tuple[str, ...]]:
+        """Return what is known of the engine's tables, without the casts of expressions: pg_dump writes other ones."""
+        found = [tuple(map(str, row)) for row in self.ask(SCHEMA)]
+        return [(*names, re.sub(r"::[a-z ]+(\[\])?|[()]", "", definition)) for *names, definition in found]
+
+    def rows(self) -> Rows:
+        """Return the rows of the engine's tables, under the names that their columns have now."""
+        tables = [str(name) for (name,) in self.ask(TABLES) if str(name).startswith("engine_")]
+        return {table: [_renamed(table, row) for (row,) in self.ask(_rows_of(table))] for table in tables}
+
+
+def _rows_of(table: str) -> str:
+    return f"SELECT to_json(t)::text FROM {table} t ORDER BY to_json(t)::jsonb::text"
+
+
+def _renamed(table: str, row: object) -> dict[str, object]:
+    names = RENAMED.get(table, {})
+    return {names.get(name, name): value for name, value in json.loads(str(row)).items()}
+
+
+def _sorted(rows: Rows) -> Rows:
+    return {
+        table: sorted(found, key=lambda row: json.dumps(row, sort_keys=True)) for table, found in rows.items()
+    }
+
 
 @pytest.fixture
-def upgraded(postgresql: EmbeddedServer, tmp_path: Path) -> Iterator[Upgraded]:
+def database(postgresql: EmbeddedServer, tmp_path: Path) -> Iterator[Database]:
     with psycopg.connect(postgresql.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE upgraded")
+        connection.execute("CREATE DATABASE migrated")
         try:
-            yield Upgraded(postgresql, "upgraded", tmp_path)
+            yield Database(postgresql, "migrated", tmp_path)
         finally:
-            connection.execute("DROP DATABASE upgraded WITH (FORCE)")
+            connection.execute("DROP DATABASE migrated WITH (FORCE)")
 
 
-def test_a_database_of_an_earlier_release_gets_what_it_lacks_also_if_that_is_interrupted(
-    upgraded: Upgraded,
-) -> None:
-    upgraded.migrate("0004")
-    upgraded.ask(PAUSED)
-    upgraded.ask(INDEXES)
-    for _ in range(2):
-        upgraded.migrate("0005")
-        assert {name for (name,) in upgraded.ask(VALID, [*MADE_LATER])} == MADE_LATER
-        assert upgraded.ask(LOST) == [("lost", "waiting", 1, True)]
-        assert upgraded.ask(UNCHECKED) == []
-        upgraded.ask("DELETE FROM django_migrations WHERE app = 'engine' AND name LIKE '0005%'")
+@pytest.fixture
+def earlier(database: Database) -> Database:
+    database.ask(AT_0010)
+    return database
 
 
-def test_the_tables_go_and_come_back_and_refuse_what_this_release_refuses(upgraded: Upgraded) -> None:
-    upgraded.migrate()
-    upgraded.migrate("zero")
-    assert upgraded.ask("SELECT relname FROM pg_class WHERE relname LIKE 'engine\\_%'") == []
-    assert upgraded.ask("SELECT proname FROM pg_proc WHERE proname LIKE 'engine\\_%'") == []
-    upgraded.migrate()
-    assert upgraded.ask(UNCHECKED) == []
-    upgraded.ask(ROW, "now")
+def test_the_tables_go_and_come_back_and_refuse_what_nothing_may_write(database: Database) -> None:
+    database.migrate("engine")
+    database.migrate("engine", "zero")
+    assert database.ask("SELECT relname FROM pg_class WHERE relname LIKE 'engine\\_%'") == []
+    assert database.ask("SELECT proname FROM pg_proc WHERE proname LIKE 'engine\\_%'") == []
+    database.migrate("engine")
+    assert database.ask(UNCHECKED) == []
+    database.ask(AUDITED, "now")
     for statement in ("TRUNCATE engine_audit", "TRUNCATE engine_instance, engine_audit CASCADE"):
         with pytest.raises(psycopg.errors.RestrictViolation, match="append-only"):
-            upgraded.ask(statement)
-    assert upgraded.ask("SELECT verb FROM engine_audit") == [("pause",)]
+            database.ask(statement)
+    assert database.ask("SELECT verb FROM engine_audit") == [("pause",)]
     with pytest.raises(psycopg.errors.CheckViolation, match="engine_audit_times"):
-        upgraded.ask(ROW, "infinity")
+        database.ask(AUDITED, "infinity")
 
 
-# What the release before 0010 wrote: each paused by the engine, but `by-a-person`, and then left, terminated or
-# restarted. While rollbacks run, the error that they are for stands inside the reason.
-OF_0009 = json.loads((Path(__file__).parent / "rows_of_0009.json").read_text())
-REASONS = {
-    "by-a-person": (None, "LookupError"),
-    "changed": ("CodeChangedError", None),
-    "cut-off": (None, "LookupError"),
-    "ended": ("CodeChangedError", None),
-    "given-up": ("GivenUpError", "LookupError"),
-    "refused": ("NonDeterminismError", "LookupError"),
-    "restarted": (None, None),
-    "restarted, generation 1": ("CodeChangedError", None),
-    "undone": ("NonDeterminismError", None),
-}
-STORED = """
-    SELECT id, pause_reason, error FROM engine_instance
-    UNION ALL
-    SELECT format('%s, generation %s', i.id, g.number), g.pause_reason, g.error
-    FROM engine_generation g JOIN engine_instance i ON i.key = g.instance_id
-"""
-STORED_BEFORE = STORED.replace("g.pause_reason", "NULL::json").replace("pause_reason", "NULL::json")
-NOTICES = "SELECT error_type FROM engine_notice WHERE kind = 'instance_paused' ORDER BY key"
+def test_the_tables_and_the_record_of_them_are_committed_together(database: Database) -> None:
+    """A start that is killed between the two would find tables that it cannot account for."""
+    database.migrate("contenttypes")
+    database.ask("ALTER TABLE django_migrations ADD CONSTRAINT no_record CHECK (app <> 'engine')")
+    before = database.state()
+    assert "no_record" in database.manage("migrate", "engine").stderr
+    assert database.state() == before
 
 
-def stored(upgraded: Upgraded, query: str = STORED) -> dict[object, tuple[object, object]]:
-    return {name: (reason, error) for name, reason, error in upgraded.ask(query)}
+def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows(earlier: Database) -> None:
+    before = _sorted(earlier.rows())
+    assert len(before["engine_instance"]) == 13
+    earlier.migrate()
+    assert _sorted(earlier.rows()) == before
+    assert earlier.ask("SELECT name FROM django_migrations WHERE app = 'engine'") == [("0001_start",)]
+    upgraded = earlier.schema()
+    earlier.migrate("engine", "zero")
+    earlier.migrate("engine")
+    assert earlier.schema() == upgraded
 
 
-def types(upgraded: Upgraded) -> dict[object, tuple[object, ...]]:
-    return {name: tuple(one and one["type"] for one in both) for name, both in stored(upgraded).items()}  # type: ignore[index]
+def test_an_upgraded_database_is_read_and_written_as_a_new_one(earlier: Database) -> None:
+    earlier.migrate()
+    for name in ("queued", "paused", "complete"):
+        shown = earlier.manage("workflow", "show", f"w/{name}", "--json")
+        assert json.loads(shown.stdout)["instance"]["id"] == name, shown.stderr
+    assert earlier.manage("workflow", "terminate", "w/queued", "--reason", "old").returncode == 0
+    found = earlier.ask("SELECT status FROM engine_instance WHERE id = 'queued'")
+    assert found == [("terminated",)]
 
 
-def plant_rows_of_0009(upgraded: Upgraded) -> None:
-    for table, rows in OF_0009.items():
-        for row in rows:
-            columns = ", ".join(row)
-            upgraded.ask(
-                f"INSERT INTO {table} ({columns}) SELECT {columns} FROM json_populate_record(NULL::{table}, %s)",
-                json.dumps(row),
-            )
+def test_an_upgrade_that_fails_changes_nothing_and_can_be_run_again(earlier: Database) -> None:
+    earlier.ask(
+        "CREATE INDEX engine_worker_worker_id_key ON engine_worker (name)"
+    )  # the last name that is given
+    before = earlier.state()
+    assert "engine_worker_worker_id_key" in earlier.manage("migrate", "engine").stderr
+    assert earlier.state() == before
+    earlier.ask("DROP INDEX engine_worker_worker_id_key")
+    earlier.migrate("engine")
+    assert earlier.ask("SELECT worker_id FROM engine_worker ORDER BY 1") == [(-5,), (7,)]
 
 
-def test_the_reasons_of_pauses_move_to_a_column_of_their_own_and_back(upgraded: Upgraded) -> None:
-    upgraded.migrate("0009")
-    plant_rows_of_0009(upgraded)
-    before = stored(upgraded, STORED_BEFORE)
-    for _ in range(2):  # it may have been interrupted
-        upgraded.migrate("0010")
-        assert types(upgraded) == REASONS
-        upgraded.ask("DELETE FROM django_migrations WHERE app = 'engine' AND name LIKE '0010%'")
-    for statement in (
-        "instance SET error = NULL WHERE status = 'terminated'",
-        "generation SET pause_reason = NULL",
-    ):
-        with pytest.raises(psycopg.errors.RestrictViolation):
-            upgraded.ask(f"UPDATE engine_{statement}")
-    upgraded.migrate("0010")
-    upgraded.migrate("0009")
-    assert stored(upgraded, STORED_BEFORE) == before
+def test_an_upgrade_waits_until_the_workers_of_the_earlier_version_are_gone(earlier: Database) -> None:
+    before = earlier.state()
+    with psycopg.connect(earlier.dsn, autocommit=True) as worker:
+        worker.execute(WORKER_LOCK)
+        assert earlier.refusal() == (
+            "The database migrated was made by an earlier version of Reprise, and 1 worker of that version is still "
+            "connected. Stop all clusters and web processes, and migrate again."
+        )
+        assert earlier.state() == before
+    earlier.migrate()
 
 
-def test_a_process_of_the_release_before_pauses_and_resumes_on_the_new_tables(upgraded: Upgraded) -> None:
-    upgraded.migrate("0010")
-    plant_rows_of_0009(upgraded)
-    rows = {row["id"]: row for row in OF_0009["engine_instance"]}
-    upgraded.ask(
-        "UPDATE engine_instance SET status = 'queued', paused_at = NULL, error = NULL WHERE id = 'changed'"
+@pytest.mark.parametrize(
+    ("applied", "state"),
+    [
+        (9, "its engine tables stand at 0009_notices_of_others, not at 0010_pause_reason"),
+        (1, "its engine tables stand at 0001_initial, not at 0010_pause_reason"),
+        (0, "its migration engine.0001_initial is not recorded"),
+    ],
+)
+def test_an_older_or_half_migrated_database_is_refused_in_one_line(
+    earlier: Database, applied: int, state: str
+) -> None:
+    earlier.ask("DELETE FROM django_migrations WHERE name = ANY (%s)", [*MIGRATIONS[applied:]])
+    before = earlier.state()
+    assert earlier.refusal() == (
+        f"The database migrated was made by an earlier version of Reprise: {state}. To keep it, migrate it at commit "
+        f"{COMMIT} and then with this version. To drop what the engine has stored in it, run: {DROP_COMMAND}"
     )
-    upgraded.ask("DELETE FROM engine_notice")
-    original = json.dumps(rows["refused"]["error"]["original"])
-    for name, around in (("changed", None), ("refused", original), ("undone", None)):
-        upgraded.ask(
-            "UPDATE engine_instance SET status = 'queued', paused_at = NULL, error = %s WHERE id = %s",
-            around,
-            name,
-        )
-        # As a flush of that release writes it, which knows nothing of the other column.
-        upgraded.ask(
-            "UPDATE engine_instance SET status = 'paused', paused_at = now(), error = %s WHERE id = %s",
-            json.dumps(rows[name]["error"]),
-            name,
-        )
-        assert types(upgraded)[name] == REASONS[name]
-    assert upgraded.ask(NOTICES) == [
-        ("CodeChangedError",),
-        ("NonDeterminismError",),
-        ("NonDeterminismError",),
-    ]
-    # A person's pause, and a resume: the error stays, and no reason.
-    upgraded.ask("UPDATE engine_instance SET status = 'queued', paused_at = NULL WHERE id = 'refused'")
-    assert types(upgraded)["refused"] == (None, "LookupError")
-    upgraded.ask("UPDATE engine_instance SET status = 'paused', paused_at = now() WHERE id = 'refused'")
-    assert types(upgraded)["refused"] == (None, "LookupError")
-    assert len(upgraded.ask(NOTICES)) == 3
+    assert earlier.state() == before
+    earlier.migrate("contenttypes")  # no concern of the engine's
+
+
+def test_what_the_refusal_says_drops_the_tables_and_then_migrate_makes_new_ones(earlier: Database) -> None:
+    earlier.ask("DELETE FROM django_migrations WHERE name = '0010_pause_reason'")
+    _, _, *arguments = shlex.split(DROP_COMMAND)
+    assert earlier.manage(*arguments).returncode == 0
+    assert earlier.ask("SELECT relname FROM pg_class WHERE relname LIKE 'engine\\_%'") == []
+    earlier.migrate()
+    assert earlier.ask("SELECT count(*) FROM engine_instance") == [(0,)]

@@ -11,8 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from engine.migrations._sql import COPY_ENDED_REQUESTS
-from engine.models import Audit, EndedRequest, Generation, Instance, Step
+from engine.models import Audit, Generation, Instance, Step
 from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
 
 pytestmark = pytest.mark.django_db
@@ -226,18 +225,6 @@ def test_the_busy_tables_are_kept_apart_from_the_rest() -> None:
         "engine_step": ["fillfactor=85", "autovacuum_vacuum_scale_factor=0.05"],
         "engine_attempt": ["fillfactor=85", "autovacuum_vacuum_scale_factor=0.05"],
     }
-
-
-def test_requests_that_had_ended_before_are_copied() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE engine_step DISABLE TRIGGER engine_step_keeps_request")
-        ended = row_of(status="complete", output=1, wake_at=None, finished_at=NOW)
-        for seq, kind, kept_from in ((1, "request", None), (2, "do", None), (3, "request", 1)):
-            step_of(ended, seq, kind=kind, status="cancelled", finished_at=NOW, kept_from=kept_from)
-        cursor.execute("ALTER TABLE engine_step ENABLE TRIGGER engine_step_keeps_request")
-        assert not EndedRequest.objects.exists()
-        cursor.execute(COPY_ENDED_REQUESTS)
-    assert [(one.seq, one.ended_at) for one in EndedRequest.objects.all()] == [(1, NOW)]
 
 
 def test_the_models_and_the_migrations_agree() -> None:

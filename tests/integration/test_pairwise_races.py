@@ -31,7 +31,7 @@ from tests.shifts import running_shift, wait_until
 
 pytestmark = pytest.mark.second_tier
 
-NOBODY = 1_000_001  # the seat of a worker that does not live
+NOBODY = 1_000_001  # the id of a worker that does not live
 OPEN = ("queued", "running", "waiting", "waiting_for_pause", "paused")
 
 Act = Callable[[Instance], object]
@@ -237,7 +237,7 @@ def drive_to_the_end() -> None:
 
     with running_shift(slots=200):
         wait_until(is_over, seconds=60, what="the end of all instances")
-        wait_until(lambda: not Instance.objects.filter(owes=True).exists())
+        wait_until(lambda: not Instance.objects.filter(notify_pending=True).exists())
     with connection.cursor() as cursor:
         found = [look(cursor, one) for one in INVARIANTS]
     assert [(one.invariant.name, one.offenders) for one in found if one.count] == []
@@ -294,7 +294,7 @@ def _asked(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _claimed(key: int) -> list[tuple[Any, ...]]:
-    values = {"unlimited": ["raced"], "limit": 1, "seat": NOBODY, "lease": 30, "ahead": 0, "late_new": 0}
+    values = {"unlimited": ["raced"], "limit": 1, "worker_id": NOBODY, "lease": 30, "ahead": 0, "late_new": 0}
     return [row for row in _asked(claim_sql.CLAIM, values) if row[0] == key]
 
 

@@ -17,14 +17,14 @@ from engine.models import Attempt, Instance, Step
 from engine.steer.notify import REAP
 from engine.worker import claims, shift
 from engine.worker.database import sql
-from engine.worker.isolation import Isolates
+from engine.worker.quarantined import TakesQuarantined
 from tests.integration.rows import attempt_of, leased, step_of
 from tests.integration.sessions import Hints
 from tests.shifts import running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
-DEAD_SEAT = 4_242
+DEAD_WORKER = 4_242
 
 
 def test_a_row_that_a_sender_holds_when_its_worker_dies_does_not_wait_for_the_next_sweep(
@@ -39,7 +39,9 @@ def test_a_row_that_a_sender_holds_when_its_worker_dies_does_not_wait_for_the_ne
     with running_shift():
         wait_for(story.start())  # the first sweep is over
         locked, release = Event(), Event()
-        left = leased(Instance.objects.create(workflow=story.name, id="left", params={}), seat=DEAD_SEAT)
+        left = leased(
+            Instance.objects.create(workflow=story.name, id="left", params={}), worker_id=DEAD_WORKER
+        )
         sender = Thread(target=_hold, args=(left, locked, release))
         sender.start()
         assert locked.wait(60)
@@ -60,19 +62,23 @@ def test_what_a_process_for_suspects_takes_back_and_may_not_run_is_told_to_the_s
     async def story(step: WorkflowStep) -> str:
         return "done"
 
-    def held(id: str, *, alone: bool) -> Instance:
-        row = Instance.objects.create(workflow=story.name, id=id, params={}, isolated=alone)
-        return leased(row, seat=DEAD_SEAT)
+    def held(id: str, *, quarantined: bool) -> Instance:
+        row = Instance.objects.create(workflow=story.name, id=id, params={}, quarantined=quarantined)
+        return leased(row, worker_id=DEAD_WORKER)
 
-    suspect, acquitted = held("suspect", alone=True), held("acquitted", alone=False)
+    suspect, cleared = held("suspect", quarantined=True), held("cleared", quarantined=False)
     hints.heard()
     shift.run(
         shift.Terms(
-            slots=1, name="alone", should_stop=lambda: False, idle_seconds=0.5, isolates=Isolates.ONLY
+            slots=1,
+            name="alone",
+            should_stop=lambda: False,
+            idle_seconds=0.5,
+            takes_quarantined=TakesQuarantined.ONLY,
         )
     )
     assert suspect.refresh().status == "complete"
-    assert (acquitted.refresh().status, acquitted.isolated) == ("queued", False)
+    assert (cleared.refresh().status, cleared.quarantined) == ("queued", False)
     assert ("engine_wake", "") in hints.heard()
 
 
@@ -97,15 +103,15 @@ def story() -> Workflow[None, str]:
     return story
 
 
-def left_behind(of: Workflow[None, str], *, alone: bool = False, **values: Any) -> Instance:
+def left_behind(of: Workflow[None, str], *, quarantined: bool = False, **values: Any) -> Instance:
     """An instance in whose body its worker has died."""
-    given = {"code": of.fingerprint, "fence": 1, "isolated": alone, "status": "queued", **values}
+    given = {"code": of.fingerprint, "fence": 1, "quarantined": quarantined, "status": "queued", **values}
     instance = Instance.objects.create(
         workflow=of.name, id="left", wake_at=timezone.now(), params={}, **given
     )
     options = {"max_attempts": 5}
     step_of(instance, name="work", attempts=1, options=options, started_at=timezone.now())
-    attempt_of(instance, worker="dead", alone=alone, started_at=timezone.now())
+    attempt_of(instance, worker="dead", quarantined=quarantined, started_at=timezone.now())
     return instance
 
 
@@ -123,7 +129,7 @@ def violated() -> set[str]:
 
 def test_an_attempt_is_lost_and_not_running_while_its_instance_is_paused() -> None:
     """The pause was asked for while it ran, then its worker died."""
-    instance = leased(left_behind(story()), status="waiting_for_pause", seat=DEAD_SEAT)
+    instance = leased(left_behind(story()), status="waiting_for_pause", worker_id=DEAD_WORKER)
     with running_shift():
         wait_for(instance, "paused")
         assert standing(instance) == ("paused", "waiting", 1, [(1, "lost")])
@@ -175,9 +181,11 @@ def test_a_lost_rollback_counts_with_its_attempts_only() -> None:
 
 @pytest.mark.parametrize("is_known_to_live", [False, True])
 def test_a_loss_counts_against_a_step_that_ran_alone_only_if_its_worker_died(is_known_to_live: bool) -> None:
-    instance = leased(left_behind(story(), alone=True), status="waiting_for_pause", seat=DEAD_SEAT)
-    alive = [DEAD_SEAT] if is_known_to_live else []
+    instance = leased(
+        left_behind(story(), quarantined=True), status="waiting_for_pause", worker_id=DEAD_WORKER
+    )
+    alive = [DEAD_WORKER] if is_known_to_live else []
     with connection.cursor() as cursor:
         cursor.execute(sql.REAP, {"lease": 30, "alive": alive, "over": "[]"})
     assert standing(instance)[2:] == (1, [(1, "lost")])
-    assert Attempt.objects.get(instance=instance).alone is not is_known_to_live
+    assert Attempt.objects.get(instance=instance).quarantined is not is_known_to_live

@@ -24,7 +24,13 @@ from tests.shifts import running_shift, wait_for, wait_until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GATE = 4711
-DONE: dict[str, Any] = {"status": "complete", "finished_at": NOW, "wake_at": None, "output": 1, "owes": True}
+DONE: dict[str, Any] = {
+    "status": "complete",
+    "finished_at": NOW,
+    "wake_at": None,
+    "output": 1,
+    "notify_pending": True,
+}
 
 
 def ask(statement: str, **values: Any) -> list[tuple[Any, ...]]:
@@ -61,7 +67,11 @@ def test_a_parked_parent_is_woken_once() -> None:
     parent = parked()
     child = child_of(parent, **DONE)
     ask(relations.SETTLE)
-    assert (parent.refresh().signals, parent.wake_at is not None, child.refresh().owes) == (1, True, False)
+    assert (parent.refresh().signals, parent.wake_at is not None, child.refresh().notify_pending) == (
+        1,
+        True,
+        False,
+    )
     assert ask(relations.SETTLE) == []
 
 
@@ -80,9 +90,9 @@ def test_an_end_is_owed_while_somebody_holds_the_parent() -> None:
     with transaction.atomic():
         Instance.objects.select_for_update(no_key=True).get(key=parent.key)
         assert in_background(lambda: ask(relations.SETTLE))() == []
-        assert (parent.refresh().signals, child.refresh().owes) == (0, True)
+        assert (parent.refresh().signals, child.refresh().notify_pending) == (0, True)
     ask(relations.SETTLE)
-    assert (parent.refresh().signals, child.refresh().owes) == (1, False)
+    assert (parent.refresh().signals, child.refresh().notify_pending) == (1, False)
 
 
 def test_whoever_waits_is_told_once_unless_somebody_holds_it() -> None:
@@ -120,9 +130,9 @@ def test_who_does_not_wait_any_more_is_forgotten() -> None:
 # Ending
 
 
-def test_a_step_that_is_cancelled_while_debts_are_settled_is_not_forgotten() -> None:
+def test_a_step_that_is_cancelled_while_notices_are_sent_is_not_forgotten() -> None:
     """The statement sees the mark of the second cancellation, and not yet the cancellation."""
-    parent = leased(row_of(id="parent", owes=True))
+    parent = leased(row_of(id="parent", notify_pending=True))
     step_of(parent, kind="child", status="waiting")
     child = child_of(parent)
     shut_the_gate()
@@ -130,17 +140,17 @@ def test_a_step_that_is_cancelled_while_debts_are_settled_is_not_forgotten() -> 
     until_blocked()
     with transaction.atomic():
         Step.objects.filter(instance=parent).update(status="cancelled", finished_at=NOW)
-        Instance.objects.filter(key=parent.key).update(owes=True)
+        Instance.objects.filter(key=parent.key).update(notify_pending=True)
     open_the_gate()
     answer()
-    assert parent.refresh().owes
+    assert parent.refresh().notify_pending
     relations.settle(parent.key)
-    assert (child.refresh().status, parent.refresh().owes) == ("terminated", False)
+    assert (child.refresh().status, parent.refresh().notify_pending) == ("terminated", False)
 
 
 def test_what_a_child_recorded_while_it_was_to_end_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its worker's last flush came after the look for orphans, and before they were locked."""
-    parent = row_of(id="parent", status="terminated", finished_at=NOW, wake_at=None, owes=True)
+    parent = row_of(id="parent", status="terminated", finished_at=NOW, wake_at=None, notify_pending=True)
     step_of(parent, kind="child", status="cancelled", finished_at=NOW)
     child = leased(child_of(parent))
     monkeypatch.setattr(
@@ -162,15 +172,15 @@ def test_what_a_child_recorded_while_it_was_to_end_is_closed(monkeypatch: pytest
 
 
 def test_a_child_that_somebody_holds_ends_later() -> None:
-    parent = row_of(id="parent", status="terminated", finished_at=NOW, wake_at=None, owes=True)
+    parent = row_of(id="parent", status="terminated", finished_at=NOW, wake_at=None, notify_pending=True)
     step_of(parent, kind="child", status="cancelled", finished_at=NOW)
     child = child_of(parent, workflow="unserved")  # or it might end by itself before
     with transaction.atomic():
         Instance.objects.select_for_update(no_key=True).get(key=child.key)
         in_background(lambda: relations.settle(parent.key))()
-        assert (child.refresh().status, parent.refresh().owes) == ("queued", True)
+        assert (child.refresh().status, parent.refresh().notify_pending) == ("queued", True)
     with running_shift():
-        wait_until(lambda: not parent.refresh().owes, what="the debt being paid")
+        wait_until(lambda: not parent.refresh().notify_pending, what="the notice being sent")
     assert child.refresh().status == "terminated"
 
 
@@ -195,7 +205,9 @@ def test_no_end_is_lost_without_a_sweep(monkeypatch: pytest.MonkeyPatch, own_reg
     with running_shift():
         wait_for(story.start(id="first"))  # the first sweep is over
         found = [wait_for(one, seconds=60).output for one in story.start_many([{}] * 40).created]
-        wait_until(lambda: not Instance.objects.filter(owes=True).exists(), what="all being settled")
+        wait_until(
+            lambda: not Instance.objects.filter(notify_pending=True).exists(), what="all being settled"
+        )
     assert found == [15] * 40
 
 
@@ -208,7 +220,7 @@ def test_a_plan_made_for_empty_tables_reads_few_rows_of_full_ones(name: str) -> 
     [home] = [module for module in (history_sql, flush_sql, relations) if hasattr(module, name)]
     statement = str(getattr(home, name)).replace("%(large)b", "'{}'")
     named = dict.fromkeys(re.findall(r"%\((\w+)\)", statement), "[]")
-    values = named | {"seat": 1, "key": 1, "generation": 1, "only": None, "limit": 1}
+    values = named | {"worker_id": 1, "key": 1, "generation": 1, "only": None, "limit": 1}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             "TRUNCATE engine_instance, engine_step, engine_waiter CASCADE"
@@ -221,7 +233,7 @@ def test_a_plan_made_for_empty_tables_reads_few_rows_of_full_ones(name: str) -> 
     assert used <= {
         "engine_instance_pkey",
         "engine_instance_id",
-        "engine_instance_owes",
+        "engine_instance_notify_pending",
         "engine_instance_children",
     }
     assert "Seq Scan" not in lines

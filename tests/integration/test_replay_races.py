@@ -82,8 +82,8 @@ class Desk:
     def holds_only(self, cycle: Cycle) -> bool:
         return False
 
-    def acquitted(self, cycle: Cycle) -> None:
-        """Nothing is isolated."""
+    def cleared(self, cycle: Cycle) -> None:
+        """Nothing is quarantined."""
 
     def rested(self, cycle: Cycle) -> None:
         """Nothing is handed to others."""

@@ -37,13 +37,13 @@ def test_it_works_from_every_status(state: str) -> None:
     instance = in_state(state)
     step_of(instance)
     attempt_of(instance)
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    Instance.objects.filter(key=instance.key).update(quarantined=True)
     before, fence, created_at = instance.status, instance.fence, instance.created_at
     instance.restart(by="ada", reason="again")
     assert (instance.status, instance.generation, instance.owner) == ("queued", 2, None)
     assert (instance.output, instance.error, instance.rollback, instance.ends_as) == (None, None, "", "")
     assert (instance.started_at, instance.finished_at, instance.paused_at) == (None, None, None)
-    assert (instance.waiting_for, instance.unreached, instance.isolated) == ("", [], False)
+    assert (instance.waiting_for, instance.unreached, instance.quarantined) == ("", [], False)
     assert (instance.created_at, instance.code) == (created_at, tick.fingerprint)
     assert instance.wake_at is not None
     assert instance.fence > fence
@@ -176,7 +176,7 @@ def test_children_of_open_steps_end_with_the_restart_without_any_worker() -> Non
     child = child_of(parent, status="queued", wake_at=NOW)
     parent.restart()
     trail = Audit.objects.get(instance_key=child.key)
-    assert (child.refresh().status, parent.refresh().owes) == ("terminated", False)
+    assert (child.refresh().status, parent.refresh().notify_pending) == ("terminated", False)
     assert (trail.verb, trail.reason) == ("terminate", "Its parent tick/parent no longer waits for it.")
 
 
@@ -204,7 +204,7 @@ def test_nothing_is_deleted_that_somebody_waits_for() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_nothing_is_deleted_whose_child_cannot_be_ended_yet() -> None:
     """Nobody could tell it any more that it is to end."""
-    parent = row_of(id="parent", owes=True, **DONE)
+    parent = row_of(id="parent", notify_pending=True, **DONE)
     step_of(parent, kind="child", status="cancelled", finished_at=NOW)
     child = child_of(parent, status="queued")
     with transaction.atomic():

@@ -144,14 +144,14 @@ def at_once(own_registry: None) -> Workflow[Any, Any]:
 def test_what_a_living_parent_or_a_waiter_may_ask_for_stays() -> None:
     parent = row_of(workflow="sale", id="parent", created_at=NOW - 400 * DAY)
     child = ended("child", days=300, parent_key=parent.key, parent_generation=1, parent_step=1)
-    owing = ended("owing", days=300, owes=True)
+    owing = ended("owing", days=300, notify_pending=True)
     watched = ended("watched", days=300)
     Waiter.objects.create(waiter=parent, generation=1, seq=1, instance=watched)
     ended("orphan", days=300, parent_key=0, parent_generation=1, parent_step=1)
     assert (sweep(), left()) == (1, ["child", "owing", "parent", "watched"])
 
     Instance.objects.filter(key=parent.key).update(status="errored", wake_at=None, finished_at=NOW + DAY)
-    Instance.objects.filter(key=owing.key).update(owes=False)
+    Instance.objects.filter(key=owing.key).update(notify_pending=False)
     Waiter.objects.all().delete()
     assert (sweep(), left()) == (3, ["parent"])
     assert not Instance.objects.filter(key=child.key).exists()

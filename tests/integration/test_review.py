@@ -92,7 +92,7 @@ def test_a_step_kept_back_while_its_instance_runs_alone_starts_when_the_other_is
         return await second
 
     instance = alone.start()
-    Instance.objects.filter(key=instance.key).update(isolated=True)
+    Instance.objects.filter(key=instance.key).update(quarantined=True)
     assert run_to_end(instance).output == 1
 
 

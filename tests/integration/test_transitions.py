@@ -19,7 +19,7 @@ from tests.integration.rows import NOW, attempt_of, leased, row_of, step_of
 
 pytestmark = pytest.mark.django_db
 
-SEAT = 7
+WORKER_ID = 7
 # What names a row, and what says who changed it.
 OF_THE_ROW = {"key", "id", "parent_key", "parent_generation", "parent_step", "is_tied", "depth", "created_at"}
 
@@ -36,7 +36,7 @@ def with_steps(instance: Instance) -> Instance:
     step_of(instance, 1, status="complete", finished_at=NOW, delivery=1, output=1, attempts=1)
     attempt_of(instance, 1, status="complete", finished_at=NOW)
     step_of(instance, 2, attempts=1)
-    attempt_of(instance, 2, alone=True)
+    attempt_of(instance, 2, quarantined=True)
     step_of(instance, 3, kind="sleep", status="waiting", wake_at=later)
     step_of(instance, 4, kind="sleep", status="waiting", wake_at=later, wake_is_fixed=True)
     step_of(instance, 5, kind="event", status="waiting")
@@ -62,7 +62,7 @@ def _rounded(value: Any) -> Any:
 
 def child_in_hand(seq: int, *, is_held: bool) -> Instance:
     parent = Instance.objects.filter(id="parent").first() or row_of(
-        id="parent", status="terminated", finished_at=NOW, wake_at=None, owes=True
+        id="parent", status="terminated", finished_at=NOW, wake_at=None, notify_pending=True
     )
     step_of(parent, seq, kind="child", status="cancelled", finished_at=NOW)
     child = with_steps(child_of(parent, seq))
@@ -98,11 +98,19 @@ def _reap(instance: Instance) -> None:
 
 
 def _let_go(instance: Instance) -> None:
-    ask(sql.LET_GO, seat=SEAT, strays=json.dumps([{"key": instance.key, "fence": 0, "reason": None}]))
+    ask(
+        sql.LET_GO,
+        worker_id=WORKER_ID,
+        strays=json.dumps([{"key": instance.key, "fence": 0, "reason": None}]),
+    )
 
 
 def _give_back(instance: Instance) -> None:
-    ask(sql.GIVE_BACK, seat=SEAT, claims=json.dumps([{"key": instance.key, "fence": 0, "due_us": 0}]))
+    ask(
+        sql.GIVE_BACK,
+        worker_id=WORKER_ID,
+        claims=json.dumps([{"key": instance.key, "fence": 0, "due_us": 0}]),
+    )
 
 
 @pytest.mark.parametrize("release", [_reap, _let_go, _give_back])
@@ -110,15 +118,15 @@ def test_what_a_worker_leaves_while_it_is_to_pause_is_as_what_somebody_pauses(
     release: Callable[[Instance], None],
 ) -> None:
     by_hand, by_worker = with_steps(row_of(id="by-hand")), with_steps(row_of(id="by-worker"))
-    leased(by_worker, status="waiting_for_pause", seat=SEAT)
+    leased(by_worker, status="waiting_for_pause", worker_id=WORKER_ID)
     by_hand.pause()
     release(by_worker)
     assert by_worker.refresh().status == "paused"
     # Nobody died of it, but where it is reaped.
     if release is not _reap:
-        Attempt.objects.filter(instance=by_hand, status="lost").update(alone=False)
+        Attempt.objects.filter(instance=by_hand, status="lost").update(quarantined=False)
     before, after = written(by_hand), written(by_worker)
     if release is _reap:  # it may have killed its worker
-        assert by_worker.isolated
-        after[0]["isolated"] = False
+        assert by_worker.quarantined
+        after[0]["quarantined"] = False
     assert after == before

@@ -21,7 +21,7 @@ from engine.steer import lifecycle
 from engine.steer.events import send_event
 from engine.worker.database import claim_sql, flush_sql, history_sql, sql
 from engine.worker.database.connect import SESSION as WORKER_SESSION
-from engine.worker.isolation import Isolates
+from engine.worker.quarantined import TakesQuarantined
 from tests.model import clock
 from tests.model.clock import SimulatedClock
 from tests.model.oracle import FINAL, Oracle, Promises
@@ -128,8 +128,8 @@ class Protocol(RuleBasedStateMachine):
 
     def _new_worker(self, number: int) -> HandShift:
         name, connection = f"worker-{next(self._names)}", self.database.of_workers[number]
-        isolates = Isolates.ONLY if number == WORKERS - 1 else Isolates.WHEN_EMPTY
-        return HandShift(name, connection, self.clock, self.oracle, isolates=isolates)
+        takes_quarantined = TakesQuarantined.ONLY if number == WORKERS - 1 else TakesQuarantined.WHEN_EMPTY
+        return HandShift(name, connection, self.clock, self.oracle, takes_quarantined=takes_quarantined)
 
     def _worker(self, index: int) -> HandShift:
         return self.workers[index % WORKERS]

@@ -51,8 +51,8 @@ def rewrite(patch: Patch, statement: str, old: str, new: str, *, of: ModuleType 
     patch.setattr(of, statement, text.replace(old, new))
 
 
-OURS = "(i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer)"
-ANY_SEAT = "%(seat)s::integer IS NOT NULL"
+OURS = "(i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(worker_id)s::integer)"
+ANY_WORKER = "%(worker_id)s::integer IS NOT NULL"
 
 
 # Fences
@@ -60,24 +60,24 @@ ANY_SEAT = "%(seat)s::integer IS NOT NULL"
 
 @mutant("zombie_writes_after_another_worker_has_taken_over")
 def no_fence(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", OURS, f"({ANY_SEAT})")
+    rewrite(patch, "FLUSH", OURS, f"({ANY_WORKER})")
 
 
 @mutant("flush_is_sent_after_its_worker_has_claimed_again")
 def fence_by_owner_only(patch: Patch) -> None:
     """The same worker may have claimed the instance again."""
-    rewrite(patch, "FLUSH", OURS, "(i.owner IS NOT DISTINCT FROM %(seat)s::integer)")
+    rewrite(patch, "FLUSH", OURS, "(i.owner IS NOT DISTINCT FROM %(worker_id)s::integer)")
 
 
 @mutant("zombie_writes_before_anybody_has_taken_over")
 def fence_without_owner(patch: Patch) -> None:
     """Nobody has claimed the instance yet since it was taken back."""
-    rewrite(patch, "FLUSH", OURS, f"(i.fence = c.fence AND {ANY_SEAT})")
+    rewrite(patch, "FLUSH", OURS, f"(i.fence = c.fence AND {ANY_WORKER})")
 
 
 @mutant("worker_claims_again_what_it_lost_and_does_not_know_it")
 def claim_keeps_the_fence(patch: Patch) -> None:
-    for statement in ("CLAIM", "CLAIM_ISOLATED"):
+    for statement in ("CLAIM", "CLAIM_QUARANTINED"):
         rewrite(patch, statement, "fence = i.fence + 1", "fence = 1", of=claim_sql)
 
 
@@ -134,7 +134,7 @@ def claim_takes_no_lock(patch: Patch) -> None:
 
 @mutant("lease_runs_out_and_nobody_sweeps")
 def claim_takes_what_is_held(patch: Patch) -> None:
-    for statement in ("CLAIM", "CLAIM_ISOLATED"):
+    for statement in ("CLAIM", "CLAIM_QUARANTINED"):
         rewrite(patch, statement, "AND i.owner IS NULL", "", of=claim_sql)
 
 

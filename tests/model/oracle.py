@@ -84,7 +84,7 @@ class Oracle:
             self._before = self.snapshots([one["key"] for one in json.loads(parameters["cycles"])])
 
     def after(self, worker: HandShift, statement: str, parameters: Any, rows: list[Any]) -> None:
-        if statement in (claim_sql.CLAIM, claim_sql.CLAIM_ISOLATED):
+        if statement in (claim_sql.CLAIM, claim_sql.CLAIM_QUARANTINED):
             for key, _, _, _, fence, *_ in rows:
                 self._claimed(worker, key, fence)
         elif statement is sql.REAP:

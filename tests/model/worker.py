@@ -23,14 +23,14 @@ from engine.worker.cycle_host import CycleHost
 from engine.worker.database import flush_sql, history_sql, sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
-from engine.worker.isolation import Isolates
+from engine.worker.quarantined import TakesQuarantined
 from tests.model.clock import SimulatedClock
 from tests.model.hand_loop import HandLoop
 
 LEASE_SECONDS = 30.0
 SLOTS = 100
 
-_seats = itertools.count(1)
+_worker_ids = itertools.count(1)
 
 
 class Gone(psycopg.OperationalError):
@@ -182,34 +182,34 @@ class HandShift:
         clock: SimulatedClock,
         witness: Witness,
         *,
-        isolates: Isolates = Isolates.WHEN_EMPTY,
+        takes_quarantined: TakesQuarantined = TakesQuarantined.WHEN_EMPTY,
     ) -> None:
         self.name = name
         self.clock = clock
         self.loop = HandLoop(clock)
         self.witness = witness
-        self.seat_number = next(_seats)
+        self.worker_id = next(_worker_ids)
         self.cycles_ever: list[Cycle] = []
         self._real = real
         self._main: asyncio.Task[Any] | None = None
         outer = events._get_running_loop()
         events._set_running_loop(self.loop)
         try:
-            self._sit_down(isolates)
+            self._sit_down(takes_quarantined)
         finally:
             events._set_running_loop(outer)
         self._writing = self.loop.create_task(self._journal.run())
         self.loop.drain()
 
-    def _sit_down(self, isolates: Isolates) -> None:
-        [(taken,)] = self._real.execute(sql.TAKE_SEAT, (self.seat_number,)).fetchall()
-        assert taken, "the seat of another shift"
+    def _sit_down(self, takes_quarantined: TakesQuarantined) -> None:
+        [(taken,)] = self._real.execute(sql.TAKE_WORKER_LOCK, (self.worker_id,)).fetchall()
+        assert taken, "the worker id of another shift"
         self.connection = HandConnection(self, self._real)
         connection: Any = self.connection
         clock: Any = self.clock
-        self._reader = Reader(connection, self.seat_number, clock)
+        self._reader = Reader(connection, self.worker_id, clock)
         self._reader._lease = LEASE_SECONDS
-        self._journal = Journal(connection, self.seat_number, clock, self._on_written, lambda: None)
+        self._journal = Journal(connection, self.worker_id, clock, self._on_written, lambda: None)
         self._bodies = HandBodies(self)
         slices: Any = HandSlices()
         self._host = CycleHost(
@@ -225,7 +225,7 @@ class HandShift:
             self._host,
             self._reader,
             slots=SLOTS,
-            isolates=isolates,
+            takes_quarantined=takes_quarantined,
             on_changed=lambda keys: None,  # nobody watches
             on_notices=lambda: None,  # no instance here has to do with another
             make_cycle=self._make_cycle,
@@ -287,7 +287,7 @@ class HandShift:
         self._begin(self._claimer.look_at_rows)
 
     def beat(self) -> None:
-        parameters = {"seat": self.seat_number, "lease": LEASE_SECONDS, "only": None}
+        parameters = {"worker_id": self.worker_id, "lease": LEASE_SECONDS, "only": None}
         self._real.execute(sql.RENEW, parameters, prepare=True)
         self.witness.after(self, sql.RENEW, parameters, [])
 
@@ -309,22 +309,22 @@ class HandShift:
         self.loop.run(body.over.set)
 
     def die(self) -> None:
-        """Be killed: nothing of it goes on, and its seat is free at once."""
-        self._leave_seat()
+        """Be killed: nothing of it goes on, and its lock is free at once."""
+        self._release_lock()
         self.loop.die()
         for cycle in self.cycles_ever:
             cycle.loop.shut()
 
     def lose_connection(self) -> None:
         """Find the connection broken: give up everything, without a write. Its bodies end unheard."""
-        self._leave_seat()
+        self._release_lock()
         for cycle in list(self._host.cycles.values()):
             self.loop.run(lambda cycle=cycle: cycle.exit.abandon())  # type: ignore[misc]
         for body in list(self.bodies):
             self.end_body(body, value="too late")
         self.die()
 
-    def _leave_seat(self) -> None:
+    def _release_lock(self) -> None:
         self.connection.closed = True
         self._real.execute("SELECT pg_advisory_unlock_all()")
 

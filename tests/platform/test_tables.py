@@ -1,10 +1,11 @@
 """A database that was not migrated: whatever meets it says what to run, and the supervisor does it."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
@@ -12,28 +13,38 @@ from urllib.parse import parse_qs, quote, urlsplit
 import psycopg
 import pytest
 
+from engine.models.earlier import COMMIT
 from engine.version import VERSION
 from studio.embedded import EmbeddedServer, socket_dir
 from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
-FIRST, *_, BEFORE, LATEST = sorted(path.stem for path in (PROJECT / "engine" / "migrations").glob("0*.py"))
-LACKING = f"The database lacks the migration engine.{LATEST}."
+START = "0001_start"
+LACKING = f"The database lacks the migration engine.{START}."
 RUN = "Run `python manage.py migrate`."
+OTHERS = ("django_q", "auth", "sessions", "studio")
+
+AT_0010 = (PROJECT / "tests" / "integration" / "database_at_0010.sql").read_text()
+TABLES_AND_MIGRATIONS = """
+    SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+    UNION ALL SELECT name FROM django_migrations ORDER BY 1
+"""
 
 pytestmark = pytest.mark.second_tier
 
 
 @contextmanager
-def outdated(server: EmbeddedServer, name: str, home: Path, newest: str = BEFORE) -> Iterator[dict[str, str]]:
-    """The environment of a database that lacks the latest migration of the engine, or more of them."""
+def outdated(
+    server: EmbeddedServer, name: str, home: Path, apps: Sequence[str] = OTHERS
+) -> Iterator[dict[str, str]]:
+    """The environment of a database that lacks the engine's migration, or more of them."""
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
         url = f"postgresql://reprise@/{name}?host={quote(str(socket_dir(server.home)), safe='')}"
         found = {"PATH": os.environ["PATH"], "DATABASE_URL": url, "PYTHONPATH": str(PROJECT)}
         found["REPRISE_HOME"] = str(home)
-        for app in (["engine", newest], ["django_q"], ["auth"], ["sessions"], ["studio"]):
-            assert manage(found, "migrate", *app, "-v", "0").returncode == 0
+        for app in apps:
+            assert manage(found, "migrate", app, "-v", "0").returncode == 0
         yield found
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -48,7 +59,7 @@ def variables(
 
 @pytest.fixture(scope="module")
 def ancient(postgresql: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with outdated(postgresql, "ancient", tmp_path_factory.mktemp("home"), FIRST) as found:
+    with outdated(postgresql, "ancient", tmp_path_factory.mktemp("home"), ()) as found:
         yield found
 
 
@@ -87,7 +98,7 @@ def test_commands_say_what_to_run_and_nothing_else(
     done = manage(ancient | {"REPRISE_APPS": "tests.sample"}, *arguments)
     assert (done.returncode, done.stdout) == (code, "")
     said = done.stderr.removeprefix("CommandError: ")
-    assert said.startswith("The database lacks the migrations engine.0002_")
+    assert said.startswith(f"The database lacks the migrations engine.{START}, ")
     assert said.endswith(f" more. {RUN}\n")
 
 
@@ -104,7 +115,7 @@ def test_a_database_that_is_away_is_no_failure_of_check(variables: dict[str, str
 def test_migrate_is_not_kept_from_its_work(variables: dict[str, str]) -> None:
     done = manage(variables, "migrate", "--plan")
     assert done.returncode == 0
-    assert f"engine.{LATEST}" in done.stdout
+    assert f"engine.{START}" in done.stdout
 
 
 @pytest.mark.process
@@ -161,9 +172,40 @@ def test_the_supervisor_migrates_and_says_what(
 ) -> None:
     with outdated(postgresql, "to_migrate", tmp_path) as found:
         stack = make_stack(is_new=True, DATABASE_URL=found["DATABASE_URL"]).start()
-        assert f"Migrated the database: engine.{LATEST}\n" in stack.output()
+        assert f"Migrated the database: engine.{START}\n" in stack.output()
         stack.stop()
         stack.log.unlink()
         stack.start()
         assert "Migrated" not in stack.output()
         stack.stop()
+
+
+@pytest.mark.process
+def test_the_supervisor_refuses_a_half_migrated_database_and_leaves_it_as_it_is(
+    make_stack: Callable[..., LiveStack],
+) -> None:
+    """It says how to drop the files, since nobody can connect when it has stopped. After that it starts anew."""
+    stack = make_stack(is_new=True)
+    server = EmbeddedServer(stack.home)
+    server.start()
+    with psycopg.connect(stack.dsn(), autocommit=True) as connection:
+        connection.execute(AT_0010)
+        connection.execute("DELETE FROM django_migrations WHERE name = '0010_pause_reason'")
+        before = connection.execute(TABLES_AND_MIGRATIONS).fetchall()
+    server.stop()
+
+    stack.launch()
+    assert stack.process is not None
+    assert stack.process.wait(120) == 1
+    [refusal] = [line for line in stack.output().splitlines() if "0009_notices_of_others" in line]
+    assert f"migrate it at commit {COMMIT}" in refusal
+    _, _, drop = refusal.partition("run: ")
+
+    server.start()
+    with psycopg.connect(stack.dsn()) as connection:
+        assert connection.execute(TABLES_AND_MIGRATIONS).fetchall() == before
+    server.stop()
+
+    subprocess.run(shlex.split(drop), check=True)
+    stack.start()
+    stack.stop()

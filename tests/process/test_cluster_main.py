@@ -85,7 +85,7 @@ def test_a_cluster_waits_for_its_tables_says_so_once_and_goes_on(bare: Cluster) 
     wait_until(lambda: "python manage.py migrate" in bare.log.read_text())
     (waits,) = bare.log.read_text().splitlines()
     assert re.search(
-        r"ERROR reprise\.cluster \[-\] The database lacks the migrations engine\.0001_initial, .* and \d+ more\. "
+        r"ERROR reprise\.cluster \[-\] The database lacks the migrations engine\.0001_start, .* and \d+ more\. "
         r"Run `python manage\.py migrate`\. The cluster waits until then\.$",
         waits,
     )

@@ -86,14 +86,14 @@ def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena:
     arena.worker("last")
     wait_for(instances, "complete", "errored")
     # On a slow machine a step may stand alone at three of these kills: then it has to be given up.
-    convicted = {one.key for one in instances if lost_alone(one) == 3}
-    assert {one.key for one in instances if one.refresh().status == "errored"} == convicted
-    assert len(convicted) <= 2
+    given_up = {one.key for one in instances if lost_in_quarantine(one) == 3}
+    assert {one.key for one in instances if one.refresh().status == "errored"} == given_up
+    assert len(given_up) <= 2
     assert recorded.items() <= finished_steps().items()
     started = Counter((line.instance, line.step, line.attempt) for line in arena.ledger.lines(what="start"))
     assert set(started.values()) == {1}
     assert Attempt.objects.filter(status="lost").count() > KILLS / 2
-    assert not Instance.objects.filter(isolated=True).exists()
+    assert not Instance.objects.filter(quarantined=True).exists()
 
 
 @pytest.mark.second_tier
@@ -124,9 +124,9 @@ def test_killed_at_any_moment_a_body_keeps_the_steps_that_it_has_run(arena: Aren
     assert {instance.status for instance in map(Instance.refresh, instances)} == {"complete"}
 
 
-def lost_alone(instance: Instance) -> int:
+def lost_in_quarantine(instance: Instance) -> int:
     """Count the losses of the step that lost most while it ran alone."""
-    lost = Attempt.objects.filter(instance_id=instance.key, status="lost", alone=True)
+    lost = Attempt.objects.filter(instance_id=instance.key, status="lost", quarantined=True)
     return max(Counter(lost.values_list("step_seq", flat=True)).values(), default=0)
 
 

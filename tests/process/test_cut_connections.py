@@ -1,4 +1,4 @@
-"""The connection of the journal, or the one for claims, is cut again and again: a shift that has its seat goes on."""
+"""The connection of the journal, or the one for claims, is cut again and again: a shift that has its lock goes on."""
 
 from __future__ import annotations
 

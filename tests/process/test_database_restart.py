@@ -68,7 +68,7 @@ def test_nothing_accepted_is_lost_when_the_database_restarts_under_load(arena: A
     assert Event.objects.filter(state="consumed").count() == INSTANCES == Event.objects.count()
     assert Attempt.objects.filter(status="lost").exists(), "no body was interrupted: the test proves nothing"
     # Nobody died, so nothing had to run alone, one after the other.
-    assert not Attempt.objects.filter(alone=True).exists()
+    assert not Attempt.objects.filter(quarantined=True).exists()
     assert_steps_ran_as_recorded(arena)
     assert_sleeps_were_not_cut_short()
     assert cluster.poll() is None

@@ -98,7 +98,7 @@ def test_after_a_promotion_nothing_confirmed_is_lost_and_nothing_complete_runs_a
         promoted_at = standby.promote()
         wait_until(lambda: len(begun(cluster)) > before)
         assert time.monotonic() - promoted_at < 5
-        assert cluster.query("SELECT count(*) FROM engine_instance WHERE isolated") == [(0,)]
+        assert cluster.query("SELECT count(*) FROM engine_instance WHERE quarantined") == [(0,)]
         wait_until(lambda: len(begun(cluster)) > before + 60)
 
     wait_until(

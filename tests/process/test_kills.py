@@ -163,12 +163,12 @@ class Families(Case):
 
     def is_over(self) -> bool:
         self.stop_one()
-        is_open = Instance.objects.open().exists() or Instance.objects.filter(owes=True).exists()
+        is_open = Instance.objects.open().exists() or Instance.objects.filter(notify_pending=True).exists()
         return not (self.to_stop or is_open)
 
     def check(self) -> None:
         assert Attempt.objects.filter(status="lost").exists(), "nobody was killed at work"
-        ended = [(kind, one.refresh()) for kind, one in self.parents if not self.is_convicted(one)]
+        ended = [(kind, one.refresh()) for kind, one in self.parents if not self.is_given_up(one)]
         assert len(ended) > self.parents_count * 0.8
         assert [(kind, one.status) for kind, one in ended] == [(kind, self.kinds[kind]) for kind, _ in ended]
         for _, parent in self.parents:
@@ -179,7 +179,7 @@ class Families(Case):
                 assert len(children) == self.children_count
                 assert sorted(parent.output) == sorted(one.output for one in children)
 
-    def is_convicted(self, parent: Instance) -> bool:
+    def is_given_up(self, parent: Instance) -> bool:
         """Tell whether a step of the family was alone in its worker at three deaths, as chance may have it."""
         of_family = Q(instance=parent) | Q(instance__in=children_of(parent))
         return Step.objects.filter(of_family, lost__gte=3, status="errored").exists()

@@ -109,10 +109,10 @@ def test_statements_that_are_cancelled_at_random_cost_no_attempt(arena: Arena) -
 
 
 def test_a_server_that_lets_nobody_in_for_seconds_costs_no_attempt(arena: Arena) -> None:
-    """All connections of the workers but their seats are cut meanwhile."""
+    """All connections of the workers are cut meanwhile, except those that hold their locks."""
     query = """
         SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-        WHERE application_name LIKE 'reprise %' AND application_name NOT LIKE 'reprise seat%'
+        WHERE application_name LIKE 'reprise %' AND application_name NOT LIKE 'reprise lock%'
     """
     change = f"ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS"
     with psycopg.connect(arena.server.dsn("postgres"), autocommit=True) as connection, load(arena):

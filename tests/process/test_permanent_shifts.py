@@ -173,7 +173,7 @@ def test_work_goes_on_while_shifts_are_replaced_all_the_time(make_cluster: Calla
     assert max(late) < 2
     assert len(cluster.workers_at("e")) > 4
     assert cluster.query("SELECT 1 FROM engine_attempt WHERE status <> 'complete'") == []
-    assert cluster.query("SELECT 1 FROM engine_instance WHERE isolated") == []
+    assert cluster.query("SELECT 1 FROM engine_instance WHERE quarantined") == []
 
 
 def test_new_work_begins_within_two_seconds_although_every_worker_has_bodies_that_never_return(
@@ -257,7 +257,7 @@ def test_what_a_dead_worker_held_goes_on_soon_however_long_its_bodies(
 
     A shift that has taken more than it has threads for runs so many.
     """
-    cluster = make_cluster(**constants(isolation__ALONE_SECONDS=0.5))
+    cluster = make_cluster(**constants(quarantined__HARMLESS_SECONDS=0.5))
     for number in range(count):
         cluster.begin(kind, f"e{number}", seconds=8.0)
     wait_until(lambda: len([line for line in cluster.noted() if line.startswith("e")]) >= threads)

@@ -1,4 +1,4 @@
-"""A step that kills its worker convicts itself, and not the neighbours that die with it."""
+"""A step that kills its worker is given up, and not the neighbours that die with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.process.program.workflows import block, kill, program, work
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
-ALONE = 3  # losses of a step that was alone in its worker: its budget
+CRASHES = 3  # losses of a step in quarantine: its budget
 POISONED = 2
 GOOD = 20
 
@@ -31,12 +31,12 @@ def test_killer_uses_up_its_budget_and_its_neighbours_complete(arena: Arena) -> 
         assert killer.refresh().error["type"] == "WorkerLostError"
         assert killer.error["step"] == "poison"
         assert {status for _, status in attempts(killer, "poison")} == {"lost"}
-        alone = Attempt.objects.filter(instance=killer, alone=True, status="lost")
+        alone = Attempt.objects.filter(instance=killer, quarantined=True, status="lost")
         killed = arena.ledger.lines(what="start", instance=killer.id, step="poison")
-        assert alone.count() == ALONE
+        assert alone.count() == CRASHES
         assert set(alone.values_list("number", flat=True)) <= {line.attempt for line in killed}
         # Once it died beside others; then it was let run alone only.
-        assert len(attempts(killer, "poison")) == ALONE + 1
+        assert len(attempts(killer, "poison")) == CRASHES + 1
         assert attempts(killer, "before")[-1][1] == "complete"  # the other killer may have come in between
     others = Step.objects.exclude(instance__in=killers)
     assert others.filter(status="complete").count() == others.count() == 3 * 2 * GOOD

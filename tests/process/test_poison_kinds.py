@@ -37,7 +37,7 @@ def test_every_poison_fails_by_itself_and_the_neighbours_complete(arena: Arena) 
         assert attempts(one, "before")[-1][1] == "complete"
         if name in KILLERS:
             assert {status for _, status in attempts(one, "poison")} == {"lost"}
-            assert Attempt.objects.filter(instance=one, alone=True, status="lost").count() == 3
+            assert Attempt.objects.filter(instance=one, quarantined=True, status="lost").count() == 3
     completed = Step.objects.filter(instance__in=good, status="complete")
     assert completed.count() == len(good) * 3
     assert workers > 2 * 3

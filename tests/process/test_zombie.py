@@ -43,7 +43,7 @@ def stop_while_it_asks(arena: Arena, worker: int) -> None:
 
 
 # It sends its late results, and they are refused. Or it sees first that an answer took longer than its lease, and
-# gives up its seat, and the results with it. What it sees first is a race where it was asking; and by chance it was.
+# gives up its lock, and the results with it. What it sees first is a race where it was asking; and by chance it was.
 GIVES_UP = ("lost: fenced", "the shift lost its database")
 
 
@@ -111,20 +111,20 @@ def test_survivor_takes_over_what_a_worker_left_without_a_word(arena: Arena) -> 
 WAYS_TO_LOSE_IT: dict[str, Callable[[Arena], object]] = {
     "server restarted": lambda arena: arena.restart_database(signal.SIGINT),
     "session killed": lambda arena: arena.kill_session("reprise journal"),
-    "connection cut": lambda arena: arena.cut_connection("reprise seat"),
+    "connection cut": lambda arena: arena.cut_connection("reprise lock"),
 }
 
 
 @pytest.mark.parametrize("way", WAYS_TO_LOSE_IT)
-def test_step_that_ran_alone_is_not_convicted_when_its_worker_only_lost_the_database(
+def test_a_step_in_quarantine_is_not_given_up_when_its_worker_only_lost_the_database(
     arena: Arena, way: str
 ) -> None:
     instance = program.start([work("long", 60, 60, 60, 0)])
-    Instance.objects.update(isolated=True)
+    Instance.objects.update(quarantined=True)
     worker = arena.worker("unlucky")
     for attempt in (1, 2, 3):  # the budget of a step that was alone
         arena.ledger.wait_for(what="start", step="long", attempt=attempt)
-        assert Attempt.objects.get(number=attempt).alone
+        assert Attempt.objects.get(number=attempt).quarantined
         WAYS_TO_LOSE_IT[way](arena)
 
     wait_for([instance])

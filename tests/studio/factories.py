@@ -277,7 +277,7 @@ def workers(workflows: list[str], *, count: int = 1, slots: int = 64, held: int 
 def worker(workflows: list[str], **given: Any) -> Worker:
     """Make the row of a process that runs a shift, or of a cluster."""
     now, number = timezone.now(), next(_numbers)
-    fields = {"role": "shift", "name": f"host-1:{4000 + number}", "seat": 100 + number, "slots": 64}
+    fields = {"role": "shift", "name": f"host-1:{4000 + number}", "worker_id": 100 + number, "slots": 64}
     return Worker.objects.create(
         **(fields | {"workflows": workflows, "started_at": now - timedelta(hours=1), "seen_at": now} | given)
     )

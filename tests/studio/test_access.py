@@ -13,6 +13,7 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import get_resolver, reverse
@@ -21,6 +22,7 @@ from django.urls.resolvers import URLResolver
 from engine.models import Audit, Event, Instance, ScheduleRow
 from studio import denied_audit
 from studio.access import RefusedError, Verb, allowed, require, rights
+from studio.models import Throttle
 from studio.views.guard import guard, guarded_path, rule_of
 from tests.studio import factories
 from tests.studio.routes import address, names, rules
@@ -305,22 +307,39 @@ class TestUpgrade:
     """Groups that are there when the permissions are made belong to somebody else."""
 
     OLD = ("viewer", "operator", "admin")
+    EARLIER = ("0001_roles", "0002_permissions", "0003_throttle")
 
     def test_groups_that_were_there_get_nothing(self) -> None:
         ours = ["reprise-viewer", "reprise-operator", "reprise-approver"]
-        _migrate("0001_roles")
+        _migrate(None)
         Group.objects.all().delete()
         for name in (*self.OLD, "reprise-admin"):
             Group.objects.create(name=name)
-        _migrate("0002_permissions")
+        _migrate("0001_start")
         having = Group.objects.filter(permissions__content_type__app_label="studio")
         assert sorted(having.values_list("name", flat=True).distinct()) == sorted(ours)
+
+    @pytest.mark.parametrize("applied", [EARLIER, EARLIER[:2], EARLIER[:1]])
+    def test_a_database_of_an_earlier_version_gets_what_it_lacks(self, applied: tuple[str, ...]) -> None:
+        _migrate("0001_start")
+        recorder = MigrationRecorder(connection)
+        recorder.record_unapplied("studio", "0001_start")
+        for name in applied:
+            recorder.record_applied("studio", name)
+        if "0003_throttle" not in applied:
+            with connection.schema_editor() as editor:
+                editor.delete_model(Throttle)
+        Group.objects.get(name="reprise-approver").delete()
+        _migrate("0001_start")
+        assert not Throttle.objects.exists()
+        was_deleted = "0002_permissions" in applied
+        assert Group.objects.filter(name="reprise-approver").exists() is not was_deleted
 
     def test_a_new_database_has_no_groups_of_plain_names(self) -> None:
         assert not Group.objects.filter(name__in=self.OLD).exists()
 
 
-def _migrate(name: str) -> None:
+def _migrate(name: str | None) -> None:
     executor = MigrationExecutor(connection)
     executor.migrate([("studio", name)])
 

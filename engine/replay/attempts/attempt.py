@@ -28,7 +28,7 @@ from engine.values.retry import StepOptions, backoff_delay, default_delay, is_re
 from engine.values.serialization import Codec, Stored
 from engine.values.states import AttemptPhase, AttemptStatus, WaitingFor
 
-MAX_CRASHES = 3  # crashes of a worker in which the step was alone
+MAX_CRASHES = 3  # losses of a step in quarantine
 MICROSECOND = timedelta(microseconds=1)
 _rng = Random()  # noqa: S311 - jitter, no secret
 
@@ -38,7 +38,7 @@ class Budget(Protocol):
 
     attempts: int  # made so far
     spent: int  # of them, those that count towards max_attempts
-    convicted: int  # lost while it was alone in its worker
+    crashes: int  # losses while it was in quarantine
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class RollbackBudget:
 
     attempts: int = 0
     spent: int = 0
-    convicted: int = 0
+    crashes: int = 0
 
 
 class AttemptedOperation(Operation):
@@ -126,10 +126,10 @@ class AttemptedOperation(Operation):
         cycle, seq = self.cycle, self.record.seq
         self.budget.attempts += 1
         self.record.wake_us = None
-        is_alone = cycle.begin_body()
+        quarantined = cycle.begin_body()
         host, number = cycle.host, self.budget.attempts
         attempt = AttemptRecord(
-            seq, number, host.name, host.now_us(), alone=is_alone, phase=self.attempt_phase
+            seq, number, host.name, host.now_us(), quarantined=quarantined, phase=self.attempt_phase
         )
         cycle.history.unasked.pop(seq, None)
         self.attempt = attempt
@@ -204,7 +204,7 @@ class AttemptedOperation(Operation):
         record.wake_us = None
         cycle.history.unasked[record.seq] = attempt
         cycle.steps.enter(self, phases.ASKING_DELAY)
-        if cycle.isolated:  # the function may have killed its worker: do not ask it in the next one
+        if cycle.quarantined:  # the function may have killed its worker: do not ask it in the next one
             record.wake_us = after(attempt, default_delay(self.options, self.budget.spent, rng=_rng))
         cycle.writes.committed.append(lambda: self._ask_now(attempt, error))
         self._note_asking()

@@ -49,8 +49,8 @@ class DoOperation(AttemptedOperation):
             record.options = functions.options_json(self.options)
             record.sensitive = self.options.sensitive
         self.cycle.close_lost(record)
-        if record.convicted >= MAX_CRASHES:
-            self._refuse(WorkerLostError(self.label, record.convicted))
+        if record.crashes >= MAX_CRASHES:
+            self._refuse(WorkerLostError(self.label, record.crashes))
         elif record.status != StepStatus.WAITING:
             self.start()
         elif record.wake_us is None:
@@ -66,7 +66,7 @@ class DoOperation(AttemptedOperation):
         """Record an attempt; its body runs once that is committed."""
         cycle, record = self.cycle, self.record
         # If the cycle is leaving, the next worker starts it, unless a pause is withdrawn first.
-        if not self.may_run or (cycle.isolated and not self.is_alone):
+        if not self.may_run or (cycle.quarantined and not self.is_alone):
             cycle.steps.enter(self, phases.DEFERRED)
             return
         record.status = StepStatus.RUNNING

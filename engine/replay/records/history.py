@@ -64,7 +64,7 @@ class History:
             for attempt in by_step.get(record.seq, ()):
                 record.attempts = max(record.attempts, attempt.number)
                 record.spent += attempt.status in SPENT
-                record.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
+                record.crashes += attempt.status == AttemptStatus.LOST and attempt.quarantined
                 if attempt.status == AttemptStatus.RUNNING:
                     self.running[record.seq] = attempt
                 elif (

@@ -52,7 +52,7 @@ class Writes:
     committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
     children: dict[int, NewChild] = field(default_factory=dict)  # by the step that starts it
     waiters: dict[int, Awaited] = field(default_factory=dict)  # by the step that waits
-    owes: bool = False  # a step with a child was cancelled: the child has to be ended
+    notify_pending: bool = False  # a step with a child was cancelled: the child has to be ended
 
     def __bool__(self) -> bool:
         return bool(self.steps or self.attempts or self.consumed or self.logs or self.leave or self.waiters)
@@ -60,7 +60,7 @@ class Writes:
     @property
     def concerns_others(self) -> bool:
         """Tell whether anything here concerns other instances; in most flushes nothing does."""
-        return bool(self.children or self.waiters or self.owes)
+        return bool(self.children or self.waiters or self.notify_pending)
 
     def add_attempt(self, attempt: AttemptRecord) -> None:
         self.attempts[attempt.step_seq, attempt.number] = attempt
@@ -89,4 +89,4 @@ class Writes:
         self.committed += later.committed
         self.children |= later.children
         self.waiters |= later.waiters
-        self.owes = self.owes or later.owes
+        self.notify_pending = self.notify_pending or later.notify_pending

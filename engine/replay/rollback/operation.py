@@ -78,7 +78,7 @@ class RollbackOperation(AttemptedOperation):
             if attempt.number > before:
                 is_spent = attempt.status in SPENT
                 budget.spent += is_spent
-                budget.convicted += attempt.status == AttemptStatus.LOST and attempt.alone
+                budget.crashes += attempt.status == AttemptStatus.LOST and attempt.quarantined
                 unasked.pop(self.record.seq, None)
                 if is_spent:
                     unasked[self.record.seq] = attempt
@@ -138,7 +138,7 @@ class RollbackOperation(AttemptedOperation):
 
     def refuse_crashes(self) -> None:
         """Fail for good: it has crashed its worker too often."""
-        self._refuse(WorkerLostError(self.label, self.budget.convicted))
+        self._refuse(WorkerLostError(self.label, self.budget.crashes))
 
     def _wait_until(self, when_us: int) -> None:
         self.record.wake_us = when_us
@@ -153,7 +153,7 @@ def refuse(cycle: CycleState, record: StepRecord, number: int, error: BaseExcept
         number + 1,
         cycle.host.name,
         cycle.host.now_us(),
-        alone=cycle.isolated and cycle.host.holds_only(cycle),
+        quarantined=cycle.quarantined and cycle.host.holds_only(cycle),
         phase=AttemptPhase.ROLLBACK,
     )
     cycle.finish(attempt, AttemptStatus.ERRORED)

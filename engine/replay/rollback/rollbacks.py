@@ -101,7 +101,7 @@ class Rollbacks:
         self._operation = operation
         self._close_lost(record, made)
         operation.count(made)
-        if operation.budget.convicted >= MAX_CRASHES:
+        if operation.budget.crashes >= MAX_CRASHES:
             operation.refuse_crashes()
         else:
             self._go_on(operation)

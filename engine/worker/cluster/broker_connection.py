@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from engine.models.connection import parameters
-from engine.steer.notify import ALONE, REAP, WAKE
+from engine.steer.notify import QUARANTINE, REAP, WAKE
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.database import claim_sql
 from engine.worker.database import cluster_sql as sql
@@ -31,7 +31,7 @@ SESSION = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 
-COUNT_ISOLATED = 100  # at most
+COUNT_QUARANTINED = 100  # at most
 
 
 @dataclass(frozen=True)
@@ -94,23 +94,23 @@ class BrokerConnection:
             hints = self._read(self._connection)
         return hints
 
-    def isolated(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
-        """Count the instances that wait to run alone, for workflows with a limit at most as many as it allows."""
+    def quarantined(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
+        """Count the quarantined instances that are due, of workflows with a limit no more than have a place."""
         values = {
             "unlimited": [name for name in workflows if name not in limits],
             "limited": [*limits],
             "limits": [*limits.values()],
-            "isolated": COUNT_ISOLATED,
+            "quarantined": COUNT_QUARANTINED,
         }
-        [(count,)] = self._ask(claim_sql.ISOLATED, values)
+        [(count,)] = self._ask(claim_sql.QUARANTINED, values)
         return int(count)
 
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:
         return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})
 
-    def beat(self, *, seat: int, name: str, workflows: Sequence[str], slots: int) -> None:
+    def beat(self, *, worker_id: int, name: str, workflows: Sequence[str], slots: int) -> None:
         """Write the cluster's row of `engine_worker`."""
-        values = {"role": "cluster", "seat": seat, "name": name, "workflows": list(workflows)}
+        values = {"role": "cluster", "worker_id": worker_id, "name": name, "workflows": list(workflows)}
         self._ask(sql.BEAT, {**values, "slots": slots, "held": 0})
         if self._pause:
             logger.info("The broker has reconnected to its database.")
@@ -120,8 +120,8 @@ class BrokerConnection:
         """Notify workers to take back at once what a dead process held."""
         self._ask(sql.TELL, {"channel": WAKE, "payload": REAP})
 
-    def leave(self, *, seat: int) -> None:
-        self._ask(sql.LEAVE, {"seat": seat})
+    def leave(self, *, worker_id: int) -> None:
+        self._ask(sql.LEAVE, {"worker_id": worker_id})
 
     def _ask(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         if self._connection is None:
@@ -133,5 +133,5 @@ class BrokerConnection:
         notes = list(connection.notifies(timeout=0))
         return Hints(
             tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
-            death=any(note.channel == WAKE and note.payload in (REAP, ALONE) for note in notes),
+            death=any(note.channel == WAKE and note.payload in (REAP, QUARANTINE) for note in notes),
         )

@@ -1,4 +1,4 @@
-"""The work of the pusher: fetch ordinary tasks for the workers, and run instances that must run alone."""
+"""What the pusher does: bring people's ordinary tasks to the workers, and see to quarantined instances."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Dispatcher:
     limits: Callable[[], Mapping[str, int]]  # of the workflows with a limit
     is_sound: Callable[[str], bool]
     quarantine: Quarantine
-    seat: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
+    worker_id: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
 
     def __post_init__(self) -> None:
         self.name = f"{socket.gethostname()}:{os.getppid()}"
-        self._tasks_at = self._beat_at = self._isolated_at = 0.0
+        self._tasks_at = self._beat_at = self._quarantine_at = 0.0
         self._pause = 0.0
         self._death_at = float("-inf")
 
@@ -82,11 +82,11 @@ class Dispatcher:
             return [] if self.stop.is_set() else self._work(time.monotonic())
         self.connection.wait(TICK_SECONDS)
         # Nothing known before is valid when the database is back.
-        self._tasks_at = self._beat_at = self._isolated_at = 0.0
+        self._tasks_at = self._beat_at = self._quarantine_at = 0.0
         return []
 
     def _seconds_to_wait(self) -> float:
-        until = min(self._tasks_at, self._beat_at, self._isolated_at)
+        until = min(self._tasks_at, self._beat_at, self._quarantine_at)
         return min(max(until - time.monotonic(), 0.0), TICK_SECONDS)
 
     def _note(self, hints: Hints) -> None:
@@ -94,30 +94,30 @@ class Dispatcher:
         if hints.tasks:
             self._tasks_at = now
         if hints.death:
-            self._isolated_at = self._death_at = now
+            self._quarantine_at = self._death_at = now
 
     def _work(self, now: float) -> list[Package]:
         if now >= self._beat_at:
             self._beat_at = now + BEAT_SECONDS
             names = sorted(self.workflows())
-            self.connection.beat(seat=self.seat, name=self.name, workflows=names, slots=self.slots)
+            self.connection.beat(worker_id=self.worker_id, name=self.name, workflows=names, slots=self.slots)
         if self.quarantine.collect():
             self.connection.tell_death()
-        if now >= self._isolated_at:
-            self._look_for_isolated(now)
+        if now >= self._quarantine_at:
+            self._look_for_quarantined(now)
         if now >= self._tasks_at:
             return self._claim_tasks(now, room=self.room_size - self.room.qsize())
         return []
 
-    def _look_for_isolated(self, now: float) -> None:
-        waiting = self.connection.isolated(workflows=list(self.workflows()), limits=self.limits())
+    def _look_for_quarantined(self, now: float) -> None:
+        waiting = self.connection.quarantined(workflows=list(self.workflows()), limits=self.limits())
         if waiting:
             self.quarantine.open(now, waiting)
-            self._isolated_at = now + QUARANTINE_SECONDS
+            self._quarantine_at = now + QUARANTINE_SECONDS
         elif now < self._death_at + AFTER_DEATH_SECONDS:
-            self._isolated_at = now + DEATH_PAUSE  # what the dead process held is being taken back
+            self._quarantine_at = now + DEATH_PAUSE  # what the dead process held is being taken back
         else:
-            self._isolated_at = now + SWEEP_SECONDS
+            self._quarantine_at = now + SWEEP_SECONDS
 
     def _claim_tasks(self, now: float, *, room: int) -> list[Package]:
         """Claim only what fits: claimed tasks that have not started are delayed by `retry` seconds after a kill."""
@@ -133,7 +133,7 @@ class Dispatcher:
     def _leave(self) -> None:
         # Not worth opening a connection: a leftover row is deleted later.
         with suppress(psycopg.Error):
-            self.connection.leave(seat=self.seat)
+            self.connection.leave(worker_id=self.worker_id)
         self.connection.close()
         self.quarantine.wait()
         # The sentinel ends django-q's loop soon; until then it calls this again.

@@ -61,7 +61,7 @@ class Quarantine:
             if ended:
                 self._children.remove(child)
             if status:
-                logger.warning("A quarantine process ended by %s.", _cause(status))
+                logger.warning("A process that runs quarantined instances ended by %s.", _cause(status))
                 self._opened_at = float("-inf")
                 is_dead = True
         return is_dead
@@ -73,7 +73,7 @@ class Quarantine:
             self._children.remove(child)
 
     def _live(self, parent: int) -> None:
-        from engine.worker.isolation import Isolates
+        from engine.worker.quarantined import TakesQuarantined
         from engine.worker.shift import Terms, run
 
         try:
@@ -87,11 +87,11 @@ class Quarantine:
                     name=name,
                     should_stop=self._stop,
                     idle_seconds=IDLE_SECONDS,
-                    isolates=Isolates.ONLY,
+                    takes_quarantined=TakesQuarantined.ONLY,
                 )
             )
         except BaseException:
-            logger.exception("A quarantine process failed.")
+            logger.exception("A process that runs quarantined instances broke off.")
         finally:
             os._exit(0)
 

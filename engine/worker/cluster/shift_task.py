@@ -61,7 +61,7 @@ def shift() -> None:
 
     Always return None: django-q would store anything else and run it again.
     """
-    from engine.worker.isolation import Isolates
+    from engine.worker.quarantined import TakesQuarantined
     from engine.worker.shift import Terms, run
 
     if _shared is None:
@@ -75,7 +75,7 @@ def shift() -> None:
                     slots=slots(),
                     name=f"{socket.gethostname()}:{os.getpid()}",
                     should_stop=_shared.stop,
-                    isolates=Isolates.NEVER,
+                    takes_quarantined=TakesQuarantined.NEVER,
                     relief=ClusterRelief(_shared),
                     is_permanent=True,
                     keeps_time=bool(Conf.SCHEDULER),

@@ -15,9 +15,9 @@ from dataclasses import fields
 
 from engine.replay.host import Claimed
 from engine.values.columns import microseconds, moment
-from engine.worker.database.sql import SEAT_SPACE
+from engine.worker.database.sql import WORKER_SPACE
 
-LOCK_SPACE = SEAT_SPACE + 2
+LOCK_SPACE = WORKER_SPACE + 2
 
 # A worker paused between the two statements of a claim must not block others from the workflow.
 PATIENCE = "5s"
@@ -33,7 +33,7 @@ _CLAIMED = {
     "params": "i.params::text",
     "started_us": microseconds("i.started_at"),
     "deadline_us": microseconds("i.deadline_at"),
-    "isolated": "i.isolated",
+    "quarantined": "i.quarantined",
     "due_us": microseconds("due.wake_at"),
     "log_lines": """coalesce((
             SELECT max(l.position) FROM engine_log l
@@ -46,28 +46,31 @@ _CLAIMED = {
 }
 assert [*_CLAIMED] == [field.name for field in fields(Claimed)]
 
-# Take what is due for this seat.
+# Take what is due for this worker.
 TAKE = f"""
     UPDATE engine_instance i SET
-        owner = %(seat)s, fence = i.fence + 1, status = 'running', waiting_for = '',
+        owner = %(worker_id)s, fence = i.fence + 1, status = 'running', waiting_for = '',
         wake_at = clock_timestamp() + %(lease)s * interval '1 second',
         started_at = coalesce(i.started_at, clock_timestamp())
     FROM due WHERE i.key = due.key
     RETURNING {", ".join(_CLAIMED.values())}
 """
 
-# The workflows with a limit, and their free capacity. Held instances have one of two statuses and are counted through
-# the index of the Studio's lists. One place is kept for an instance that must run alone, if one is due and none is
-# held: only a process of its own claims those, and it would always be too late.
+# The workflows with a limit, and their places that are free. Those that are held are counted by the index of the
+# Studio's lists: they have one of two statuses. One place is kept for a quarantined instance, if any is due
+# and none has a place: only a process of its own takes those, and would always come too late.
 PLACES = """
-    SELECT l.name, l.most - held.count AS alone, l.most - held.count - CASE WHEN held.has_isolated THEN 0 ELSE (
+    SELECT l.name, l.most - held.count AS for_quarantined,
+        l.most - held.count - CASE WHEN held.has_quarantined THEN 0 ELSE (
         SELECT count(*) FROM (
             SELECT FROM engine_instance
-            WHERE workflow = l.name AND isolated AND owner IS NULL AND wake_at <= (SELECT clock_timestamp()) LIMIT 1
+            WHERE workflow = l.name AND quarantined AND owner IS NULL AND wake_at <= (SELECT clock_timestamp())
+            LIMIT 1
         ) AS suspect
     ) END AS free
     FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most) CROSS JOIN LATERAL (
-        SELECT count(*)::integer AS count, coalesce(bool_or(isolated), false) AS has_isolated FROM engine_instance
+        SELECT count(*)::integer AS count, coalesce(bool_or(quarantined), false) AS has_quarantined
+        FROM engine_instance
         WHERE workflow = l.name AND status IN ('running', 'waiting_for_pause')
     ) held
 """
@@ -87,8 +90,8 @@ def _open(which: str, free: str) -> str:
     """
 
 
-OPEN = _open("NOT i.isolated", "free")
-OPEN_ISOLATED = _open("i.isolated", "alone")
+OPEN = _open("NOT i.quarantined", "free")
+OPEN_QUARANTINED = _open("i.quarantined", "for_quarantined")
 
 # The workflows whose lock this transaction could take. No session waits: the holder of the lock claims what is due, and
 # the next try finds what it did not see.
@@ -167,9 +170,9 @@ def _claim(which: str, free: str) -> str:
 
 # The claim if no workflow has a limit. CLAIM_WITH_LIMITS would do the same, but needs twice the time to find that
 # nothing is due: 166 µs instead of 74.
-CLAIM = f"WITH due AS ({_unlimited('NOT i.isolated')}) {TAKE}"
-CLAIM_WITH_LIMITS = _claim("NOT i.isolated", "free")
-CLAIM_ISOLATED = _claim("i.isolated", "alone")
+CLAIM = f"WITH due AS ({_unlimited('NOT i.quarantined')}) {TAKE}"
+CLAIM_WITH_LIMITS = _claim("NOT i.quarantined", "free")
+CLAIM_QUARANTINED = _claim("i.quarantined", "for_quarantined")
 
 # If a locked workflow is full, mark its due instances as queued instead of waiting. Continues where the last call
 # ended, with this many rows of each workflow, and returns how far it got.
@@ -202,7 +205,7 @@ NEXT_DUE = f"""
     SELECT min(d.us) - (%(ahead)s * 1000000)::bigint FROM unnest(%(unlimited)s::text[]) AS w(name)
     CROSS JOIN LATERAL (
         SELECT {microseconds("wake_at")} AS us FROM engine_instance i
-        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
+        WHERE i.workflow = w.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.quarantined
         ORDER BY i.wake_at LIMIT 1
     ) d
 """
@@ -212,26 +215,28 @@ NEXT_DUE_WITH_LIMITS = f"""
     SELECT least(({NEXT_DUE}), (
         SELECT min(d.us) - (least(%(ahead)s, 0) * 1000000)::bigint FROM ({PLACES}) AS places CROSS JOIN LATERAL (
             SELECT {microseconds("wake_at")} AS us FROM engine_instance i
-            WHERE i.workflow = places.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.isolated
+            WHERE i.workflow = places.name AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.quarantined
             ORDER BY i.wake_at LIMIT 1
         ) d
         WHERE places.free > 0
     ))
 """
 
-# How many instances wait to run alone, for workflows with a limit at most as many as it allows.
-ISOLATED = f"""
+# How many quarantined instances are due: of a workflow with a limit no more than there are free places.
+QUARANTINED = f"""
     SELECT (
         SELECT count(*) FROM (
             SELECT FROM engine_instance
-            WHERE isolated AND owner IS NULL AND workflow = ANY(%(unlimited)s::text[]) AND wake_at <= clock_timestamp()
-            LIMIT %(isolated)s
+            WHERE quarantined AND owner IS NULL AND workflow = ANY(%(unlimited)s::text[])
+              AND wake_at <= clock_timestamp()
+            LIMIT %(quarantined)s
         ) AS waiting
     ) + (
         SELECT count(*) FROM ({PLACES}) AS places CROSS JOIN LATERAL (
             SELECT FROM engine_instance
-            WHERE isolated AND owner IS NULL AND workflow = places.name AND wake_at <= clock_timestamp()
-            LIMIT greatest(least(places.alone, %(isolated)s), 0)
+            WHERE quarantined AND owner IS NULL AND workflow = places.name
+              AND wake_at <= clock_timestamp()
+            LIMIT greatest(least(places.for_quarantined, %(quarantined)s), 0)
         ) AS waiting
     )
 """

@@ -31,13 +31,14 @@ BEAT = """
 WITH gone AS (
     DELETE FROM engine_worker WHERE key IN (
         SELECT key FROM engine_worker
-        WHERE seen_at < clock_timestamp() - interval '60 seconds' AND seat <> %(seat)s
+        WHERE seen_at < clock_timestamp() - interval '60 seconds' AND worker_id <> %(worker_id)s
         FOR UPDATE SKIP LOCKED
     )
 )
-INSERT INTO engine_worker (role, name, seat, workflows, slots, held, started_at, seen_at)
-VALUES (%(role)s, %(name)s, %(seat)s, %(workflows)s::text[], %(slots)s, %(held)s, clock_timestamp(), clock_timestamp())
-ON CONFLICT (seat) DO UPDATE
+INSERT INTO engine_worker (role, name, worker_id, workflows, slots, held, started_at, seen_at)
+VALUES (%(role)s, %(name)s, %(worker_id)s, %(workflows)s::text[], %(slots)s, %(held)s, clock_timestamp(),
+    clock_timestamp())
+ON CONFLICT (worker_id) DO UPDATE
 SET workflows = excluded.workflows, slots = excluded.slots, held = excluded.held, seen_at = excluded.seen_at
 RETURNING key
 """
@@ -48,6 +49,6 @@ NEXT_SCHEDULE = """
     WHERE workflow = ANY(%(workflows)s::text[])
 """
 
-LEAVE = "DELETE FROM engine_worker WHERE seat = %(seat)s RETURNING key"
+LEAVE = "DELETE FROM engine_worker WHERE worker_id = %(worker_id)s RETURNING key"
 
 TELL = "SELECT pg_notify(%(channel)s, %(payload)s)"

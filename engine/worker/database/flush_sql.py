@@ -36,18 +36,18 @@ def _output(row: str) -> str:
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
 #        given back while a pause is asked for is paused by that: the next worker would know nothing of it. Nothing ends
 #        otherwise than it was told to end after its rollbacks; with `running` it stays, and these begin. One that ends
-#        owes the news to the parent that waits for it, and to other instances that do. (An EXISTS within an OR might
+#        has to notify the parent that waits for it, and other instances that do. (An EXISTS within an OR might
 #        be answered by reading all that wait.)
 _WRITES = f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.status, i.signals, i.ends_as,
-            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(seat)s::integer) AS is_ours, c.ends,
-            c.owes IS TRUE AS owes
-        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool, owes bool)
+            (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(worker_id)s::integer) AS is_ours, c.ends,
+            c.notify_pending IS TRUE AS notify_pending
+        FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint, ends bool, notify_pending bool)
         JOIN engine_instance i ON i.key = c.key
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), ours AS (
-        SELECT key, status, signals, ends_as, owes, status = 'waiting_for_pause' AND NOT ends AS is_pausing
+        SELECT key, status, signals, ends_as, notify_pending, status = 'waiting_for_pause' AND NOT ends AS is_pausing
         FROM held WHERE is_ours
     ), pausing AS (
         SELECT key FROM ours WHERE is_pausing
@@ -82,7 +82,8 @@ _WRITES = f"""
         ON CONFLICT (instance_id, generation, position) WHERE position IS NOT NULL DO NOTHING
     ), leaves AS (
         UPDATE engine_instance i SET
-            owner = CASE WHEN l.status = 'running' THEN i.owner END, isolated = i.isolated AND l.status = 'running',
+            owner = CASE WHEN l.status = 'running' THEN i.owner END,
+            quarantined = i.quarantined AND l.status = 'running',
             status = becomes.status, waiting_for = l.waiting_for,
             wake_at = CASE WHEN becomes.status = 'queued' THEN clock_timestamp()
                 WHEN l.status = 'running' THEN i.wake_at ELSE {moment("l.wake_us")} END,
@@ -93,7 +94,8 @@ _WRITES = f"""
                 WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
             paused_at = CASE WHEN becomes.status = 'paused' THEN clock_timestamp() END,
             finished_at = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN clock_timestamp() END,
-            owes = i.owes OR o.owes OR l.status IN ('complete', 'errored', 'terminated') AND (
+            notify_pending = i.notify_pending OR o.notify_pending
+                OR l.status IN ('complete', 'errored', 'terminated') AND (
                 i.is_tied OR (SELECT true FROM engine_waiter w WHERE w.instance_id = i.key LIMIT 1) IS TRUE
             )
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
@@ -107,7 +109,7 @@ _WRITES = f"""
         WHERE i.key = l.key AND (l.signals IS NULL OR l.signals = o.signals)
           AND (l.status <> 'paused' OR o.is_pausing OR l.pause_reason IS NOT NULL)
           AND (o.ends_as IN ('', l.ends_as) OR l.status IN ('queued', 'waiting', 'paused'))
-        RETURNING i.key, i.owes,
+        RETURNING i.key, i.notify_pending,
             CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
     )"""
 
@@ -117,7 +119,7 @@ _WRITES = f"""
 #           An id that another instance has is refused, and with it the flush: see `Journal`.
 # waiters   note who waits for the end of which instance. Of one that begins in this very flush nothing can be seen yet:
 #           the step looks at it afterwards, and is noted then.
-# debts     marks those that go on, but have cancelled a step with a child, which is to end.
+# pending   marks those that go on, but have cancelled a step with a child, which is to end.
 _OTHERS = f"""
     , children AS (
         INSERT INTO engine_instance AS t (workflow, id, status, params, code, wake_at, deadline_at, created_at,
@@ -138,16 +140,16 @@ _OTHERS = f"""
         JOIN {named("w", "key")} AND {meant("w", "w.key")}
         WHERE {_ours("w")} AND {_goes_on("w")}
         ON CONFLICT (waiter_id, generation, seq) DO NOTHING
-    ), debts AS (
-        UPDATE engine_instance i SET owes = true
+    ), pending AS (
+        UPDATE engine_instance i SET notify_pending = true
         FROM ours o
-        WHERE i.key = o.key AND o.owes AND NOT EXISTS (SELECT FROM leaves l WHERE l.key = o.key)
+        WHERE i.key = o.key AND o.notify_pending AND NOT EXISTS (SELECT FROM leaves l WHERE l.key = o.key)
     )"""
 
 # What each cycle is told: is it ours, what its row says, has it left, and whether others are to be notified.
 _ANSWER = f"""
-    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL, h.owes OR l.owes IS TRUE,
-        {microseconds("clock_timestamp()")}
+    SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL,
+        h.notify_pending OR l.notify_pending IS TRUE, {microseconds("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
 
@@ -170,7 +172,7 @@ RECORDED = f"""
         WHERE b.key = c.key
     )
     FROM json_to_recordset(%(cycles)s) AS c(key bigint, fence bigint)
-    JOIN engine_instance i ON i.key = c.key AND i.fence = c.fence AND i.owner = %(seat)s
+    JOIN engine_instance i ON i.key = c.key AND i.fence = c.fence AND i.owner = %(worker_id)s
 """
 
 # Prints statements as they are sent: python -m engine.worker.database.flush_sql FLUSH

@@ -21,10 +21,12 @@ log = logging.getLogger("engine.heart")
 LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
-SOON_SECONDS = 0.05  # until another beat for rows that were locked
-LAST_SECONDS = 2.0  # for logging before the end
-PATIENCE = 3  # a beat waits for its answer for this fraction of a lease
-STALL_SECONDS = 30  # a body that blocks the loop for longer ends its worker; alone in it, it convicts itself
+SOON_SECONDS = 0.05  # until another beat for what somebody had locked
+LAST_SECONDS = 2.0  # for what is logged before the end
+PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
+STALL_SECONDS = (
+    30  # a body that blocks the loop for longer ends its worker; in quarantine, that counts as a crash
+)
 
 
 def lease_seconds() -> float:
@@ -36,9 +38,12 @@ class Heartbeat:
     """Beats until stopped. A thread, because it guards against a loop that no longer turns."""
 
     def __init__(
-        self, seat: int, allowance: Callable[[], float], on_stall: Callable[[str], None] = lambda reason: None
+        self,
+        worker_id: int,
+        allowance: Callable[[], float],
+        on_stall: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._seat = seat
+        self._worker_id = worker_id
         self._on_stall = on_stall  # called on the heartbeat's thread before the process ends
         self._allowance = allowance  # seconds of handler code allowed in the current turn of the loop
         self._lease = lease_seconds()
@@ -83,7 +88,7 @@ class Heartbeat:
             # A beat without an answer must end early enough for another one before the lease expires.
             self._connection = connect_limited(self._lease / PATIENCE, **parameters())
             self._connection.execute(LIMITS)
-        values = {"seat": self._seat, "lease": self._lease, "only": only}
+        values = {"worker_id": self._worker_id, "lease": self._lease, "only": only}
         return [key for (key,) in self._connection.execute(sql.RENEW, values, prepare=True)]
 
     def _close(self) -> None:

@@ -46,13 +46,13 @@ class Journal:
     def __init__(
         self,
         connection: ShiftConnection,
-        seat: int,
+        worker_id: int,
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
         on_notices: Callable[[], None],
     ) -> None:
         self._connection = connection
-        self._seat = seat
+        self._worker_id = worker_id
         self._clock = clock
         self._on_written = on_written
         self._on_notices = on_notices
@@ -122,7 +122,7 @@ class Journal:
         self._on_written(written)
 
     async def _execute(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, Answer]:
-        rows = Batch(self._seat)
+        rows = Batch(self._worker_id)
         for cycle, writes in batch:
             rows.add(cycle, writes)
         statement = flush_sql.FLUSH_WITH_OTHERS if rows.concerns_others else flush_sql.FLUSH
@@ -133,7 +133,7 @@ class Journal:
         answers = [Answer._make(row) for row in found]
         if answers:
             self._clock.set(answers[0].now_us, sent_ns=sent, received_ns=received)
-        if any(one.owes for one in answers):
+        if any(one.notify_pending for one in answers):
             self._on_notices()
         return {one.key: one for one in answers}
 
@@ -150,7 +150,7 @@ class Journal:
     async def _recorded(self, batch: list[tuple[Cycle, Writes]]) -> dict[int, tuple[bool, bool]]:
         async def ask() -> list[tuple[Any, ...]]:
             cursor = await self._connection.execute(
-                flush_sql.RECORDED, lost_answers.parameters(self._seat, batch)
+                flush_sql.RECORDED, lost_answers.parameters(self._worker_id, batch)
             )
             return await cursor.fetchall()
 

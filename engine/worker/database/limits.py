@@ -40,23 +40,25 @@ class Limits:
             "limits": [self._limits[name] for name in wanted],
         }
 
-    async def claim(self, connection: ShiftConnection, *, isolated: bool, **values: object) -> list[rows.Row]:
-        """Claim what is due within the limits: up to `limit` in total, for `seat`, with a lease of `lease` seconds.
+    async def claim(
+        self, connection: ShiftConnection, *, quarantined: bool, **values: object
+    ) -> list[rows.Row]:
+        """Claim what is due within the limits: up to `limit` in all, for `worker_id`, with a lease of `lease` seconds.
 
-        Instances due within `ahead` seconds are also claimed, queued ones only after `late_new` seconds. With
-        `isolated`, only instances that must run alone are claimed.
+        What is due within `ahead` seconds is claimed too, and what is queued only after `late_new` seconds. With
+        `quarantined`, only quarantined instances are claimed.
         """
-        found = await self._open(connection, isolated=isolated) if self else []
+        found = await self._open(connection, quarantined=quarantined) if self else []
         if not found:
-            statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM
+            statement = sql.CLAIM_QUARANTINED if quarantined else sql.CLAIM
             return await _rows(connection, statement, self.parameters([]) | values)
         async with self._locked(connection, found) as locked:
-            statement = sql.CLAIM_ISOLATED if isolated else sql.CLAIM_WITH_LIMITS
+            statement = sql.CLAIM_QUARANTINED if quarantined else sql.CLAIM_WITH_LIMITS
             return await _rows(connection, statement, self.parameters(locked) | values)
 
-    async def _open(self, connection: ShiftConnection, *, isolated: bool) -> list[str]:
+    async def _open(self, connection: ShiftConnection, *, quarantined: bool) -> list[str]:
         """Return the workflows with a limit that have something due and free capacity."""
-        statement = sql.OPEN_ISOLATED if isolated else sql.OPEN
+        statement = sql.OPEN_QUARANTINED if quarantined else sql.OPEN
         return [name for (name,) in await _rows(connection, statement, self.parameters())]
 
     async def next_due(self, connection: ShiftConnection, *, ahead: float) -> int | None:

@@ -17,7 +17,7 @@ from engine.values.states import StepStatus
 from engine.worker.database import rows
 
 
-def parameters(seat: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, object]:
+def parameters(worker_id: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, object]:
     """Return the parameters of `flush_sql.RECORDED`."""
     cycles, starts, lines = list[object](), list[object](), list[object]()
     for cycle, writes in batch:
@@ -39,7 +39,7 @@ def parameters(seat: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, ob
             if line.position is None
         ]
     texts = (json.dumps(one, ensure_ascii=False) for one in (cycles, starts, lines))
-    return {"seat": seat, **dict(zip(("cycles", "starts", "lines"), texts, strict=True))}
+    return {"worker_id": worker_id, **dict(zip(("cycles", "starts", "lines"), texts, strict=True))}
 
 
 def settle(writes: Writes, *, has_starts: bool, has_lines: bool) -> None:

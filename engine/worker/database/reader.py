@@ -48,9 +48,9 @@ class Reader:
     be abandoned because a statement was cancelled.
     """
 
-    def __init__(self, connection: ShiftConnection, seat: int, clock: DatabaseClock) -> None:
+    def __init__(self, connection: ShiftConnection, worker_id: int, clock: DatabaseClock) -> None:
         self._connection = connection
-        self._seat = seat
+        self._worker_id = worker_id
         self._clock = clock
         self.on_reopened: Callable[[], None] = lambda: None
         self._lease = lease_seconds()
@@ -119,11 +119,11 @@ class Reader:
         async with self._lock:
             return [key for (key,) in await self._fetch(sql.GO_BACK, values)]
 
-    async def claim(self, limits: Limits, limit: int, *, isolated: bool) -> Claims:
+    async def claim(self, limits: Limits, limit: int, *, quarantined: bool) -> Claims:
         """Claim up to `limit` due instances, with their histories."""
         values: dict[str, object] = {
             "limit": self.memory.room(limit),
-            "seat": self._seat,
+            "worker_id": self._worker_id,
             "lease": self._lease,
             "ahead": self._ahead,
             "late_new": self.late_new_seconds or -self.ahead_seconds,
@@ -131,7 +131,9 @@ class Reader:
         async with self._lock:
             # Before the claim: instances without signals then are not asked for later events.
             as_of_us = self._clock.due_us()
-            found = await self._surely(lambda: limits.claim(self._connection, isolated=isolated, **values))
+            found = await self._surely(
+                lambda: limits.claim(self._connection, quarantined=quarantined, **values)
+            )
             claims = sorted((Claimed(*row) for row in found), key=lambda one: one.due_us)
             return await self._read_in_portions(claims, as_of_us)
 
@@ -166,7 +168,7 @@ class Reader:
     async def _give_back(self, claims: list[Claimed]) -> None:
         given = [{"key": one.key, "fence": one.fence, "due_us": one.due_us} for one in claims]
         log.info("no memory for the histories of %s instances, which were released", len(given))
-        await self._fetch(sql.GIVE_BACK, {"seat": self._seat, "claims": json.dumps(given)})
+        await self._fetch(sql.GIVE_BACK, {"worker_id": self._worker_id, "claims": json.dumps(given)})
 
     async def hold_back(self, limits: Limits) -> list[int]:
         """Mark due instances of full workflows as queued. Return their keys."""
@@ -209,34 +211,34 @@ class Reader:
     async def held(self) -> dict[int, rows.Held]:
         """Return the state of the rows that this worker holds."""
         async with self._lock:
-            found = await self._fetch(sql.HELD, {"seat": self._seat})
+            found = await self._fetch(sql.HELD, {"worker_id": self._worker_id})
         return {row.key: row for row in map(rows.Held._make, found)}
 
     async def let_go(self, strays: dict[int, tuple[int, str | None]]) -> list[int]:
         """Release rows that this worker holds without a cycle, by key, or pause them with a reason. Return the keys."""
         given = [{"key": key, "fence": fence, "reason": reason} for key, (fence, reason) in strays.items()]
         async with self._lock:
-            found = await self._fetch(sql.LET_GO, {"seat": self._seat, "strays": json.dumps(given)})
+            found = await self._fetch(sql.LET_GO, {"worker_id": self._worker_id, "strays": json.dumps(given)})
         return [key for (key,) in found]
 
-    async def acquit(self, claimed: Claimed) -> None:
-        """Record that a held instance no longer needs to run alone."""
+    async def clear(self, claimed: Claimed) -> None:
+        """Take an instance that is held here out of quarantine."""
         try:
             async with self._lock:
                 await self._fetch(
-                    sql.ACQUIT, {"key": claimed.key, "fence": claimed.fence, "seat": self._seat}
+                    sql.CLEAR, {"key": claimed.key, "fence": claimed.fence, "worker_id": self._worker_id}
                 )
-        except psycopg.Error as error:  # it runs alone again if its worker dies
+        except psycopg.Error as error:  # it is quarantined again if its worker dies
             log.warning("instance %s could not be marked as harmless: %s", claimed.key, error)
 
     async def run_beside(self) -> None:
-        """Record that the bodies that run here are no longer alone."""
+        """Clear the attempts that run here: a crash would no longer be theirs."""
         async with self._lock:
-            await self._fetch(sql.NOT_ALONE, {"seat": self._seat})
+            await self._fetch(sql.CLEAR_ATTEMPTS, {"worker_id": self._worker_id})
 
     async def beat(self, *, name: str, workflows: list[str], slots: int, held: int) -> None:
         """Write the shift's row of `engine_worker`, with what it holds."""
-        values: dict[str, object] = {"role": "shift", "seat": self._seat, "name": name}
+        values: dict[str, object] = {"role": "shift", "worker_id": self._worker_id, "name": name}
         async with self._lock:
             await self._fetch(
                 cluster_sql.BEAT, {**values, "workflows": workflows, "slots": slots, "held": held}
@@ -245,7 +247,7 @@ class Reader:
     async def leave(self) -> None:
         """Delete the row that `beat` wrote."""
         async with self._lock:
-            await self._fetch(cluster_sql.LEAVE, {"seat": self._seat})
+            await self._fetch(cluster_sql.LEAVE, {"worker_id": self._worker_id})
 
     async def next_schedule(self, workflows: list[str]) -> float | None:
         """Return in how many seconds the next schedule of these workflows is due."""
@@ -290,9 +292,9 @@ class Reader:
         async with self._lock:
             await self._fetch(sql.NOTIFY_WAKE)
 
-    async def notify_alone(self) -> None:
+    async def notify_quarantine(self) -> None:
         async with self._lock:
-            await self._fetch(sql.NOTIFY_ALONE)
+            await self._fetch(sql.NOTIFY_QUARANTINE)
 
     async def notify_changed(self, payload: str) -> None:
         async with self._lock:

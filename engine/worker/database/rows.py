@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     signals: int
     ends_as: str
     has_left: bool
-    owes: bool
+    notify_pending: bool
     now_us: int
 
 
@@ -95,8 +95,8 @@ def pages(
 class Batch:
     """The parameters of one flush, made from the writes of several cycles."""
 
-    def __init__(self, seat: int) -> None:
-        self._seat = seat
+    def __init__(self, worker_id: int) -> None:
+        self._worker_id = worker_id
         self._cycles: list[str] = []
         self._steps: list[str] = []
         self._attempts: list[str] = []
@@ -112,8 +112,10 @@ class Batch:
         key, generation = cycle.claimed.key, cycle.claimed.generation
         ours, whose = {"key": key, "generation": generation}, f'"key":{key},"generation":{generation}'
         ends = writes.leave is not None and writes.leave.is_end
-        owes = ',"owes":true' if writes.owes else ""
-        self._cycles.append(f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}{owes}}}')
+        notify_pending = ',"notify_pending":true' if writes.notify_pending else ""
+        self._cycles.append(
+            f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}{notify_pending}}}'
+        )
         starting = begun(writes)
         for seq, record in writes.steps.items():
             place = self._place(record.output)
@@ -151,7 +153,7 @@ class Batch:
     def parameters(self) -> dict[str, object]:
         others = {"children": _array(self._children), "waiters": _array(self._waiters)}
         return (others if self.concerns_others else {}) | {
-            "seat": self._seat,
+            "worker_id": self._worker_id,
             "cycles": _array(self._cycles),
             "steps": _array(self._steps),
             "attempts": _array(self._attempts),

@@ -22,7 +22,7 @@ PAUSES_SECONDS = (
     0.1,
     0.2,
     0.5,
-)  # before the first tries; the lock notices sooner that the server is gone
+)  # before the first tries; the lock's connection tells sooner if the server is gone
 LAST_PAUSE_SECONDS = 1.0
 TRY_SECONDS = 8.0
 END_MILLISECONDS = 5_000

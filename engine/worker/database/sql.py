@@ -6,19 +6,19 @@ Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list 
 
 from __future__ import annotations
 
-from engine.steer.notify import ALONE
+from engine.steer.notify import QUARANTINE
 from engine.steer.transitions import RELEASED, RESUMED
 from engine.values.columns import microseconds, moment
 
 NOW = f"SELECT {microseconds('clock_timestamp()')}"
 
-# A seat is a session's advisory lock: it vanishes with the session, and with it the right to everything owned by it.
-SEAT_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
-TAKE_SEAT = f"SELECT pg_try_advisory_lock({SEAT_SPACE}, %s)"
+# A worker id is locked by the worker's session: the lock goes with the session, and with it the right to what it owns.
+WORKER_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
+TAKE_WORKER_LOCK = f"SELECT pg_try_advisory_lock({WORKER_SPACE}, %s)"
 
 # One shift is at the front: it claims at once what the others leave to it for a moment. Its place is a lock too. The
 # number tells one set of workflows from another.
-FRONT_SPACE = SEAT_SPACE + 1
+FRONT_SPACE = WORKER_SPACE + 1
 TAKE_FRONT = f"SELECT pg_try_advisory_lock({FRONT_SPACE}, %s)"
 
 # End a session of this worker's that it has lost: its server process may be about to do what it was told to. True when
@@ -28,10 +28,10 @@ END_SESSION = """
     WHERE pid = %(pid)s AND application_name = %(name)s
 """
 
-# The seats that are taken, for whoever asks whether an owner lives.
-LIVE_SEATS = f"""
+# The ids of the workers whose sessions live: an owner that is not among them is dead.
+LIVE_WORKERS = f"""
     SELECT objid::bigint::integer FROM pg_locks
-    WHERE locktype = 'advisory' AND classid = {SEAT_SPACE} AND objsubid = 2 AND granted
+    WHERE locktype = 'advisory' AND classid = {WORKER_SPACE} AND objsubid = 2 AND granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
@@ -67,26 +67,26 @@ DUE_AGAIN = """
 # Take back what dead owners held, and living ones whose leases are over (see `database/leases.py`). Those that were
 # to pause are paused, and say that their attempts are lost; the others are due at once.
 #
-# One of them may have killed its worker, so they run alone until they get on. Of a process that observes such ones,
-# only the one that it was observing may have: the others have run alone before. Not so where the worker need not have
-# died: its lease ran out while it was stopped, its seat went down with the server, after which running everything
-# alone would take ages, or it is the one that asks. What ran alone then is acquitted. SKIP LOCKED: another reaper is
-# at it, or a sender, after whom the next sweep comes.
+# One of them may have killed its worker, so they are quarantined: they run alone until they get on. If the dead worker
+# held a quarantined one, only that one may have: the others have run alone before. Nothing is quarantined where the
+# worker need not have died: its lease ran out while it was stopped, its lock went down with the server (quarantining
+# everything then would take ages), or it is the one that asks. Attempts that ran in quarantine are cleared then. SKIP
+# LOCKED: another reaper is at it, or a sender, after whom the next sweep comes.
 REAP = f"""
     WITH held AS (
-        SELECT key, generation, status = 'waiting_for_pause' AS pauses, isolated, owner,
-            owner <> ALL (ARRAY({LIVE_SEATS})) AND owner <> ALL (%(alive)s::integer[])
+        SELECT key, generation, status = 'waiting_for_pause' AS pauses, quarantined, owner,
+            owner <> ALL (ARRAY({LIVE_WORKERS})) AND owner <> ALL (%(alive)s::integer[])
             AND wake_at - %(lease)s * interval '1 second' > ({UP_SINCE}) AS is_suspect
         FROM engine_instance
         WHERE owner IS NOT NULL
-          AND (owner <> ALL (ARRAY({LIVE_SEATS})) OR (key, {microseconds("wake_at")}) IN (
+          AND (owner <> ALL (ARRAY({LIVE_WORKERS})) OR (key, {microseconds("wake_at")}) IN (
             SELECT key, wake_us FROM json_to_recordset(%(over)s) AS o(key bigint, wake_us bigint, whenever bool)
             WHERE whenever OR {moment("wake_us")} < clock_timestamp()
           ))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     ), releasing AS (
         SELECT key, generation, pauses, clock_timestamp() AS due_at, NULL::json AS reason, NOT is_suspect AS clears,
-            is_suspect AND NOT bool_or(isolated) OVER (PARTITION BY owner) AS isolates
+            is_suspect AND NOT bool_or(quarantined) OVER (PARTITION BY owner) AS quarantines
         FROM held
     ), {RELEASED}
     SELECT key FROM released
@@ -120,56 +120,56 @@ GO_BACK = f"""
     SELECT key FROM resumed
 """
 
-# What the rows say that this seat holds: whoever is not among them is lost.
-HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(seat)s"
+# What the rows say that this worker holds: what is not among them is lost.
+HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(worker)s"
 
-# Let go of what this seat holds and no cycle of it drives: the answer to its claim was lost, or the engine has given it
-# up, and says why. Nobody died of it.
+# Let go of what this worker holds and no cycle drives: the answer to its claim was lost, or the engine has given it up,
+# and says why. Nobody died of it.
 LET_GO = f"""
     WITH releasing AS (
         SELECT i.key, i.generation, s.reason IS NOT NULL OR i.status = 'waiting_for_pause' AS pauses,
-            clock_timestamp() AS due_at, s.reason::json AS reason, true AS clears, false AS isolates
+            clock_timestamp() AS due_at, s.reason::json AS reason, true AS clears, false AS quarantines
         FROM json_to_recordset(%(strays)s) AS s(key bigint, fence bigint, reason text)
-        JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(seat)s
+        JOIN engine_instance i ON i.key = s.key AND i.fence = s.fence AND i.owner = %(worker_id)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), {RELEASED}
     SELECT key FROM released
 """
 
-# Say of an instance that is held that it need not run alone any more.
-ACQUIT = """
-    UPDATE engine_instance SET isolated = false
-    WHERE key = %(key)s AND fence = %(fence)s AND owner = %(seat)s
+# Clear an instance that is held: it leaves the quarantine.
+CLEAR = """
+    UPDATE engine_instance SET quarantined = false
+    WHERE key = %(key)s AND fence = %(fence)s AND owner = %(worker_id)s
     RETURNING key
 """
 
-# Say of the bodies that run here that they are not alone any more, before another instance runs beside them. The
+# Clear the attempts that run here, before another instance runs beside them: a crash then says nothing about them. The
 # journal says it as well, but may come later.
-NOT_ALONE = """
+CLEAR_ATTEMPTS = """
     WITH mine AS MATERIALIZED (
-        SELECT key, generation FROM engine_instance WHERE owner = %(seat)s
+        SELECT key, generation FROM engine_instance WHERE owner = %(worker_id)s
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     )
-    UPDATE engine_attempt a SET alone = false
+    UPDATE engine_attempt a SET quarantined = false
     FROM mine
-    WHERE a.instance_id = mine.key AND a.generation = mine.generation AND a.alone AND a.status = 'running'
+    WHERE a.instance_id = mine.key AND a.generation = mine.generation AND a.quarantined AND a.status = 'running'
     RETURNING a.instance_id
 """
 
 # What a shift looks for twice a second: what a dead worker has left, and ends that others do not know of.
 LOOK = f"""
     SELECT EXISTS (
-        SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_SEATS}))
-    ), EXISTS (SELECT FROM engine_instance WHERE owes)
+        SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_WORKERS}))
+    ), EXISTS (SELECT FROM engine_instance WHERE notify_pending)
 """
 
 # Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
 GIVE_BACK = f"""
     WITH releasing AS (
         SELECT i.key, i.generation, i.status = 'waiting_for_pause' AS pauses, {moment("g.due_us")} AS due_at,
-            NULL::json AS reason, i.status = 'waiting_for_pause' AS clears, false AS isolates
+            NULL::json AS reason, i.status = 'waiting_for_pause' AS clears, false AS quarantines
         FROM json_to_recordset(%(claims)s) AS g(key bigint, fence bigint, due_us bigint)
-        JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(seat)s
+        JOIN engine_instance i ON i.key = g.key AND i.fence = g.fence AND i.owner = %(worker_id)s
         ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
     ), {RELEASED}
     SELECT key, pg_notify('engine_wake', '') IS NULL FROM released
@@ -180,14 +180,14 @@ GIVE_BACK = f"""
 RENEW = """
     WITH mine AS MATERIALIZED (
         SELECT key FROM engine_instance
-        WHERE owner = %(seat)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+        WHERE owner = %(worker_id)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     ), renewed AS (
         UPDATE engine_instance i SET wake_at = clock_timestamp() + %(lease)s * interval '1 second'
         FROM mine WHERE i.key = mine.key
     )
     SELECT key FROM engine_instance
-    WHERE owner = %(seat)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
+    WHERE owner = %(worker_id)s AND (%(only)s::bigint[] IS NULL OR key = ANY (%(only)s))
       AND key NOT IN (SELECT key FROM mine)
 """
 
@@ -195,4 +195,4 @@ RENEW = """
 NOTIFY_WAKE = "SELECT pg_notify('engine_wake', '')"
 NOTIFY_CHANGED = "SELECT pg_notify('engine_changed', %s)"
 
-NOTIFY_ALONE = f"SELECT pg_notify('engine_wake', '{ALONE}')"
+NOTIFY_QUARANTINE = f"SELECT pg_notify('engine_wake', '{QUARANTINE}')"

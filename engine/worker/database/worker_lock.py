@@ -44,7 +44,7 @@ class WorkerLock:
     @classmethod
     async def take(cls, name: str) -> WorkerLock:
         """Take the lock of a free id. Raises psycopg.OperationalError if the database does not answer."""
-        connection = await connect(f"reprise seat {name}"[:63])
+        connection = await connect(f"reprise lock {name}"[:63])
         try:
             number = await _lock(connection)
             await connection.execute("LISTEN engine_wake")
@@ -93,7 +93,7 @@ class WorkerLock:
 async def _lock(connection: Connection) -> int:
     while True:
         number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
-        [(taken,)] = await (await connection.execute(sql.TAKE_SEAT, (number,))).fetchall()
+        [(taken,)] = await (await connection.execute(sql.TAKE_WORKER_LOCK, (number,))).fetchall()
         if taken:
             _taken_here.add(number)
             return number

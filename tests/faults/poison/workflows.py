@@ -66,7 +66,7 @@ def recurses() -> None:
     recurses()
 
 
-# The body, and the error that it is convicted of.
+# The body, and the error that it ends with.
 POISONS: dict[str, tuple[Callable[[], Any], str]] = {
     one.__name__: (one, kind)
     for one, kind in (

@@ -1,8 +1,12 @@
-"""The Studio's permissions, and default groups that hold them."""
+"""The Studio's permissions, default groups that hold them, and counts of limited events.
+
+A database made by an earlier version, in which other migrations did this, gets what it lacks.
+"""
 
 from typing import Any
 
 from django.db import migrations, models
+from django.db.migrations.recorder import MigrationRecorder
 
 PERMISSIONS = [
     ("view", "Can see workflows, instances and the audit trail"),
@@ -20,6 +24,9 @@ GROUPS = {
 
 def make_groups(apps: Any, schema_editor: Any) -> None:
     """Create the groups that do not exist. An existing group belongs to the project and gets no permissions."""
+    applied = MigrationRecorder(schema_editor.connection).applied_migrations()
+    if ("studio", "0002_permissions") in applied:
+        return  # people may have changed or deleted the groups since
     groups = apps.get_model("auth", "Group").objects.using(schema_editor.connection.alias)
     held = make_permissions(apps, schema_editor.connection.alias)
     for name, codenames in GROUPS.items():
@@ -39,11 +46,19 @@ def make_permissions(apps: Any, database: str) -> dict[str, Any]:
     }
 
 
+class CreateThrottle(migrations.CreateModel):
+    """Create the table, unless an earlier version has."""
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        if "studio_throttle" not in schema_editor.connection.introspection.table_names():
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
 class Migration(migrations.Migration):
+    initial = False  # `migrate --fake-initial` must not take the table for all of this
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),
-        ("studio", "0001_roles"),
     ]
     operations = [
         migrations.CreateModel(
@@ -52,4 +67,18 @@ class Migration(migrations.Migration):
             options={"managed": False, "default_permissions": (), "permissions": PERMISSIONS},
         ),
         migrations.RunPython(make_groups, migrations.RunPython.noop),
+        CreateThrottle(
+            name="Throttle",
+            fields=[
+                ("key", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("n", models.PositiveIntegerField()),
+                ("ends_at", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [
+                    # The sweep of counts that are over.
+                    models.Index(fields=["ends_at"], name="studio_throttle_over"),
+                ],
+            },
+        ),
     ]

@@ -25,7 +25,7 @@ def plant(cluster: Cluster, workflow: str, id: str, seconds: float = 0.0) -> Non
     """Add an instance as a reaper leaves it: due, and to run alone."""
     params = json.dumps({"notes": str(cluster.notes), "name": id, "seconds": seconds})
     cluster.query(
-        "WITH left_behind AS (INSERT INTO engine_instance (workflow, id, status, params, wake_at, isolated) "
+        "WITH left_behind AS (INSERT INTO engine_instance (workflow, id, status, params, wake_at, quarantined) "
         "VALUES (%s, %s, 'queued', %s::json, clock_timestamp(), true)) SELECT pg_notify('engine_wake', 'reap')",
         [workflow, id, params],
     )
@@ -43,7 +43,7 @@ def test_what_must_run_alone_gets_a_process_of_its_own_when_all_shifts_are_busy(
     assert alone
     assert not alone & busy
     assert cluster.query(
-        "SELECT DISTINCT alone FROM engine_attempt a JOIN engine_instance i "
+        "SELECT DISTINCT a.quarantined FROM engine_attempt a JOIN engine_instance i "
         "ON i.key = a.instance_id WHERE i.id LIKE 'alone-%'"
     ) == [(True,)]
 
@@ -57,7 +57,7 @@ def test_a_killed_process_of_those_that_run_alone_is_replaced(cluster: Cluster) 
 
     cluster.wait_for_status("alone-1", "complete")
     assert cluster.query(
-        "SELECT a.status, a.alone FROM engine_attempt a JOIN engine_instance i "
+        "SELECT a.status, a.quarantined FROM engine_attempt a JOIN engine_instance i "
         "ON i.key = a.instance_id WHERE i.id = 'alone-1' ORDER BY number"
     ) == [("lost", True), ("complete", True)]
 

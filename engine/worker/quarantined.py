@@ -9,10 +9,10 @@ from engine.replay.cycle import Cycle
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
 
-ALONE_SECONDS = 10.0  # after so long alone, an instance counts as harmless
+HARMLESS_SECONDS = 10.0  # after so long alone, an instance counts as harmless
 
 
-class Isolates(StrEnum):
+class TakesQuarantined(StrEnum):
     """Whether a shift takes the instances that must run alone.
 
     A shift in a cluster never does: one long body would keep it from all other work, and the cluster has processes for
@@ -24,30 +24,30 @@ class Isolates(StrEnum):
     ONLY = "only"
 
 
-class Isolation:
+class Quarantined:
     """Observes the instances that must run alone, one after the other."""
 
-    def __init__(self, host: CycleHost, reader: Reader, isolates: Isolates) -> None:
-        self.is_only = isolates is Isolates.ONLY
+    def __init__(self, host: CycleHost, reader: Reader, takes_quarantined: TakesQuarantined) -> None:
+        self.is_only = takes_quarantined is TakesQuarantined.ONLY
         self.is_wanted = False  # there may be one to take
         self._host = host
         self._reader = reader
-        self._isolates = isolates
-        self._isolating: Cycle | None = None
+        self._takes_quarantined = takes_quarantined
+        self._observed: Cycle | None = None
         self._loop = asyncio.get_running_loop()
 
     @property
     def is_under_way(self) -> bool:
         """Tell whether one is being observed, beside which nothing else may run."""
-        return self._isolating is not None
+        return self._observed is not None
 
     def look_again(self) -> None:
         """Look for one that must run alone, if this shift takes such."""
-        self.is_wanted = self._isolates is not Isolates.NEVER
+        self.is_wanted = self._takes_quarantined is not TakesQuarantined.NEVER
 
     def is_possible(self, *, is_saturated: bool) -> bool:
         """Tell whether one that must run alone can be observed here: beside those that were, in a process for these."""
-        if self._isolating is not None:
+        if self._observed is not None:
             return False
         if self.is_only:
             # One without a body is about to leave: the next one will be alone in a moment.
@@ -56,28 +56,28 @@ class Isolation:
 
     def observe(self, cycle: Cycle | None) -> None:
         """Observe one that was taken, until it has run alone for long enough."""
-        self._isolating = cycle
+        self._observed = cycle
         if cycle is not None:
-            self._loop.call_later(ALONE_SECONDS, self._acquit, cycle)
+            self._loop.call_later(HARMLESS_SECONDS, self._clear, cycle)
 
     async def run_beside(self) -> None:
         """Whichever kills this worker from now on, what runs here was not alone."""
-        if any(cycle.has_lone_body for cycle in self._host.cycles.values()):
+        if any(cycle.has_quarantined_body for cycle in self._host.cycles.values()):
             for cycle in self._host.cycles.values():
                 cycle.run_beside()
             await self._reader.run_beside()
 
-    def _acquit(self, cycle: Cycle) -> None:
+    def _clear(self, cycle: Cycle) -> None:
         """It has run alone for long enough: others may run beside it."""
-        if self._isolating is cycle:
+        if self._observed is cycle:
             cycle.clear()
             cycle.start_deferred()
 
     def end(self, cycle: Cycle) -> bool:
         """Observe this one no more; tell whether it was the one."""
-        if self._isolating is not cycle:
+        if self._observed is not cycle:
             return False
-        self._isolating = None
+        self._observed = None
         self.is_wanted = True
         return True
 
