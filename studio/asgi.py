@@ -13,15 +13,15 @@ pages = plain_refusals()(get_asgi_application)()
 # Django has to be set up before any of these is imported.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.urls import re_path  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 
 from studio import route_limits  # noqa: E402
 from studio.announce import announce_web  # noqa: E402
 from studio.anonymous_queue import AnonymousQueue  # noqa: E402
+from studio.consumers import StudioConsumer  # noqa: E402
 from studio.header_limits import HeaderLimits  # noqa: E402
 from studio.origins import FullOriginValidator  # noqa: E402
 from studio.request_limits import Limits, limit_daphne  # noqa: E402
-from studio.routing import websocket_urlpatterns  # noqa: E402
 
 
 async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:
@@ -33,7 +33,7 @@ async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:
 def socket_routes() -> list[Any]:
     # The stubs know views only, not applications.
     refused: Any = no_such_socket
-    return [*websocket_urlpatterns, re_path("", refused)]
+    return [path("ws/studio/", StudioConsumer.as_asgi()), re_path("", refused)]
 
 
 # A project that only includes the Studio need not know these two.

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from engine.models import Audit, Instance
-from studio import queries
+from engine.status.search import workflow_names
 
 PAGE = 50
 WINDOW = 100_000  # rows that one question looks through
@@ -82,7 +82,7 @@ class Wanted:
 
     @property
     def _workflows(self) -> list[str]:
-        return [self.workflow] if self.workflow else queries.workflow_names()
+        return [self.workflow] if self.workflow else workflow_names()
 
     @property
     def _deleted(self) -> list[int]:

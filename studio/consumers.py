@@ -14,9 +14,12 @@ from typing import Any, ClassVar
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error
 
-from studio import anonymous_queue, live, live_views, pieces
+from studio import anonymous_queue, live, pieces
 from studio.access import RefusedError, rights
+from studio.approvals_live import count_piece
 from studio.cookies import session_key_of
+from studio.live_view import LiveView
+from studio.live_views import UnknownViewError, view_of
 from studio.people import in_thread, person_now
 
 log = logging.getLogger("studio.live")
@@ -68,7 +71,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
     """Watches one live view for one person."""
 
     user: Any = None
-    topic: live_views.LiveView
+    topic: LiveView
 
     async def connect(self) -> None:
         self.sent: dict[str, int] = {}
@@ -89,8 +92,8 @@ class StudioConsumer(AsyncWebsocketConsumer):
             return
         anonymous_queue.remember_session(session_key_of(self.scope))
         try:
-            self.topic = live_views.LiveView.of(self.scope["query_string"].decode("ascii", "replace"))
-        except live_views.UnknownViewError:
+            self.topic = view_of(self.scope["query_string"].decode("ascii", "replace"))
+        except UnknownViewError:
             await self.close(NOT_ALLOWED)
             return
         if _open_sockets[self.user.pk] >= SOCKETS_A_PERSON:
@@ -154,7 +157,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
             if time.monotonic() - self.checked_at > CHECK_EVERY_S and not await self._still_signed_in():
                 await self.close(SIGNED_OUT)
                 return
-            if not is_news and self.topic.kind != "instance":
+            if not is_news and not self.topic.moves_by_itself:
                 continue
             # What is kept may be older than the answer: the news of what it did may yet have to come.
             may_be_kept, self.is_painted = is_news and not self.is_painted, False
@@ -177,12 +180,12 @@ class StudioConsumer(AsyncWebsocketConsumer):
             return
 
     async def _draw(self, *, may_be_kept: bool) -> pieces.Drawing:
-        version = live.hub().version(self.topic.key)
+        version = live.hub().version(self.topic.instance_key)
         held = await in_thread(rights, self.user)
         shared, own = (self.topic, held), (self.topic, "person", self.user.pk)
         found = (cache.get(own, version) or cache.get(shared, version)) if may_be_kept else None
         if found is None:
-            found = await in_thread(live_views.draw, self.topic, self.user)
+            found = await in_thread(self.topic.draw, self.user)
             cache.keep(own if found.is_personal else shared, version, found)
         return replace(found, pieces={**found.pieces, **await self._count()})
 
@@ -191,7 +194,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         version, key = live.hub().version(None), ("count", self.user.pk)
         found = cache.get(key, version)
         if found is None:
-            found = pieces.Drawing(await in_thread(live_views.count_piece, self.user))
+            found = pieces.Drawing(await in_thread(count_piece, self.user))
             cache.keep(key, version, found)
         return found.pieces
 

@@ -1,4 +1,4 @@
-"""A form made from a JSON Schema: a control a field, and what was typed read back as one JSON value.
+"""A form made from a JSON Schema: a control a field.
 
 What has no control of its own is typed as JSON, that node alone: no schema is refused.
 """
@@ -6,14 +6,11 @@ What has no control of its own is typed as JSON, that node alone: no schema is r
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, ParamError
-from engine.values.json_schema import check
-from studio import forms, payloads, schema, typed_secrets
-from studio.forms import Checked, Problem
+from studio import payloads, schema
 
 ROOT = "answer"
 MOST_RADIOS = 4
@@ -21,7 +18,7 @@ DEEPEST = 3
 LONG_TEXT = 120  # characters; a text that may be longer gets lines
 _BOOLEANS = ((True, "Yes"), (False, "No"))
 _DATES = {"date": "date", "time": "time", "email": "email", "password": "password"}
-_NOTHING = object()  # typed: left out
+NOTHING = object()  # typed: left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Control:
     limits: tuple[tuple[str, str], ...] = ()  # min, max, step, maxlength
     rules: tuple[str, ...] = ()
     children: tuple[Control, ...] = ()
-    nothing: object = _NOTHING  # what an empty input means: left out, or null
+    nothing: object = NOTHING  # what an empty input means: left out, or null
     fields: tuple[schema.Field, ...] = ()  # of JSON
     schema: Mapping[str, Any] | None = None  # of JSON
     has_default: bool = False
@@ -70,68 +67,11 @@ def control_of(root: Mapping[str, Any] | None) -> Control:
     return _control(root or {}, root or {}, ROOT, "", is_required=True, depth=0)
 
 
-def read(
-    control: Control, given: Mapping[str, str], schema_of_it: Mapping[str, Any] | None = None
-) -> Checked:
-    """Read the value that was typed, with all that is wrong with it: what cannot be read, and what the schema refuses
-    of the rest."""
-    problems: list[Problem] = []
-    value = _read(control, given, problems)
-    problems += _refused(control, value, schema_of_it, {problem.path for problem in problems})
-    return Checked(None if value is _NOTHING else value, tuple(problems[: forms.MOST_PROBLEMS]))
-
-
-def _refused(
-    control: Control, value: Any, schema_of_it: Mapping[str, Any] | None, unread: Container[str]
-) -> list[Problem]:
-    """Ask the schema. What could not be read is missing in the value, and is not reported twice."""
-    if value is _NOTHING:
-        return []
-    try:
-        check(value, schema_of_it)
-    except InvalidParamsError as error:
-        return [problem for problem in placed(control, error.errors) if problem.path not in unread]
-    except (InvalidValueError, LimitError) as error:
-        return [Problem(ROOT, str(error))]
-    return []
-
-
-def filled(control: Control, given: Mapping[str, str], problems: Sequence[Problem] = ()) -> Control:
-    """Put back what was typed, with what is wrong at its place."""
-    wrong = dict.fromkeys(problem.message for problem in problems if problem.path == control.path)
-    return replace(
-        control,
-        text=_sent_back(control, given.get(control.name, "")),
-        problems=tuple(wrong),
-        children=tuple(filled(child, given, problems) for child in control.children),
-    )
-
-
-def _sent_back(control: Control, text: str) -> str:
-    """Return what was typed, but for secrets."""
-    if control.children or control.is_secret:
-        return ""
-    return typed_secrets.hidden(text, control.schema) if control.kind == "json" else text
-
-
-def placed(control: Control, errors: Sequence[ParamError]) -> list[Problem]:
-    """Put the errors of a refused answer to the controls that they are about: the nearest one around the place."""
-    names = {one.path for one in _all(control)}
-    problems = []
-    for error in errors[: forms.MOST_PROBLEMS]:
-        path = error["path"]
-        while path and path not in names:
-            path = path.rpartition("/")[0]
-        inner = error["path"].removeprefix(path).strip("/")
-        message = f"{inner}: {error['message']}" if inner else error["message"]
-        problems.append(Problem(ROOT, message, path))
-    return problems
-
-
-def _all(control: Control) -> Iterator[Control]:
+def within(control: Control) -> Iterator[Control]:
+    """Yield a control, and all within it."""
     yield control
     for child in control.children:
-        yield from _all(child)
+        yield from within(child)
 
 
 def _control(
@@ -148,7 +88,7 @@ def _control(
         label=label and str(own.get("title") or label),
         help=str(about.get("description") or "") if depth or made.kind != "group" else "",
         is_required=is_required and not is_nullable,
-        nothing=None if is_required and is_nullable else _NOTHING,
+        nothing=None if is_required and is_nullable else NOTHING,
         has_default=default is not None,
         rules=tuple(schema.rules(about)) if made.kind in ("number", "text", "area") else (),
         text=made.text or ("" if default is None or made.is_secret else _typed(made, default)),
@@ -252,49 +192,3 @@ def _typed(control: Control, value: Any) -> str:
     if control.kind in ("text", "area"):
         return str(value)
     return payloads.pretty(value) if control.kind == "json" else json.dumps(value)
-
-
-def _read(control: Control, given: Mapping[str, str], problems: list[Problem]) -> Any:
-    if control.kind == "group":
-        return _read_group(control, given, problems)
-    text = given.get(control.name, "").replace("\r\n", "\n")
-    if not text.strip():
-        return _empty(control, text, problems)
-    if control.kind in ("text", "area"):
-        return text
-    if control.choices:
-        return _chosen(control, text, problems)
-    checked = forms.read_text(text.strip(), control.name)
-    if control.kind == "number" and (
-        not checked.is_good or isinstance(checked.value, bool) or not isinstance(checked.value, int | float)
-    ):
-        problems.append(Problem(ROOT, "Enter a number.", control.path))
-        return _NOTHING
-    for problem in checked.problems:
-        where = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
-        problems.append(Problem(ROOT, where + problem.message, control.path))
-    return checked.value if checked.is_good else _NOTHING
-
-
-def _read_group(control: Control, given: Mapping[str, str], problems: list[Problem]) -> Any:
-    """Read an object. One that may be left out is, if nothing of it was typed."""
-    if not control.is_required and not any(given.get(one.name, "").strip() for one in _all(control)):
-        return control.nothing
-    read = {child.key: _read(child, given, problems) for child in control.children}
-    return {key: value for key, value in read.items() if value is not _NOTHING}
-
-
-def _empty(control: Control, text: str, problems: list[Problem]) -> Any:
-    if not control.is_required:
-        return control.nothing
-    if control.kind in ("text", "area") and not control.is_secret:
-        return text  # whether it may be empty, the schema says
-    problems.append(Problem(ROOT, "Choose one." if control.choices else "This is required.", control.path))
-    return _NOTHING
-
-
-def _chosen(control: Control, text: str, problems: list[Problem]) -> Any:
-    if text in (sent for sent, _ in control.choices):
-        return json.loads(text)
-    problems.append(Problem(ROOT, "Choose one of these.", control.path))
-    return _NOTHING

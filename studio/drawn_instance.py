@@ -7,9 +7,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from engine.models import Instance
-from studio import deleted_instances, inbox, instance_page
+from studio import inbox
 from studio.access import Verb, allowed, require
+from studio.inbox_entry import Entry
 from studio.instance_page import InstancePage
 from studio.pieces import Drawing, Piece
 from studio.step_rows import step_html
@@ -32,28 +32,7 @@ _PIECES = (
 )
 
 
-def draw_key(key: int, user: Any, *, upto: int | None = None) -> Drawing:
-    """Draw the page of the instance with a key, or say over it that the instance was deleted."""
-    try:
-        found = instance_page.of_key(key, upto)
-    except Instance.DoesNotExist:
-        return _deleted(key, user)
-    return draw_instance(found, user)
-
-
-def _deleted(key: int, user: Any) -> Drawing:
-    """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
-    deleted = deleted_instances.of_key(key)
-    if deleted is None:
-        return Drawing({}, is_done=True)
-    require(user, Verb.VIEW, deleted.workflow)
-    said = render_to_string("partials/gone.html", {"deleted": deleted})
-    actions = '<div id="actions" class="steer" hidden></div>'
-    pieces = {"flash": Piece(said, "innerHTML"), "actions": Piece(actions)}
-    return Drawing(pieces, is_done=True, say=f"{deleted.id} was deleted")
-
-
-def draw_instance(found: InstancePage, user: Any, *, typed: inbox.Entry | None = None) -> Drawing:
+def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None) -> Drawing:
     """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
     require(user, Verb.VIEW, found.instance.workflow)
     asked = _requests(found, user, typed)
@@ -79,7 +58,7 @@ def draw_instance(found: InstancePage, user: Any, *, typed: inbox.Entry | None =
     )
 
 
-def _requests(found: InstancePage, user: Any, typed: inbox.Entry | None) -> list[inbox.Entry]:
+def _requests(found: InstancePage, user: Any, typed: Entry | None) -> list[Entry]:
     """Read its open requests, one of them as it was typed."""
     is_asking = found.has_requests and not found.is_past
     asked = inbox.of_instance(found.instance, user) if is_asking else []

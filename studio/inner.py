@@ -5,6 +5,7 @@ A page of them at a time, those that failed first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +17,13 @@ from django.utils.safestring import SafeString, mark_safe
 from engine.models import Instance
 from engine.status.steps import attempts_by_step, logs_of
 from studio import nested_steps
-from studio.instance_page import LOGS_SHOWN, step_rows
+from studio.instance_queries import LOGS_SHOWN, step_rows
 from studio.step_rows import step_html
 from studio.steps import lines_of
 
 PAGE = 50
 OPEN_AT_ONCE = 5  # that an address may ask for
+_OPENED = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,4}))?")
 
 _FAILED_FIRST = Case(
     *(
@@ -98,7 +100,13 @@ def html_of(instance: Instance, inner: Inner) -> str:
     return render_to_string("partials/instance/inner.html", {"instance": instance, "inner": inner})
 
 
-def opened(instance: Instance, wanted: Mapping[int, int], *, place: str = "") -> dict[int, str]:
+def draw_opened(instance: Instance, wanted: Mapping[int, int], *, place: str = "") -> dict[int, str]:
     """Draw what an address asks to be open: pages by step."""
     found = [read(instance, seq, page, place=place) for seq, page in list(wanted.items())[:OPEN_AT_ONCE]]
     return {inner.seq: html_of(instance, inner) for inner in found if inner is not None and inner.begun}
+
+
+def opened(text: str) -> dict[int, int]:
+    """Read which steps are to be open, each with a page of what is within it: `5,9.2`."""
+    found = (_OPENED.fullmatch(part) for part in text[:200].split(","))
+    return {int(one[1]): int(one[2] or 1) for one in found if one}

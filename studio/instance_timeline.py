@@ -8,7 +8,7 @@ from datetime import datetime
 from engine.status.record import Record
 from studio import timeline
 from studio.nested_steps import GROUPS
-from studio.steps import Line
+from studio.step_line import Line
 
 
 def timeline_of(found: Record, lines: Sequence[Line], *, is_newest: bool) -> timeline.Timeline:

@@ -55,3 +55,19 @@ def partial(target: str, piece: Piece) -> str:
 def more_piece(newer: int, address: str) -> Piece:
     """Draw how much came since the page was made, and where it is shown."""
     return Piece(render_to_string("partials/more.html", {"newer": newer, "address": address}))
+
+
+def frame_of(drawing: Drawing) -> str:
+    """Write a whole drawing as one answer of partials."""
+    loose = {name: piece for name, piece in drawing.pieces.items() if name not in set(drawing.order)}
+    text = frame(loose)
+    if drawing.order:
+        steps = "".join(drawing.pieces[name].html for name in drawing.order)
+        text += partial("steps", Piece(steps, "innerMorph"))
+    return text
+
+
+def flash(text: str, status: str) -> str:
+    """Write the message above the page as a partial."""
+    html = render_to_string("partials/flash.html", {"text": text, "status": status})
+    return partial("flash", Piece(html, "innerHTML"))

@@ -55,7 +55,7 @@ except SettingError as error:
 INSTALLED_APPS += ENVIRONMENT.apps
 
 MIDDLEWARE = [
-    "studio.request_ids.RequestIdMiddleware",
+    "studio.log_lines.RequestIdMiddleware",
     "studio.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -212,12 +212,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request_id": {"()": "studio.request_ids.RequestIdFilter"},
-        "refusals": {"()": "studio.log_filters.RefusalFilter"},
+        "request_id": {"()": "studio.log_lines.RequestIdFilter"},
+        "refusals": {"()": "studio.log_lines.RefusalFilter"},
     },
     "formatters": {
         "plain": {
-            "()": "studio.request_ids.OneLineFormatter",
+            "()": "studio.log_lines.OneLineFormatter",
             "format": "{asctime} {levelname} {name} [{request_id}] {message}",
             "style": "{",
         }

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from django.template.loader import render_to_string
 
 from engine.models import Instance
-from studio.steps import Line
+from studio.step_line import Line
 
 # What has ended does not change: of a long instance only the open steps are drawn anew at each change.
 _drawn: OrderedDict[tuple[object, ...], str] = OrderedDict()

@@ -5,43 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from engine.declare.registry import Workflow, declared_events
 from engine.values.secret_places import secret_places
 from engine.values.serialization.envelope import MASK
 from engine.values.serialization.secret_schema import holds_secrets
 from studio import jsonplace, schema
-from studio.forms import Checked, Problem, Typed, check_event, check_start, read_text
+from studio.checked import Checked, Problem
+from studio.json_text import read_text
 from studio.jsonplace import Place
 
 _decoder = json.JSONDecoder()
 # A comma may be missing at the end of a line.
 _AFTER_A_VALUE = re.compile(r"""\s*(?:[,}\]]|\Z)|\s*\n[ \t]*\"""")
-
-
-def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> tuple[Typed, Checked]:
-    """Return the start form that is drawn again: its secrets are to be entered anew."""
-    text = hidden(typed.text, workflow.params_schema())
-    if text == typed.text:
-        return typed, checked
-    masked = replace(typed, text=text)
-    return masked, Checked(None, _together(check_start(workflow, masked), checked))
-
-
-def event_without_secrets(kind: str, text: str, checked: Checked) -> tuple[str, tuple[Problem, ...]]:
-    """Return the payload of an event, and what is wrong with it, for the form that is drawn again."""
-    declared = declared_events.get(kind)
-    shown = hidden(text, declared.schema()) if declared is not None else text
-    return shown, checked.problems if shown == text else _together(check_event(kind, shown), checked)
-
-
-def _together(masked: Checked, checked: Checked) -> tuple[Problem, ...]:
-    """Give the problems of the masked text, at their places in it, and what else was wrong with the typed one."""
-    said = {(problem.field, problem.path, problem.message) for problem in masked.problems}
-    others = [one for one in checked.problems if (one.field, one.path, one.message) not in said]
-    return (*masked.problems, *(Problem(one.field, one.message, one.path) for one in others))
 
 
 def hidden(text: str, root: Mapping[str, Any] | None) -> str:
@@ -51,6 +27,13 @@ def hidden(text: str, root: Mapping[str, Any] | None) -> str:
     for place in sorted(_places(text, root), key=lambda place: -place.start):
         text = f'{text[: place.start]}"{MASK}"{text[place.end :]}'
     return text
+
+
+def together(masked: Checked, checked: Checked) -> tuple[Problem, ...]:
+    """Give the problems of the masked text, at their places in it, and what else was wrong with the typed one."""
+    said = {(problem.field, problem.path, problem.message) for problem in masked.problems}
+    others = [one for one in checked.problems if (one.field, one.path, one.message) not in said]
+    return (*masked.problems, *(Problem(one.field, one.message, one.path) for one in others))
 
 
 def _places(text: str, root: Mapping[str, Any]) -> list[Place]:

@@ -8,23 +8,23 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
-from engine.models import Audit
 from engine.status import bidi, status_line
 from engine.status.facts import Servers
 from engine.status.sentence import Code, Moment, Part, Sentence
-from engine.steer import retention, schedules
-from engine.steer.requests import ANSWER, is_answer
+from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
-from studio import payloads
+from studio import audit_words, json_tree, payloads
 from studio.at_least import AtLeast
 from studio.display_status import PARTS, Look
+from studio.times import first_text
 
 register = template.Library()
+register.filter("deed", audit_words.deed)
+register.filter("verb_name", audit_words.verb_name)
 
 _UNKNOWN = Look("queued", "circle-dashed", "idle")
 
@@ -72,29 +72,8 @@ def at(moment: datetime | None, kind: str = "moment") -> SafeString:
         "at" if kind in ("moment", "clock") else "tick",
         kind,
         moment.isoformat(),
-        _first_text(moment, kind),
+        first_text(moment, kind),
     )
-
-
-def _first_text(moment: datetime, kind: str) -> str:
-    now = timezone.now()
-    if kind == "clock":
-        return f"{moment:%H:%M:%S} UTC"
-    if kind == "moment":
-        return f"{moment:%Y-%m-%d %H:%M} UTC"
-    if kind == "until":
-        return f"in {format_duration(moment - now)}" if moment > now else "due"
-    passed = max(now - moment, timedelta(0))
-    return _ago(int(passed.total_seconds())) if kind == "ago" else format_duration(passed)
-
-
-def _ago(seconds: int) -> str:
-    """Say it roughly: what is past need not tick."""
-    if seconds < 60:
-        return "just now" if seconds < 2 else f"{seconds} s ago"
-    if seconds < 3600:
-        return f"{seconds // 60} min ago"
-    return f"{seconds // 3600} h ago" if seconds < 86_400 else f"{seconds // 86_400} d ago"
 
 
 @register.filter
@@ -134,38 +113,7 @@ def get(mapping: dict[str, Any], key: str) -> Any:
 @register.simple_tag
 def tree(payload: payloads.Payload) -> SafeString:
     """Draw a JSON value with folding that needs no script."""
-    return _node(payload.tree, is_root=True) if payload.tree is not None else SafeString("")
-
-
-def _node(node: payloads.Node, *, is_root: bool = False) -> SafeString:
-    key = (
-        format_html('<span class="k">{}</span>: ', bidi.isolated(node.key))
-        if node.key is not None
-        else SafeString("")
-    )
-    if node.kind == "secret":
-        about = "Stored encrypted; only the program gets it."
-        return format_html(
-            '{}<span class="s" title="{}">{}</span> <span class="muted">secret</span>', key, about, node.text
-        )
-    if node.kind not in ("object", "array"):
-        return format_html('{}<span class="{}">{}</span>', key, node.kind, node.text)
-    opening, closing = ("{", "}") if node.kind == "object" else ("[", "]")
-    if not node.children:
-        return format_html("{}{}{}{}", key, opening, node.more, closing)
-    items = format_html_join("", "<li>{}</li>", ((_node(child),) for child in node.children))
-    if node.more:
-        items += format_html('<li class="muted">{}</li>', node.more)
-    if node.key is None and not node.is_folded:
-        return format_html("{}<ul>{}</ul>{}", opening, items, closing)
-    return format_html(
-        "<details{}><summary>{}{} {}</summary><ul>{}</ul></details>",
-        SafeString("") if node.is_folded and not is_root else mark_safe(" open"),
-        key,
-        opening + closing,
-        node.text,
-        items,
-    )
+    return json_tree.draw(payload.tree, is_root=True) if payload.tree is not None else SafeString("")
 
 
 @register.filter
@@ -179,55 +127,10 @@ def sprite_of(name: str) -> str:
     return f"{static('vendor/lucide.svg')}#{name}"
 
 
-DEEDS = {
-    "start": "started it",
-    "pause": "paused it",
-    "resume": "resumed it",
-    "terminate": "terminated it",
-    "send_event": "sent an event",
-    "accept_code": "accepted its new code",
-    "retry_rollback": "retried its rollback",
-    "restart": "restarted it",
-    "delete": "deleted it",
-    "answer": "answered",
-    "schedule-pause": "paused the schedule",
-    "schedule-resume": "resumed the schedule",
-    "schedule-run": "ran the schedule",
-    "retention": "deleted what was kept long enough",
-    "sign_in": "signed in",
-}
-
-
 @register.filter
 def isolated(text: object) -> str:
     """Write what somebody else wrote, so that it turns only itself around."""
     return bidi.isolated(str(text))
-
-
-@register.filter
-def deed(entry: Audit) -> str:
-    """Say what somebody did, or was not allowed to do."""
-    verb = verb_name(entry.verb)
-    data = entry.data if isinstance(entry.data, dict) else {}
-    if entry.verb == schedules.REFUSED:
-        return f"could not start what schedule {isolated(data.get('schedule'))} had planned"
-    of = f" {isolated(data['schedule'])}" if data.get("schedule") else ""
-    if entry.outcome == "denied":
-        return f"was refused: {verb}{of}"
-    if entry.verb == ANSWER:
-        return f"answered {isolated(data.get('request', ''))}"
-    if entry.verb == retention.VERB:
-        return f"deleted {sum(data.values())} whose retention was over"
-    if data.get("from_step"):
-        return f"restarted it from {isolated(data['from_step'])}"
-    kind = data.get("type")
-    return f"sent event {isolated(kind)}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
-
-
-@register.filter
-def verb_name(verb: str) -> str:
-    """Write a verb of the trail, or a status, as people do."""
-    return verb.replace("_", " ").replace("-", " ")
 
 
 @register.filter

@@ -25,10 +25,12 @@ from engine.values.errors import (
     RollbackNotFailedError,
 )
 from engine.values.states import Action, InstanceStatus, allows
-from studio import forms, live_views, typed_secrets
 from studio.access import Verb
+from studio.event_form import check_event, event_without_secrets
 from studio.htmx import HtmxRequest
-from studio.views.fragments import flash, frame_of
+from studio.instance_live import InstanceView
+from studio.pieces import flash, frame_of
+from studio.tokens import token_of
 from studio.views.guard import guard
 from studio.views.instance import show_instance
 
@@ -117,9 +119,9 @@ def send_event(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     instance = _instance(name, id)
     kind = request.POST.get("type", "").strip()
     text = request.POST.get("payload", "").replace("\r\n", "\n")
-    token = forms.token_of(request.POST.get("token", ""))
-    checked = forms.check_event(kind, text)
-    shown, problems = typed_secrets.event_without_secrets(kind, text, checked)
+    token = token_of(request.POST.get("token", ""))
+    checked = check_event(kind, text)
+    shown, problems = event_without_secrets(kind, text, checked)
     if not checked.is_good:
         wrong = {problem.field: True for problem in problems}
         typed = {
@@ -188,7 +190,7 @@ def _refused(
 
 
 def _now(request: HtmxRequest, instance: Instance) -> str:
-    return frame_of(live_views.draw(live_views.LiveView("instance", key=instance.key), request.user))
+    return frame_of(InstanceView(instance.key).draw(request.user))
 
 
 def who_did(instance: Instance, text: str) -> str:

@@ -12,10 +12,12 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from studio import audit_log, audit_log_files, pieces, queries
+from engine.status.search import workflow_names
+from studio import audit_log, audit_log_files, pieces
 from studio.access import Verb
-from studio.filters import cursor, ignored
-from studio.templatetags.studio_tags import DEEDS
+from studio.address_query import cursor, ignored
+from studio.audit_words import DEEDS
+from studio.patience import TooSlowError, patience
 from studio.views.errors import bad_request
 from studio.views.guard import guard
 from studio.views.pages import page
@@ -29,14 +31,14 @@ def audit(request: HttpRequest) -> HttpResponse:
     frame: dict[str, Any] = {
         "wanted": wanted,
         "verbs": sorted(DEEDS),
-        "names": queries.workflow_names(),
+        "names": workflow_names(),
         "before": before,
         "ignored": ignored(request.GET, {*wanted.filled, *(["before"] if before else [])}),
     }
     try:
-        with queries.patience(PATIENCE_S):
+        with patience(PATIENCE_S):
             found = audit_log.page_of(wanted, before=before)
-    except queries.TooSlowError:
+    except TooSlowError:
         return page(request, "pages/audit.html", is_too_slow=True, **frame)
     topic = {"topic": "audit", **wanted.filled, "top": str(found.top)}
     return page(

@@ -1,4 +1,4 @@
-"""The page of one instance."""
+"""The page of one instance, and what is within a step of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import replace
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.models import Instance
-from engine.status.snapshot import GenerationNotFoundError
-from studio import deleted_instances, inbox, inner, instance_page
+from engine.status.snapshot import GenerationNotFoundError, snapshot
+from studio import deleted_instances, inner, instance_queries
 from studio.access import Verb, allowed
+from studio.address_query import cursor
 from studio.drawn_instance import draw_instance
-from studio.filters import cursor, opened
-from studio.forms import new_token
+from studio.inbox_entry import Entry
+from studio.instance_page import InstancePage, place_of
 from studio.pieces import Piece
 from studio.step_rows import step_html
+from studio.tokens import new_token
 from studio.views.guard import guard
 from studio.views.pages import page
 
@@ -31,13 +33,13 @@ def show_instance(
     id: str,
     *,
     status: int = 200,
-    typed: inbox.Entry | None = None,
+    typed: Entry | None = None,
     **context: object,
 ) -> HttpResponse:
     """Draw it; also after a refused action, with what was refused."""
     upto, generation = (cursor(request.GET.get(one, "")) for one in ("upto", "generation"))
     try:
-        found = instance_page.of(name, id, upto, generation)
+        found = instance_queries.of(name, id, upto, generation)
     except Instance.DoesNotExist:
         return _gone(request, name, id)
     except GenerationNotFoundError:
@@ -45,7 +47,7 @@ def show_instance(
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
     place = found.place
-    within = inner.opened(found.instance, opened(request.GET.get("open", "")), place=place)
+    within = inner.draw_opened(found.instance, inner.opened(request.GET.get("open", "")), place=place)
     drawing = draw_instance(found, request.user, typed=typed)
     return page(
         request,
@@ -74,17 +76,34 @@ def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return page(request, "pages/gone.html", deleted=deleted, status=410)
 
 
-def _topic(found: instance_page.InstancePage, upto: int | None) -> str:
+def _topic(found: InstancePage, upto: int | None) -> str:
     """Watch the newest generation; what an earlier one left changes no more."""
     if found.is_past:
         return ""
     return f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else "")
 
 
-def opened_steps(found: instance_page.InstancePage, within: Mapping[int, str]) -> dict[str, Piece]:
+def opened_steps(found: InstancePage, within: Mapping[int, str]) -> dict[str, Piece]:
     """Draw again the steps that the address asks to be open, with what is within them."""
     return {
         line.anchor: Piece(step_html(line, found.instance, inner=within[line.step.seq]))
         for line in found.lines
         if line.step.seq in within
     }
+
+
+@guard(get=Verb.VIEW)
+def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
+    """Answer with a page of the steps within one, which was folded."""
+    instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()
+    if instance is None:
+        raise Http404
+    try:
+        snapped = snapshot(instance, cursor(request.GET.get("generation", "")), output_up_to=0)
+    except GenerationNotFoundError:
+        raise Http404 from None
+    place = place_of(snapped.generations)
+    found = inner.read(snapped.instance, seq, cursor(request.GET.get("page", "")) or 1, place=place)
+    if found is None:
+        raise Http404
+    return HttpResponse(inner.html_of(instance, found))

@@ -11,8 +11,10 @@ from django.utils.safestring import mark_safe
 from engine.status import search
 from studio import queries, rows
 from studio.access import Verb
-from studio.filters import Filter, cursor, ignored
-from studio.live_views import above_list
+from studio.address_query import cursor, ignored
+from studio.filters import Filter
+from studio.instances_live import above_list
+from studio.patience import TooSlowError, patience
 from studio.views.guard import guard
 from studio.views.pages import page
 
@@ -30,11 +32,11 @@ def instances(request: HttpRequest) -> HttpResponse:
         "ignored": ignored(request.GET, _understood(wanted, before=before, after=after)),
     }
     try:
-        with queries.patience(PATIENCE_S):
+        with patience(PATIENCE_S):
             among = queries.narrowed(wanted)
             found = queries.page_of(wanted, before=before, after=after, among=among)
             above = above_list(wanted, 0, among)
-    except queries.TooSlowError:
+    except TooSlowError:
         return page(request, "pages/instances.html", is_too_slow=True, **frame)
     shown = ",".join(str(instance.key) for instance in found.instances)
     is_newest = found.newer is None

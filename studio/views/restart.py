@@ -13,7 +13,7 @@ from engine.models import Instance
 from engine.steer import lifecycle, restart
 from engine.values.errors import InstanceNotFoundError, RestartError, StepNotFoundError
 from studio.access import Verb, allowed
-from studio.filters import cursor
+from studio.address_query import cursor
 from studio.views.actions import reason_of, who_did
 from studio.views.guard import guard
 from studio.views.pages import page

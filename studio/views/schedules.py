@@ -13,8 +13,8 @@ from engine.steer import schedules
 from engine.values.errors import RepriseError, ScheduleNotFoundError
 from studio.access import Verb
 from studio.denied_audit import Subject
-from studio.forms import new_token, token_of
-from studio.live_views import LiveView, draw
+from studio.schedules_live import SchedulesView
+from studio.tokens import new_token, token_of
 from studio.views.guard import Names, guard
 from studio.views.pages import page
 
@@ -91,7 +91,7 @@ def _refused(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> HttpResponse:
-    drawing = draw(LiveView("schedules"), request.user)
+    drawing = SchedulesView().draw(request.user)
     return page(
         request,
         "pages/schedules.html",

@@ -15,10 +15,12 @@ from engine.status.gathering import without_values
 from engine.status.servers import servers_of
 from engine.steer import launch
 from engine.values.errors import InstanceExistsError, RepriseError
-from studio import payloads, queries, schema
+from studio import payloads, schema
 from studio.access import Verb, allowed
-from studio.forms import Checked, Problem, Typed, already_started, check_start, new_token
-from studio.typed_secrets import without_secrets
+from studio.checked import Checked, Problem
+from studio.overviews import overviews
+from studio.start_form import Typed, already_started, check_start, without_secrets
+from studio.tokens import new_token
 from studio.views.guard import guard
 from studio.views.pages import page
 
@@ -93,7 +95,7 @@ def _form(
     if checked is not None:
         typed, checked = without_secrets(workflow, typed, checked)
     facts = _facts(workflow, typed, checked if checked is not None else check_start(workflow, typed))
-    (overview,) = queries.overviews([workflow.name])
+    (overview,) = overviews([workflow.name])
     return page(
         request,
         "pages/start.html",

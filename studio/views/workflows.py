@@ -8,24 +8,23 @@ from engine.declare.registry import workflows as registry
 from studio import lints, queries, rows, schema
 from studio.access import Verb, allowed
 from studio.filters import Filter
-from studio.forms import new_token
-from studio.live_views import LiveView, draw
+from studio.overviews import overviews
+from studio.tokens import new_token
 from studio.views.guard import guard
 from studio.views.pages import page
+from studio.workflows_live import WorkflowsView, WorkflowView
 
 RECENT = 20
 
 
 @guard(get=Verb.VIEW)
 def workflows(request: HttpRequest) -> HttpResponse:
-    return page(
-        request, "pages/workflows.html", draw(LiveView("workflows"), request.user), topic="topic=workflows"
-    )
+    return page(request, "pages/workflows.html", WorkflowsView().draw(request.user), topic="topic=workflows")
 
 
 @guard(get=Verb.VIEW)
 def workflow(request: HttpRequest, name: str) -> HttpResponse:
-    (overview,) = queries.overviews([name])
+    (overview,) = overviews([name])
     if not overview.is_known and not overview.counts:
         raise Http404
     wanted = Filter(workflow=name)
@@ -34,7 +33,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
     return page(
         request,
         "pages/workflow.html",
-        draw(LiveView("workflow", name=name), request.user),
+        WorkflowView(name).draw(request.user),
         topic=f"topic=workflow:{name}&keys={shown}",
         overview=overview,
         wanted=wanted,

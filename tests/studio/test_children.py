@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from engine.models import Instance
-from studio.instance_page import CHILDREN_SHOWN
+from studio.instance_queries import CHILDREN_SHOWN
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from engine.values.errors import ParamError
 from engine.values.json_schema import check
-from studio import controls
-from studio.controls import Control, control_of
+from studio.controls import Control, control_of, within
+from studio.typed_answer import filled, placed, read
 
 
 class Colour(Enum):
@@ -46,7 +46,7 @@ def form_of(annotation: Any) -> Control:
 
 def flat(control: Control) -> dict[str, tuple[str, bool, str]]:
     """Return kind, whether it is required and the text of each control by its name."""
-    return {one.name: (one.kind, one.is_required, one.text) for one in controls._all(control)}
+    return {one.name: (one.kind, one.is_required, one.text) for one in within(control)}
 
 
 def test_each_field_has_the_control_of_its_type() -> None:
@@ -102,9 +102,9 @@ GIVEN = {
 
 
 def test_what_was_typed_becomes_the_value() -> None:
-    read = controls.read(form_of(Everything), GIVEN)
-    assert read.problems == ()
-    assert read.value == {
+    given = read(form_of(Everything), GIVEN)
+    assert given.problems == ()
+    assert given.value == {
         "yes": True,
         "many": 3,
         "price": 12.5,
@@ -115,8 +115,8 @@ def test_what_was_typed_becomes_the_value() -> None:
         "where": {"city": "Ulm"},
         "lines": [1, 2],
     }
-    assert check(read.value, Everything.model_json_schema()) == read.value
-    assert Everything.model_validate(read.value).price == Decimal("12.5")
+    assert check(given.value, Everything.model_json_schema()) == given.value
+    assert Everything.model_validate(given.value).price == Decimal("12.5")
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,11 @@ def test_what_was_typed_becomes_the_value() -> None:
 )
 def test_what_cannot_be_read_is_told_at_its_place(name: str, typed: str, path: str, said: str) -> None:
     form = form_of(Everything)
-    read = controls.read(form, GIVEN | {name: typed})
-    (problem,) = read.problems
+    given = read(form, GIVEN | {name: typed})
+    (problem,) = given.problems
     assert problem.path == path
     assert problem.message.startswith(said)
-    again = {
-        one.name: one for one in controls._all(controls.filled(form, GIVEN | {name: typed}, read.problems))
-    }
+    again = {one.name: one for one in within(filled(form, GIVEN | {name: typed}, given.problems))}
     assert (again[name].text, again[name].problems) == (typed, (problem.message,))
     assert again["answer/where/city"].text == "Ulm"
 
@@ -158,8 +156,8 @@ def test_all_that_is_wrong_is_told_at_once_each_at_its_field() -> None:
         "answer/lines": "[1,",
         "answer/day": "yesterday",
     }
-    read = controls.read(form, typed, annotation)
-    assert {problem.path for problem in read.problems} == {
+    given = read(form, typed, annotation)
+    assert {problem.path for problem in given.problems} == {
         "many",
         "price",
         "kind",
@@ -167,8 +165,8 @@ def test_all_that_is_wrong_is_told_at_once_each_at_its_field() -> None:
         "lines",
         "day",
     }
-    assert len(read.problems) == 6
-    again = {one.path: one.problems for one in controls._all(controls.filled(form, typed, read.problems))}
+    assert len(given.problems) == 6
+    again = {one.path: one.problems for one in within(filled(form, typed, given.problems))}
     assert again["many"] == ("12 is greater than the maximum of 9",)
     assert again["price"] == ("Enter a number.",)
     assert len([path for path, problems in again.items() if problems]) == 6
@@ -177,8 +175,8 @@ def test_all_that_is_wrong_is_told_at_once_each_at_its_field() -> None:
 def test_a_field_may_have_several_problems() -> None:
     annotation = {"type": "string", "maxLength": 3, "pattern": "^a"}
     form = control_of(annotation)
-    read = controls.read(form, {"answer": "bbbb"}, annotation)
-    assert len(controls.filled(form, {}, read.problems).problems) == 2
+    given = read(form, {"answer": "bbbb"}, annotation)
+    assert len(filled(form, {}, given.problems).problems) == 2
 
 
 def test_errors_of_the_schema_go_to_the_nearest_control() -> None:
@@ -187,7 +185,7 @@ def test_errors_of_the_schema_go_to_the_nearest_control() -> None:
         ParamError(path=path, message="Wrong.", code="x")
         for path in ("where/city", "lines/3", "", "no/where")
     ]
-    assert [(one.path, one.message) for one in controls.placed(form, errors)] == [
+    assert [(one.path, one.message) for one in placed(form, errors)] == [
         ("where/city", "Wrong."),
         ("lines", "3: Wrong."),
         ("", "Wrong."),
@@ -202,8 +200,8 @@ class Maybe(BaseModel):
 
 def test_a_group_of_which_nothing_was_typed_is_left_out_and_a_needed_null_is_null() -> None:
     form = form_of(Maybe)
-    assert controls.read(form, {}).value == {"must": None}
-    assert controls.read(form, {"answer/where/city": "Ulm", "answer/must": "1"}).value == {
+    assert read(form, {}).value == {"must": None}
+    assert read(form, {"answer/where/city": "Ulm", "answer/must": "1"}).value == {
         "where": {"city": "Ulm"},
         "must": 1,
     }
@@ -216,7 +214,7 @@ class Tree(BaseModel):
 
 
 def test_no_schema_is_refused() -> None:
-    assert "json" in {one.kind for one in controls._all(form_of(Tree))}
+    assert "json" in {one.kind for one in within(form_of(Tree))}
     for schema in (
         {"type": "object", "properties": {"a/b": {"type": "string"}}},
         {"$ref": "#/$defs/Nothing"},
@@ -228,5 +226,5 @@ def test_no_schema_is_refused() -> None:
         {"type": "object", "properties": {"": {"type": "string"}, "x": True}},
     ):
         form = control_of(schema)
-        controls.read(form, {"answer": "1"})
-        controls.filled(form, {"answer": "<b>"}, [])
+        read(form, {"answer": "1"})
+        filled(form, {"answer": "<b>"}, [])

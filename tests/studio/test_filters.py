@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from studio.address_query import cursor, keys
 from studio.display_status import LOOKS, OPEN, display_status, stored
-from studio.filters import Filter, cursor, keys
+from studio.filters import Filter
 
 
 @pytest.mark.parametrize("text", ["-1", "", "abc", "9" * 20, "1.5", " 7", "٣", "0x10"])

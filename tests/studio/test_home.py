@@ -14,7 +14,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance
-from studio import attention, queries
+from engine.status.search import workflow_names
+from studio import attention
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -204,7 +205,7 @@ def test_home_stays_quick_beside_many_instances(
     failed(50)
     factories.retrying()
     factories.instance("paused", pause_reason=CODE_CHANGED)
-    names = queries.workflow_names()
+    names = workflow_names()
     values = {"names": names, "cap": attention.CAP, "shown": attention.SHOWN}
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE engine_instance")

@@ -14,8 +14,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance, Step
 from engine.steer import restart
-from studio import instance_page
-from studio.instance_page import STEPS_SHOWN
+from studio import instance_queries
+from studio.instance_queries import STEPS_SHOWN
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -181,7 +181,7 @@ def test_children_stand_indented_under_their_parent(operator: Client) -> None:
     factories.step(instance, "parent")
     factories.step(instance, "sibling")
     factories.step(instance, "child", parent=1)
-    found = instance_page.of_key(instance.key)
+    found = instance_queries.of_key(instance.key)
     assert [(str(line.step), line.depth) for line in found.lines] == [
         ("parent", 0),
         ("child", 1),

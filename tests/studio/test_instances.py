@@ -16,7 +16,8 @@ from engine import WorkflowStep, workflow
 from engine.models import Instance
 from engine.status import search
 from engine.status.gathering import without_values
-from studio import queries
+from studio import overviews, queries, status_counts
+from studio.patience import TooSlowError, patience
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -189,16 +190,16 @@ def test_counts_stand_beside_the_statuses(operator: Client) -> None:
 
 
 def test_a_count_stops_at_its_cap(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "COUNT_CAP", 3)
+    monkeypatch.setattr(status_counts, "COUNT_CAP", 3)
     many(5)
-    assert queries.counts_by_status(["orders"]) == {"orders": {"queued": 2}}
+    assert status_counts.counts_by_status(["orders"]) == {"orders": {"queued": 2}}
     assert 'queued <span class="num">2+</span>' in operator.get("/instances/").content.decode()
 
 
 def test_a_few_that_try_again_are_counted_beside_more_sleepers_than_are_counted(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "COUNT_CAP", 4)
+    monkeypatch.setattr(status_counts, "COUNT_CAP", 4)
     for n in range(6):
         factories.instance("waiting", waiting_for="sleep", wake_at=factories.ago(hours=-1), id=f"s-{n}")
     factories.retrying()
@@ -290,13 +291,13 @@ def test_a_search_that_takes_too_long_says_so(operator: Client, monkeypatch: pyt
 
 
 def dawdle() -> None:
-    with queries.patience(1), connection.cursor() as cursor:
+    with patience(1), connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = '50ms'")
         cursor.execute("SELECT pg_sleep(2)")
 
 
 def test_patience_really_ends() -> None:
-    with pytest.raises(queries.TooSlowError):
+    with pytest.raises(TooSlowError):
         dawdle()
 
 
@@ -370,7 +371,9 @@ def test_the_overviews_never_walk_past_the_rows_of_other_workflows() -> None:
             " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', '1', now() FROM generate_series(1, 20000) n"
         )
         cursor.execute("ANALYZE engine_instance")
-        cursor.execute(f"EXPLAIN (FORMAT TEXT) {queries._NEWEST}", [["bulk-1", "tick"], queries._STATUSES, 1])
+        cursor.execute(
+            f"EXPLAIN (FORMAT TEXT) {overviews._NEWEST}", [["bulk-1", "tick"], overviews._STATUSES, 1]
+        )
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "engine_instance_list" in plan
     assert "pkey" not in plan

@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance, Step
-from studio import inner, instance_page, nested_steps
-from studio.filters import opened
+from studio import inner, instance_queries, nested_steps
+from studio.inner import opened
 from studio.steps import in_tree_order
 from tests.studio import factories
 
@@ -206,7 +206,7 @@ def test_an_error_of_an_item_leads_to_it(operator: Client) -> None:
     map_of(instance, ["complete", "errored", "complete"], status="errored")
     page = page_of(operator, instance)
     assert 'href="?upto=1&open=1#s-3-a1">step 3 <code>letters[1]</code>' in page
-    found = instance_page.of(instance.workflow, instance.id).origin
+    found = instance_queries.of(instance.workflow, instance.id).origin
     assert found is not None
     assert (found.step.seq, found.name, found.is_shown) == (3, "letters[1]", False)
 

@@ -17,7 +17,7 @@ from engine.models import Instance, Step
 from engine.steer import requests
 from engine.values.identity import new_instance_id
 from engine.values.serialization import Codec
-from studio import controls, payloads, schema, typed_secrets
+from studio import controls, payloads, schema, typed_answer, typed_secrets
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -381,7 +381,7 @@ def test_a_control_of_each_secret_type() -> None:
     assert made["thing"] == ("json", "text", True, "")
     assert made["either"][:3] == made["many"][:3] == ("json", "text", False)
     typed = {one.name: json.dumps([CANARY]) for one in control.children}
-    filled = controls.filled(control, typed)
+    filled = typed_answer.filled(control, typed)
     assert CANARY not in repr(filled)
 
 

@@ -23,6 +23,7 @@ from engine.models import Instance
 from engine.steer import lifecycle
 from studio import consumers, live, people
 from studio.asgi import application
+from studio.home_live import HomeView
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -403,7 +404,7 @@ async def test_a_page_whose_drawing_fails_is_told_to_come_again(
         raise OperationalError("the database went away")
 
     user, _ = await make()
-    monkeypatch.setattr(consumers.live_views, "draw", fail)
+    monkeypatch.setattr(HomeView, "drawing", fail)
     consumers.cache._kept.clear()
     socket = await opened("topic=home", user)
     await socket.connect()

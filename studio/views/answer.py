@@ -1,4 +1,4 @@
-"""The inbox of requests, and the answer to one: the first counts, the second is told. A GET never decides."""
+"""The answer to a request, from the inbox or from the page of its instance: the first counts, the second is told."""
 
 from __future__ import annotations
 
@@ -20,22 +20,20 @@ from engine.values.errors import (
     RequestAnsweredError,
     RequestClosedError,
 )
-from studio import controls, denied_audit, inbox, live_views, pieces
+from studio import denied_audit, inbox, pieces, typed_answer
 from studio.access import Verb, allowed
-from studio.controls import Problem
+from studio.approvals_live import ApprovalsView, count_piece
+from studio.checked import Problem
+from studio.controls import ROOT
 from studio.htmx import HtmxRequest
-from studio.inbox import Entry
+from studio.inbox_entry import Entry
+from studio.instance_live import InstanceView
+from studio.live_view import LiveView
+from studio.pieces import flash, frame_of
+from studio.views.approvals import show_inbox
 from studio.views.errors import forbidden
-from studio.views.fragments import flash, frame_of
 from studio.views.guard import guard
 from studio.views.instance import show_instance
-from studio.views.pages import page
-
-
-@guard(get=Verb.VIEW)
-def approvals(request: HtmxRequest) -> HttpResponse:
-    chosen = request.GET.get("r", "")
-    return _inbox(request, request.GET.get("box", ""), chosen)
 
 
 @guard(post=Verb.VIEW, takes_payload=True)
@@ -45,20 +43,20 @@ def answer(request: HtmxRequest, name: str, id: str, seq: int) -> HttpResponse:
         raise Http404
     if entry is None or not entry.may_answer:
         return _denied(request, entry)
-    checked = controls.read(entry.control, request.POST.dict(), entry.asked.schema)
+    checked = typed_answer.read(entry.control, request.POST.dict(), entry.asked.schema)
     if not checked.is_good:
         return _wrong(request, entry, checked.problems)
     try:
         _give(request, entry, checked.value)
     except InvalidParamsError as error:
-        return _wrong(request, entry, controls.placed(entry.control, error.errors))
+        return _wrong(request, entry, typed_answer.placed(entry.control, error.errors))
     except RequestAnsweredError as error:
         if not _is_own(entry, error, checked.value, request.user):
             return _late(request, entry, _who_was_first(error))
     except (RequestClosedError, InstanceFinishedError) as error:
         return _late(request, entry, str(error))
     except RepriseError as error:
-        return _wrong(request, entry, [Problem(controls.ROOT, str(error))])
+        return _wrong(request, entry, [Problem(ROOT, str(error))])
     return _done(request, entry)
 
 
@@ -117,46 +115,22 @@ def _late(request: HtmxRequest, entry: Entry, text: str) -> HttpResponse:
     if request.htmx:
         return HttpResponse(flash(text, "errored") + _now(request, entry), status=409)
     if _place(request):
-        return _inbox(request, _place(request), entry.ref, status=409, refused=text)
+        return show_inbox(request, _place(request), entry.ref, status=409, refused=text)
     return show_instance(request, entry.instance.workflow, entry.instance.id, status=409, refused=text)
 
 
 def _wrong(request: HtmxRequest, entry: Entry, problems: Any) -> HttpResponse:
     """Put the form back with what was typed, and what is wrong at its place."""
     given = request.POST.dict()
-    control = controls.filled(entry.control, given, problems)
+    control = typed_answer.filled(entry.control, given, problems)
     typed = replace(entry, control=control, problems=tuple(problems), comment=given.get("comment", ""))
     if request.htmx:
         html = render_to_string("partials/ask.html", {"entry": typed, "place": _place(request)})
         # Not morphed: a form is left alone by that.
         return HttpResponse(pieces.partial(f"ask-{entry.ref}", pieces.Piece(html, "outerHTML")), status=422)
     if _place(request):
-        return _inbox(request, _place(request), entry.ref, status=422, typed=typed)
+        return show_inbox(request, _place(request), entry.ref, status=422, typed=typed)
     return show_instance(request, entry.instance.workflow, entry.instance.id, status=422, typed=typed)
-
-
-def _inbox(
-    request: HtmxRequest,
-    name: str,
-    chosen: str,
-    *,
-    status: int = 200,
-    typed: Entry | None = None,
-    refused: str = "",
-) -> HttpResponse:
-    name = name if name in inbox.BOXES else inbox.BOXES[0]
-    box = inbox.box_of(name, request.user)
-    shown = typed or (inbox.entry_of(chosen, request.user) if chosen else next(iter(box.entries), None))
-    return page(
-        request,
-        "pages/approvals.html",
-        live_views.draw_approvals(box, shown, request.user),
-        topic=urlencode({"topic": "approvals", "box": name, "r": shown.ref if shown else ""}),
-        status=status,
-        is_chosen=bool(chosen) and shown is not None,
-        back=f"{reverse('approvals')}?box={name}",
-        refused=refused,
-    )
 
 
 def _place(request: HtmxRequest) -> str:
@@ -172,8 +146,8 @@ def _address(request: HtmxRequest, entry: Entry) -> str:
 
 
 def _now(request: HtmxRequest, entry: Entry) -> str:
-    topic = live_views.LiveView("instance", key=entry.instance.key)
+    view: LiveView = InstanceView(entry.instance.key)
     if _place(request):
-        topic = live_views.LiveView("approvals", box=_place(request), ref=entry.ref)
-    drawing = live_views.draw(topic, request.user)
-    return frame_of(replace(drawing, pieces={**drawing.pieces, **live_views.count_piece(request.user)}))
+        view = ApprovalsView(_place(request), entry.ref)
+    drawing = view.draw(request.user)
+    return frame_of(replace(drawing, pieces={**drawing.pieces, **count_piece(request.user)}))

@@ -1,4 +1,4 @@
-"""An id for each request, on every line that it logs and in the answer."""
+"""Lines of the log: each has the id of its request, as the answer does; a refused request has only one."""
 
 import logging
 import secrets
@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 NO_REQUEST = "-"
+REFUSING_LOGGERS = ("django.request", "django.security")
 request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
@@ -68,3 +69,22 @@ class OneLineFormatter(logging.Formatter):
             for character in record.message
         )
         return super().formatMessage(record)
+
+
+class RefusalFilter(logging.Filter):
+    """Keep the log at one line for each request that Django refuses: no traceback of a 4xx, no second line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if (
+            not record.name.startswith(REFUSING_LOGGERS)
+            or not 400 <= getattr(record, "status_code", 500) < 500
+        ):
+            return True
+        record.exc_info = record.exc_text = None
+        # Anybody can cause it, so it is not an error of ours.
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        request = getattr(record, "request", None)
+        is_second = getattr(request, "_is_refusal_logged", False)
+        if request is not None:
+            request._is_refusal_logged = True
+        return not is_second
