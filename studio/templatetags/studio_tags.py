@@ -17,14 +17,15 @@ from engine.status.sentence import Code, Moment, Part, Sentence
 from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
-from studio import audit_words, json_tree, payloads
+from studio import json_tree, payloads
 from studio.at_least import AtLeast
+from studio.audit_words import deed, verb_name
 from studio.display_status import PARTS, Look
 from studio.times import first_text
 
 register = template.Library()
-register.filter("deed", audit_words.deed)
-register.filter("verb_name", audit_words.verb_name)
+register.filter("deed", deed)
+register.filter("verb_name", verb_name)
 
 _UNKNOWN = Look("queued", "circle-dashed", "idle")
 
