@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.asgi import get_asgi_application
 
-from studio.starting import plain_refusals
+from studio.environment.starting import plain_refusals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 pages = plain_refusals()(get_asgi_application)()
@@ -15,13 +15,13 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
-from studio import route_limits  # noqa: E402
-from studio.announce import announce_web  # noqa: E402
-from studio.anonymous_queue import AnonymousQueue  # noqa: E402
-from studio.consumers import StudioConsumer  # noqa: E402
-from studio.header_limits import HeaderLimits  # noqa: E402
-from studio.origins import FullOriginValidator  # noqa: E402
-from studio.request_limits import Limits, limit_daphne  # noqa: E402
+from studio.access.anonymous_queue import AnonymousQueue  # noqa: E402
+from studio.live.consumer import StudioConsumer  # noqa: E402
+from studio.server import route_limits  # noqa: E402
+from studio.server.announce import announce_web  # noqa: E402
+from studio.server.header_limits import HeaderLimits  # noqa: E402
+from studio.server.origins import FullOriginValidator  # noqa: E402
+from studio.server.request_limits import Limits, limit_daphne  # noqa: E402
 
 
 async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from studio import inbox
-from studio.views.session import THEMES
+from studio.accounts.session import THEMES
+from studio.approvals import queries as inbox
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from csp import constants as csp
 from django.core.exceptions import ImproperlyConfigured
 
-from studio.databases import default_database
 from studio.environment import SettingError, read_environment, require_apps, secret_key
+from studio.environment.databases import default_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -55,7 +55,7 @@ except SettingError as error:
 INSTALLED_APPS += ENVIRONMENT.apps
 
 MIDDLEWARE = [
-    "studio.log_lines.RequestIdMiddleware",
+    "studio.server.log_lines.RequestIdMiddleware",
     "studio.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -171,7 +171,7 @@ SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}reprise-session"
 SESSION_COOKIE_SECURE = IS_SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "studio.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "studio.frame.errors.csrf_failure"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}reprise-csrf"
 CSRF_COOKIE_SECURE = IS_SECURE
 CSRF_COOKIE_HTTPONLY = True
@@ -212,12 +212,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request_id": {"()": "studio.log_lines.RequestIdFilter"},
-        "refusals": {"()": "studio.log_lines.RefusalFilter"},
+        "request_id": {"()": "studio.server.log_lines.RequestIdFilter"},
+        "refusals": {"()": "studio.server.log_lines.RefusalFilter"},
     },
     "formatters": {
         "plain": {
-            "()": "studio.log_lines.OneLineFormatter",
+            "()": "studio.server.log_lines.OneLineFormatter",
             "format": "{asctime} {levelname} {name} [{request_id}] {message}",
             "style": "{",
         }

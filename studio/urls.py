@@ -1,29 +1,23 @@
 """Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked.
 
-Every view has a guard (`studio.views.guard`); `guarded_path` refuses any other.
+Every view has a guard (`studio.frame.guard`); `guarded_path` refuses any other.
 """
 
 from django.urls import URLPattern, URLResolver, register_converter
 
-from studio import converters
-from studio.views import (
-    actions,
-    answer,
-    approvals,
-    audit,
-    fragments,
-    home,
-    instance,
-    instances,
-    passwords,
-    payload,
-    restart,
-    schedules,
-    session,
-    start,
-    workflows,
-)
-from studio.views.guard import guarded_path
+from studio.accounts import passwords, session
+from studio.approvals import views as approvals
+from studio.audit import views as audit
+from studio.frame import converters
+from studio.frame.guard import guarded_path
+from studio.home import views as home
+from studio.instance import actions, answer, payload, restart
+from studio.instance import views as instance
+from studio.instances import views as instances
+from studio.live import reconcile
+from studio.schedules import views as schedules
+from studio.workflows import start
+from studio.workflows import views as workflows
 
 register_converter(converters.WorkflowName, "workflow")
 register_converter(converters.InstanceId, "id")
@@ -58,14 +52,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
-    guarded_path("_f/live/", fragments.live_frame, "live-frame"),
+    guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
     guarded_path("sign-in/", passwords.sign_in, "sign-in"),
     guarded_path("sign-out/", session.sign_out, "sign-out"),
     guarded_path("password/", passwords.change_password, "password"),
     guarded_path("theme/", session.theme, "theme"),
 ]
 
-handler400 = "studio.views.errors.bad_request"
-handler403 = "studio.views.errors.permission_denied"
-handler404 = "studio.views.errors.not_found"
-handler500 = "studio.views.errors.server_error"
+handler400 = "studio.frame.errors.bad_request"
+handler403 = "studio.frame.errors.permission_denied"
+handler404 = "studio.frame.errors.not_found"
+handler500 = "studio.frame.errors.server_error"

@@ -62,7 +62,7 @@ class Rehearsal:
 def main() -> None:
     import django
 
-    from studio.starting import reason
+    from studio.environment.starting import reason
 
     try:
         django.setup()

@@ -17,11 +17,11 @@ from engine.status.sentence import Code, Moment, Part, Sentence
 from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
-from studio import json_tree, payloads
-from studio.at_least import AtLeast
-from studio.audit_words import deed, verb_name
-from studio.display_status import PARTS, Look
-from studio.times import first_text
+from studio.audit.words import deed, verb_name
+from studio.display import json_tree, payloads
+from studio.display.at_least import AtLeast
+from studio.display.status import PARTS, Look
+from studio.display.times import first_text
 
 register = template.Library()
 register.filter("deed", deed)

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance
 from engine.steer import restart
-from studio import instance_queries
+from studio.instance import queries as instance_queries
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db

@@ -1,0 +1,1 @@
+"""How what is stored is shown: statuses, counts, times, JSON values."""

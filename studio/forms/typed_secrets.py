@@ -1,0 +1,86 @@
+"""What was typed as a secret is not sent back to the page: in its place stands the mask, to be typed over."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.values.secret_places import secret_places
+from engine.values.serialization.envelope import MASK
+from engine.values.serialization.secret_schema import holds_secrets
+from studio.forms import json_places, schema
+from studio.forms.checked import Checked, Problem
+from studio.forms.json_places import Place
+from studio.forms.json_text import read_text
+
+_decoder = json.JSONDecoder()
+# A comma may be missing at the end of a line.
+_AFTER_A_VALUE = re.compile(r"""\s*(?:[,}\]]|\Z)|\s*\n[ \t]*\"""")
+
+
+def hidden(text: str, root: Mapping[str, Any] | None) -> str:
+    """Return a typed JSON text with a mask in the place of each secret that its schema knows."""
+    if root is None or not holds_secrets(root):
+        return text
+    for place in sorted(_places(text, root), key=lambda place: -place.start):
+        text = f'{text[: place.start]}"{MASK}"{text[place.end :]}'
+    return text
+
+
+def together(masked: Checked, checked: Checked) -> tuple[Problem, ...]:
+    """Give the problems of the masked text, at their places in it, and what else was wrong with the typed one."""
+    said = {(problem.field, problem.path, problem.message) for problem in masked.problems}
+    others = [one for one in checked.problems if (one.field, one.path, one.message) not in said]
+    return (*masked.problems, *(Problem(one.field, one.message, one.path) for one in others))
+
+
+def _places(text: str, root: Mapping[str, Any]) -> list[Place]:
+    read = read_text(text, "params", is_optional=True)
+    if read.is_good:
+        found = list(secret_places(read.value, root)) if text.strip() else []
+        find = json_places.finder(text) if found else None
+        return [find([str(part) for part in path]) for path in found] if find else []
+    return list(_by_name(text, root))
+
+
+def _by_name(text: str, root: Mapping[str, Any]) -> Iterator[Place]:
+    """Find what may be a secret in a text that is not JSON: what follows the name of one, or the whole text."""
+    names = _names(root, root)
+    is_document = text.lstrip().startswith(("{", "["))
+    if not names or not is_document or schema.is_secret_inside(root, root):
+        yield Place(0, len(text))
+        return
+    reached = 0
+    for name in _after_any(names).finditer(text):
+        if name.start() >= reached:
+            reached = _end_of_secret(text, name.end())
+            yield Place(name.end(), reached)
+
+
+def _after_any(names: set[str]) -> re.Pattern[str]:
+    """Match a name with what leads to its value. Quotes and colon may be wrong or missing."""
+    spellings = names | {json.dumps(name)[1:-1] for name in names}
+    longest_first = sorted(map(re.escape, spellings), key=len, reverse=True)
+    return re.compile(rf"""(?<!\w)["']?(?:{"|".join(longest_first)})(?!\w)["']?\s*[:=]?\s*""")
+
+
+def _end_of_secret(text: str, start: int) -> int:
+    """Return the end of a JSON value, or of the text where it is not certain that the value ends before."""
+    try:
+        _, end = _decoder.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return len(text)
+    return end if _AFTER_A_VALUE.match(text, end) else len(text)
+
+
+def _names(root: Mapping[str, Any], node: Any) -> set[str]:
+    """Give the names of all fields that hold a secret themselves, or in lists and the like."""
+    if isinstance(node, list):
+        return {name for item in node for name in _names(root, item)}
+    if not isinstance(node, Mapping):
+        return set()
+    fields = node.get("properties") or {}
+    own = {name for name, field in fields.items() if schema.is_secret_inside(root, field)}
+    return own.union(*(_names(root, part) for part in node.values()))

@@ -1,0 +1,1 @@
+"""What every page shares: its guard, its pieces, what errors look like."""
