@@ -1,16 +1,9 @@
 """The settings that environment variables give, and why they are refused."""
 
-from studio.environment.variables import (
-    SECRET_FILE,
-    Environment,
-    Role,
-    SettingError,
-    app_names,
-    is_loopback,
-    read_environment,
-    require_apps,
-    secret_key,
-)
+from studio.environment.apps import app_names, require_apps
+from studio.environment.parsing import SettingError
+from studio.environment.secret_key import SECRET_FILE, secret_key
+from studio.environment.variables import Environment, Role, is_loopback, read_environment
 
 __all__ = [
     "SECRET_FILE",

@@ -5,7 +5,8 @@ from typing import Any
 import dj_database_url
 
 from studio import embedded
-from studio.environment.variables import Environment, Role, SettingError
+from studio.environment.parsing import SettingError
+from studio.environment.variables import Environment, Role
 
 POSTGRESQL = "django.db.backends.postgresql"
 

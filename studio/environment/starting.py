@@ -13,7 +13,8 @@ from pathlib import Path
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
-from studio.environment.variables import SettingError, app_names
+from studio.environment.apps import app_names
+from studio.environment.parsing import SettingError
 
 SETTINGS = "DJANGO_SETTINGS_MODULE"
 
