@@ -1,4 +1,4 @@
-"""The ASGI application: pages through Django, sockets through Channels; what is odd or too much stops before them."""
+"""The ASGI application: pages through Django, sockets through Channels, and limits in front of both."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from studio.environment.starting import plain_refusals
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 pages = plain_refusals()(get_asgi_application)()
 
-# Django has to be set up before any of these is imported.
+# These imports need Django to be set up.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
@@ -25,7 +25,7 @@ from studio.server.request_limits import Limits, limit_daphne  # noqa: E402
 
 
 async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:
-    """Refuse a socket on any address that has none; without it the server would log a traceback."""
+    """Reject sockets at unknown addresses; otherwise the server would log a traceback."""
     await receive()
     await send({"type": "websocket.close"})
 
@@ -36,7 +36,7 @@ def socket_routes() -> list[Any]:
     return [path("ws/studio/", StudioConsumer.as_asgi()), re_path("", refused)]
 
 
-# A project that only includes the Studio need not know these two.
+# A project that only includes the Studio may leave these two out.
 max_body_bytes = getattr(settings, "REPRISE_MAX_BODY_BYTES", 4 * 1024 * 1024)
 body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
 

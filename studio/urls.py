@@ -1,6 +1,6 @@
-"""Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked.
+"""All addresses of the Studio. Every state of a page has an address; fragments are under /_f/ and never linked.
 
-Every view has a guard (`studio.frame.guard`); `guarded_path` refuses any other.
+Every view has a guard (`studio.frame.guard`); `guarded_path` rejects views without one.
 """
 
 from django.urls import URLPattern, URLResolver, register_converter

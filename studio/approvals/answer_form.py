@@ -1,4 +1,4 @@
-"""What was typed into the controls of a request: read back as one JSON value, or put back with what is wrong."""
+"""The form of an answer: read what was typed as one JSON value, or show it again with its problems."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from studio.forms.typed_secrets import hidden
 def read(
     control: Control, given: Mapping[str, str], schema_of_it: Mapping[str, Any] | None = None
 ) -> Checked:
-    """Read the value that was typed, with all that is wrong with it: what cannot be read, and what the schema refuses
-    of the rest."""
+    """Read what was typed: the value, or what cannot be parsed and what the schema rejects in the rest."""
     problems: list[Problem] = []
     value = _read(control, given, problems)
     problems += _refused(control, value, schema_of_it, {problem.path for problem in problems})
@@ -27,7 +26,7 @@ def read(
 
 
 def filled(control: Control, given: Mapping[str, str], problems: Sequence[Problem] = ()) -> Control:
-    """Put back what was typed, with what is wrong at its place."""
+    """Return the control with what was typed, and with the problems of each field."""
     wrong = dict.fromkeys(problem.message for problem in problems if problem.path == control.path)
     return replace(
         control,
@@ -38,7 +37,7 @@ def filled(control: Control, given: Mapping[str, str], problems: Sequence[Proble
 
 
 def placed(control: Control, errors: Sequence[ParamError]) -> list[Problem]:
-    """Put the errors of a refused answer to the controls that they are about: the nearest one around the place."""
+    """Assign each error of a rejected answer to the nearest control around its path."""
     names = {one.path for one in within(control)}
     problems = []
     for error in errors[:MOST_PROBLEMS]:
@@ -54,7 +53,7 @@ def placed(control: Control, errors: Sequence[ParamError]) -> list[Problem]:
 def _refused(
     control: Control, value: Any, schema_of_it: Mapping[str, Any] | None, unread: Container[str]
 ) -> list[Problem]:
-    """Ask the schema. What could not be read is missing in the value, and is not reported twice."""
+    """Validate against the schema. Do not report fields again that could not be parsed and are missing."""
     if value is NOTHING:
         return []
     try:
@@ -67,7 +66,7 @@ def _refused(
 
 
 def _sent_back(control: Control, text: str) -> str:
-    """Return what was typed, but for secrets."""
+    """Return what was typed, without secrets."""
     if control.children or control.is_secret:
         return ""
     return hidden(text, control.schema) if control.kind == "json" else text
@@ -96,7 +95,7 @@ def _read(control: Control, given: Mapping[str, str], problems: list[Problem]) -
 
 
 def _read_group(control: Control, given: Mapping[str, str], problems: list[Problem]) -> Any:
-    """Read an object. One that may be left out is, if nothing of it was typed."""
+    """Read an object. Leave out an optional one if none of its fields was filled in."""
     if not control.is_required and not any(given.get(one.name, "").strip() for one in within(control)):
         return control.nothing
     read = {child.key: _read(child, given, problems) for child in control.children}
@@ -107,7 +106,7 @@ def _empty(control: Control, text: str, problems: list[Problem]) -> Any:
     if not control.is_required:
         return control.nothing
     if control.kind in ("text", "area") and not control.is_secret:
-        return text  # whether it may be empty, the schema says
+        return text  # the schema decides whether it may be empty
     problems.append(Problem(ROOT, "Choose one." if control.choices else "This is required.", control.path))
     return NOTHING
 

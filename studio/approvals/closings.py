@@ -1,4 +1,4 @@
-"""How a request ended that nobody answered: it expired, or was withdrawn, by whom and why."""
+"""How unanswered requests ended: expired or withdrawn, by whom and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.status.sentence import Moment, Sentence, quoted
 from engine.values.states import Action
 
 _DID = {Action.TERMINATE: "terminated the instance", Action.RESTART: "restarted the instance"}
-# A step ends in the transaction of what ended it, by the same clock; a worker may come to it a little later.
+# A step ends in the same transaction as its cause, with the same clock; a worker may notice a little later.
 AT_ONCE = timedelta(seconds=5)
 READ = 1_000  # rows of the audit log
 
@@ -32,9 +32,9 @@ class Closing:
 
 
 def closings_of(steps: Sequence[Step], late: Iterable[Any]) -> Mapping[Any, Closing]:
-    """Say of these requests how they ended, by their primary keys; with one query, however many there are.
+    """Return how these requests ended, by primary key, with one query.
 
-    `late` are those whose time is over although no worker has noticed yet.
+    `late` are those whose time is over but that no worker has ended yet.
     """
     behind = set(late)
     over = [step for step in steps if step.status in ("errored", "cancelled") or step.pk in behind]
@@ -60,7 +60,7 @@ def _closing(step: Step, entries: Sequence[Audit]) -> Closing:
 
 
 def _by_itself(instance: Instance, step: Step) -> Sentence:
-    """Say that nobody in particular ended it: the workflow went on without it, or came to its end."""
+    """Describe an end that no user caused: the workflow continued without an answer, or the instance ended."""
     if step.status == "waiting":
         return ("Closed: the instance is being rolled back, since",)
     end, over = instance.finished_at, step.finished_at
@@ -79,7 +79,7 @@ def _ended(entry: Audit, step: Step) -> bool:
 
 
 def _entries(keys: set[int]) -> Mapping[int, Sequence[Audit]]:
-    """Read who terminated or restarted these instances, the latest first."""
+    """Read who terminated or restarted these instances, newest first."""
     rows = Audit.objects.filter(instance_key__in=keys, verb__in=[*_DID], outcome="done").order_by("-key")
     found: dict[int, list[Audit]] = {}
     for entry in rows[:READ] if keys else ():

@@ -1,6 +1,6 @@
-"""A form made from a JSON Schema: a control a field.
+"""A form made from a JSON Schema, with one control for each field.
 
-What has no control of its own is typed as JSON, that node alone: no schema is refused.
+Parts without a control of their own are typed as JSON, so any schema works.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from studio.forms import schema
 ROOT = "answer"
 MOST_RADIOS = 4
 DEEPEST = 3
-LONG_TEXT = 120  # characters; a text that may be longer gets lines
+LONG_TEXT = 120  # characters; a text that may be longer gets a text area
 _BOOLEANS = ((True, "Yes"), (False, "No"))
 _DATES = {"date": "date", "time": "time", "email": "email", "password": "password"}
 NOTHING = object()  # typed: left out
@@ -32,7 +32,7 @@ class Control:
     is_required: bool
     help: str = ""
     type: str = "text"
-    choices: tuple[tuple[str, str], ...] = ()  # what is sent (JSON), what is read
+    choices: tuple[tuple[str, str], ...] = ()  # the value that is sent (JSON), and its label
     limits: tuple[tuple[str, str], ...] = ()  # min, max, step, maxlength
     rules: tuple[str, ...] = ()
     children: tuple[Control, ...] = ()
@@ -46,7 +46,7 @@ class Control:
 
     @property
     def may_be_left(self) -> bool:
-        """Tell whether choosing nothing is a choice of its own: a default leaves nothing open."""
+        """Whether choosing nothing is a valid choice. With a default it is not."""
         return not self.is_required and not self.has_default
 
     @property
@@ -59,17 +59,17 @@ class Control:
 
     @property
     def path(self) -> str:
-        """Where its value is in the answer, as errors name it."""
+        """The path of its value in the answer, as errors give it."""
         return self.name.partition("/")[2]
 
 
 def control_of(root: Mapping[str, Any] | None) -> Control:
-    """Make the control of a whole answer."""
+    """Return the control for a whole answer."""
     return _control(root or {}, root or {}, ROOT, "", is_required=True, depth=0)
 
 
 def within(control: Control) -> Iterator[Control]:
-    """Yield a control, and all within it."""
+    """Yield a control and all controls inside it."""
     yield control
     for child in control.children:
         yield from within(child)
@@ -85,7 +85,7 @@ def _control(
     default = about.get("default")
     return replace(
         made,
-        # The title of a type that is referred to is that of all its fields: two addresses would look the same.
+        # A title from a referenced type would label all its fields alike, such as two addresses.
         label=label and str(own.get("title") or label),
         help=str(about.get("description") or "") if depth or made.kind != "group" else "",
         is_required=is_required and not is_nullable,
@@ -116,7 +116,7 @@ def _kind(root: Mapping[str, Any], found: Mapping[str, Any], name: str, depth: i
     if (kinds and kinds <= {"integer", "number"}) or kinds == {
         "number",
         "string",
-    }:  # the last one is a Decimal
+    }:  # a Decimal
         step = "1" if kinds == {"integer"} else "any"
         return replace(blank, kind="number", type="number", limits=(("step", step), *_limits(found)))
     if kinds and kinds <= {"string", "integer"}:
@@ -127,7 +127,7 @@ def _kind(root: Mapping[str, Any], found: Mapping[str, Any], name: str, depth: i
 
 
 def _secret(blank: Control, root: Mapping[str, Any], found: Mapping[str, Any]) -> Control:
-    """Make the control of a secret: its text is not seen while it is typed, where it is one text."""
+    """Return the control for a secret. A single text is hidden while it is typed."""
     blank = replace(blank, is_secret=True)
     kinds = _types(found)
     if _options(found):
@@ -147,7 +147,7 @@ def _text(blank: Control, found: Mapping[str, Any]) -> Control:
 
 
 def _innermost(root: Mapping[str, Any], node: Any) -> tuple[Mapping[str, Any], bool]:
-    """Step through references, and through the union of one type with null; tell whether null is taken."""
+    """Resolve references, and a union of one type with null. Return the type, and whether null is allowed."""
     found = schema.resolve(root, node)
     for word in ("anyOf", "oneOf"):
         options = found.get(word) or ()
@@ -189,7 +189,7 @@ def _limits(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _typed(control: Control, value: Any) -> str:
-    """Write a value as it would be typed."""
+    """Return a value as text in its control."""
     if control.kind in ("text", "area"):
         return str(value)
     return payloads.pretty(value) if control.kind == "json" else json.dumps(value)

@@ -1,4 +1,4 @@
-"""One request ready to be drawn: who was asked, what was answered, and how it ended."""
+"""One request, ready to render: who was asked, what was answered, and how it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from studio.approvals.closings import Closing
 from studio.approvals.controls import Control, control_of
 from studio.display import payloads
 
-# Names of a field by which a person says yes or no. What any other answer means, only its workflow knows.
+# Names of fields that mean yes or no. Only the workflow knows what any other answer means.
 DECISIONS = (
     "approve",
     "approved",
@@ -34,13 +34,13 @@ DECISIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The answer that counted."""
+    """The accepted answer."""
 
     by: str
     at: datetime
     comment: str
     value: payloads.Payload
-    is_approval: bool | None = None  # None: it is neither approved nor refused
+    is_approval: bool | None = None  # None if it is neither
 
     @property
     def word(self) -> str:
@@ -49,7 +49,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Entry:
-    """One request, as a person sees it."""
+    """One request, as shown to one user."""
 
     instance: Instance
     step: Step
@@ -66,7 +66,7 @@ class Entry:
 
     @property
     def fields_wrong(self) -> int:
-        """How many fields have problems; one may have several."""
+        """The number of fields with problems; a field may have several."""
         return len({problem.path for problem in self.problems})
 
     @property
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def look(self) -> tuple[str, str]:
-        """The status whose colour it has, and its icon."""
+        """The status that gives its color, and its icon."""
         if self.is_open:
             return "approval", "diamond"
         if self.given is None:
@@ -104,13 +104,13 @@ class Entry:
 
     @property
     def who(self) -> list[tuple[str, bool]]:
-        """Name whom it was put to, and tell groups from users."""
+        """The assignees; for each, whether it is a group."""
         groups = requests.GROUP
         return [(one.removeprefix(groups), one.startswith(groups)) for one in self.asked.assignees]
 
     @property
     def urgency(self) -> str:
-        """Name how near the end is: the last quarter, or the last tenth, of the time that was given."""
+        """A CSS class for the last quarter and the last tenth of the time to answer."""
         if self.step.wake_at is None:
             return ""
         given, left = self.step.wake_at - self.step.started_at, self.step.wake_at - timezone.now()
@@ -118,7 +118,7 @@ class Entry:
 
 
 def given(event: Event) -> Given:
-    """Read the answer that an event brought."""
+    """Return the answer in an event."""
     payload: Any = event.payload if isinstance(event.payload, dict) else {}
     text = payloads.stored_text(payload.get("value"))
     value = payloads.payload(f"event-{event.key}", text, full_up_to=8 * 1024)
@@ -127,7 +127,7 @@ def given(event: Event) -> Given:
 
 
 def _decision(value: object) -> bool | None:
-    """Tell whether an answer is a yes or a no, where that is plain."""
+    """Return True for a clear yes, False for a clear no, else None."""
     if isinstance(value, bool):
         return value
     fields = value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""The inbox, drawn piece by piece, and the number of requests that every page shows."""
+"""The live view of the inbox, and the count of requests that every page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from studio.frame.pieces import Drawing, Piece
 
 @dataclass(frozen=True, slots=True)
 class ApprovalsView(LiveView):
-    """Topic `approvals`, with its box and the request that is shown beside it."""
+    """Topic `approvals`, with the box and the selected request."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("approvals")
     box: str
@@ -34,7 +34,7 @@ class ApprovalsView(LiveView):
 
 
 def draw_approvals(box: inbox.Box, shown: Entry | None, user: Any) -> Drawing:
-    """Draw the inbox of a person, with one request beside the list."""
+    """Render a user's inbox, with one request next to the list."""
     context = {
         "box": box,
         "entry": shown,
@@ -51,6 +51,6 @@ def draw_approvals(box: inbox.Box, shown: Entry | None, user: Any) -> Drawing:
 
 
 def count_piece(user: Any) -> dict[str, Piece]:
-    """Draw what every page has: the number of requests that wait for this person."""
+    """Render the number of requests that wait for this user; every page shows it."""
     count = inbox.count_mine(user)
     return {"approvals-count": Piece(render_to_string("studio/approvals/count.html", {"count": count}))}

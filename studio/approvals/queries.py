@@ -1,4 +1,4 @@
-"""What people are asked: the boxes of open and answered requests."""
+"""The boxes of open and closed requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REF = re.compile(r"([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box of the inbox with what is in it, the next to expire first; in `done` what ended last first."""
+    """A box of the inbox. Open requests are sorted by expiry; `done` shows the latest first."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -34,12 +34,12 @@ class Box:
 
 
 def mine(user: Any) -> Any:
-    """Find the open requests that this person was asked, or that any approver may answer."""
+    """Return the open requests that this user was asked, or that any approver may answer."""
     return requests.put_to(requests.names_of(user), nobody=allowed(user, Verb.APPROVE, None))
 
 
 def count_mine(user: Any) -> int:
-    """Count them, up to a hundred; nobody reads on."""
+    """Count those requests, up to 100."""
     return int(mine(user)[:COUNTED].count())
 
 
@@ -58,7 +58,7 @@ def box_of(name: str, user: Any) -> Box:
 
 
 def _done(user: Any) -> Box:
-    """Read what was answered, has expired, or was withdrawn; also where no worker has taken that in yet."""
+    """Read requests that were answered, expired or withdrawn, including those that no worker has processed yet."""
     ending = requests.ending_requests().order_by("-opened_at")[: SHOWN + 1]
     ended = EndedRequest.objects.order_by("-ended_at")[: SHOWN + 1]
     numbers = [(row.instance_id, row.generation, row.seq) for row in ending]
@@ -68,7 +68,7 @@ def _done(user: Any) -> Box:
 
 
 def entry_of(ref: str, user: Any) -> Entry | None:
-    """Read one request by its reference; None where there is none that this person may see."""
+    """Read one request by its reference. Return None if there is none that this user may see."""
     found = _REF.fullmatch(ref)
     steps = _steps([(int(found[1]), int(found[2]), int(found[3]))]) if found else []
     seen = [step for step in steps if allowed(user, Verb.VIEW, step.instance.workflow)]
@@ -76,14 +76,14 @@ def entry_of(ref: str, user: Any) -> Entry | None:
 
 
 def of_instance(instance: Instance, user: Any) -> list[Entry]:
-    """Read the requests that an instance waits for, also one whose answer it has not taken yet."""
+    """Read the requests that an instance waits for, including one whose answer it has not processed yet."""
     rows = OpenRequest.objects.filter(instance_id=instance.key, generation=instance.generation)
     steps = _steps((row.instance_id, row.generation, row.seq) for row in rows.order_by("seq")[:SHOWN])
     return entries(steps, user) if not instance.is_finished else []
 
 
 def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
-    """Make entries of steps, with three queries, however many there are."""
+    """Return the entries for steps, with three queries in all."""
     open_ones = asking(step.instance_id for step in steps)
     given = _answers(steps)
     late = {step.pk for step in steps if step.status == "waiting" and step.pk not in open_ones}
@@ -105,7 +105,7 @@ def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
 
 
 def _steps(numbers: Iterable[tuple[int | None, int, int]]) -> list[Step]:
-    """Read steps with their instances, in the order asked for."""
+    """Read steps with their instances, in the given order."""
     wanted = list(numbers)
     if not wanted:
         return []

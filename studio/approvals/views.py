@@ -1,4 +1,4 @@
-"""The inbox of requests. A GET never decides."""
+"""The inbox of requests. A GET never answers one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def show_inbox(
     typed: Entry | None = None,
     refused: str = "",
 ) -> HttpResponse:
-    """Draw a box, with one request beside it; also after an answer that was refused."""
+    """Render a box with one request next to it, also after a rejected answer."""
     name = name if name in inbox.BOXES else inbox.BOXES[0]
     box = inbox.box_of(name, request.user)
     shown = typed or (inbox.entry_of(chosen, request.user) if chosen else next(iter(box.entries), None))

@@ -1,4 +1,4 @@
-"""The audit log as a file: CSV for a table, JSON for a program. Made while it is sent, a batch at a time."""
+"""The audit log as a file, in CSV or JSON, generated in batches while it is sent."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 
 
 def as_csv(batches: Iterable[list[Audit]]) -> Iterator[str]:
-    """Write lines under a line of names; no cell is a formula to whoever opens it."""
+    """Write a header and rows. Spreadsheets read no cell as a formula."""
     yield _lines([COLUMNS])
     for batch in batches:
         yield _lines([harmless(cell) for cell in _cells(entry)] for entry in batch)
 
 
 def as_json(batches: Iterable[list[Audit]]) -> Iterator[str]:
-    """Write one object; `is_whole` at its end tells whether all that matches is in it."""
+    """Write one object. Its last key, `is_whole`, says whether it contains every matching row."""
     before, is_whole = '{"entries": [\n', False
     for batch in batches:
         is_whole = not batch
@@ -57,7 +57,7 @@ FORMS: Mapping[str, tuple[str, Callable[[Iterable[list[Audit]]], Iterator[str]]]
 
 
 def harmless(text: str) -> str:
-    """Put a quotation mark before what a table would compute: `=HYPERLINK(…)` stays a text."""
+    """Quote what a spreadsheet would evaluate, so that `=HYPERLINK(…)` stays text."""
     first = next((one for one in text if not _is_unseen(one)), "")
     is_formula = not _SIGNS.isdisjoint(unicodedata.normalize("NFKC", first))
     return f"'{text}" if is_formula or text.startswith(("\t", "\r", "\n")) else text

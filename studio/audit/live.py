@@ -1,4 +1,4 @@
-"""The audit log while it is watched: how many rows came since the page was made."""
+"""The live view of the audit log: the number of rows since the page was rendered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE_LOG = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class AuditView(LiveView):
-    """Topic `audit`, with its filter and the key of its newest row."""
+    """Topic `audit`, with the filter and the key of the newest row."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("audit")
     wanted: Wanted = WHOLE_LOG

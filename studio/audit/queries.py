@@ -1,7 +1,7 @@
-"""The audit log as people read it: newest first, filtered, a page or an export at a time, never without bound.
+"""Read the audit log: newest first, filtered, one page or one export at a time, always bounded.
 
-Only an instance's own log has an index. Whatever else is asked for is looked for among so many rows at a time, and
-the page says how far back it has looked.
+Only the log of one instance has an index. Any other filter scans a limited number of rows at a time, and the page says
+how far back it has searched.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from engine.models import Audit, Instance
 from engine.status.search import workflow_names
 
 PAGE = 50
-WINDOW = 100_000  # rows that one question looks through
+WINDOW = 100_000  # rows that one query scans
 EXPORTED = 100_000  # rows at most
 LOOKED_THROUGH = 2_000_000  # for an export
 BATCH = 1_000
-NAMESAKES = 100  # deleted instances whose id another one has now
-# A row's time is that of its transaction's beginning, its key that of its writing.
+NAMESAKES = 100  # deleted instances whose id is in use again
+# The time of a row is the start of its transaction; its key is assigned when it is written.
 LONGEST_TRANSACTION = timedelta(hours=1)
 
 _FIELDS = ("person", "verb", "outcome", "workflow", "id", "since", "until")
@@ -36,9 +36,9 @@ _VERB = re.compile(r"[a-z_-]{1,32}")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of the log to show. Empty means all; days are those of UTC."""
+    """A filter of the log. Empty fields match everything; days are in UTC."""
 
-    person: str = ""  # or the beginning of the name
+    person: str = ""  # or a prefix of the name
     verb: str = ""
     outcome: str = ""
     workflow: str = ""
@@ -48,7 +48,7 @@ class Wanted:
 
     @classmethod
     def of(cls, given: Mapping[str, str] | QueryDict) -> Wanted:
-        """Read it from a query string. What cannot be meant is left out."""
+        """Read it from a query string, ignoring invalid values."""
 
         def text(name: str) -> str:
             return str(given.get(name, "")).replace("\0", "").strip()[:150]
@@ -65,17 +65,17 @@ class Wanted:
 
     @property
     def filled(self) -> dict[str, str]:
-        """The fields that are not empty, as they stand in an address."""
+        """The fields that are not empty, as in a query string."""
         return {name: str(getattr(self, name)) for name in _FIELDS if getattr(self, name)}
 
     def query(self, **changes: str) -> str:
-        """Write it as a query string, with changes."""
+        """Return it as a query string, with changes."""
         text = urlencode({name: value for name, value in (self.filled | changes).items() if value})
         return f"?{text}" if text else "?"
 
     @cached_property
     def keys(self) -> list[int]:
-        """The instances of this id that are still there, with those of it that were deleted before."""
+        """The keys of the existing instances with this id, and of deleted ones that had it."""
         there = Instance.objects.filter(workflow__in=self._workflows, id=self.id) if self.id else None
         found = list(there.values_list("key", flat=True)) if there is not None else []
         return [*found, *self._deleted] if found else []
@@ -93,7 +93,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the log. `older` is where the next one begins; `is_cut` tells that it ends at the window's end."""
+    """A page of the log. `older` is where the next page starts; `is_cut` means it ends where the scan stopped."""
 
     entries: list[Audit]
     older: int | None
@@ -105,7 +105,7 @@ class Page:
 
 
 def page_of(wanted: Wanted, *, before: int | None = None) -> Page:
-    """Read the newest page, or the one before a key."""
+    """Read the newest page, or the page before a key."""
     top, bottom = _span(wanted, before)
     low = bottom if wanted.keys else max(bottom, top - WINDOW)
     rows = matching(wanted).filter(key__lt=top, key__gte=low).order_by("-key")
@@ -117,14 +117,14 @@ def page_of(wanted: Wanted, *, before: int | None = None) -> Page:
 
 
 def count_newer(wanted: Wanted, key: int, cap: int = 99) -> int:
-    """Count what came since a page was made, up to the cap."""
+    """Count the rows since a page was rendered, up to the cap."""
     top, _ = _span(wanted, None)
     rows = matching(wanted).filter(key__gt=max(key, top - WINDOW)).order_by()
     return rows[:cap].count()
 
 
 def matching(wanted: Wanted) -> QuerySet[Audit]:
-    """Give the rows that a filter lets through; to be bounded by keys."""
+    """Return the rows that match a filter. The caller bounds them by key."""
     rows = Audit.objects.all()
     if wanted.keys:
         rows = rows.filter(instance_key__in=wanted.keys)
@@ -141,8 +141,7 @@ def matching(wanted: Wanted) -> QuerySet[Audit]:
 
 
 def export(wanted: Wanted) -> Iterator[list[Audit]]:
-    """Read it all, newest first, in batches; of very many the newest. An empty batch at the end tells that it is all
-    there was."""
+    """Yield the newest matching rows in batches. An empty batch at the end means that there were no more."""
     top, bottom = _span(wanted, None)
     lowest, left = max(bottom, top - LOOKED_THROUGH), EXPORTED
     while top > lowest and left:
@@ -159,7 +158,7 @@ def export(wanted: Wanted) -> Iterator[list[Audit]]:
 
 
 def _span(wanted: Wanted, before: int | None) -> tuple[int, int]:
-    """Give the keys between which to look: before the first, from the second on."""
+    """Return the range of keys to search: its exclusive top and its inclusive bottom."""
     ends = Audit.objects.order_by("key").values_list("key", flat=True)
     first, last = ends.first() or 1, ends.last() or 0
     top = last + 1 if before is None else min(before, last + 1)
@@ -171,7 +170,7 @@ def _span(wanted: Wanted, before: int | None) -> tuple[int, int]:
 
 
 def _key_at(moment: datetime, low: int, high: int) -> int:
-    """Find the first key from a time on by halving: rows are written in the order of time, and have no index of it."""
+    """Find the first key at or after a time by bisection: rows are in order of time, and time has no index."""
     while low < high:
         middle = (low + high) // 2
         row = Audit.objects.filter(key__gte=middle).order_by("key").values_list("key", "at").first()
@@ -191,7 +190,7 @@ def _day(text: str) -> date | None:
         day = date.fromisoformat(text)
     except ValueError:
         return None
-    # A day before or after it must be one, too.
+    # The days before and after must be valid, too.
     return day if 1970 <= day.year < 9999 else None
 
 

@@ -59,17 +59,17 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 @guard(get=Verb.VIEW)
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Send all that matches as a file, while it is read: it is never in memory as a whole.
+    """Stream all matching rows as a file.
 
-    Answers 400 to a filter that is unknown.
+    Answers 400 to an unknown filter.
     """
     kind, write = files.FORMS[form]
     wanted = audit_log.Wanted.of(request.GET)
     if ignored(request.GET, wanted.filled):
-        return bad_request(request)  # a file cannot say that it holds more than was asked for
+        return bad_request(request)  # a file cannot say that it contains more than was asked for
     parts = write(audit_log.export(wanted))
     return StreamingHttpResponse(
-        # A plain iterator would be read to its end before the first byte is sent.
+        # Django would read a plain iterator to its end before sending the first byte.
         _one_by_one(parts) if isinstance(request, ASGIRequest) else parts,
         content_type=kind,
         headers={

@@ -1,4 +1,4 @@
-"""What the audit log says that people did."""
+"""How the audit log describes what users did."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEEDS = {
 
 
 def deed(entry: Audit) -> str:
-    """Say what somebody did, or was not allowed to do."""
+    """Describe what a user did, or was not allowed to do."""
     verb = verb_name(entry.verb)
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
@@ -46,7 +46,7 @@ def deed(entry: Audit) -> str:
 
 
 def verb_name(verb: str) -> str:
-    """Write a verb of the trail, or a status, as people do."""
+    """Return a verb of the log, or a status, in plain words."""
     return verb.replace("_", " ").replace("-", " ")
 
 

@@ -1,1 +1,1 @@
-"""How what is stored is shown: statuses, counts, times, JSON values."""
+"""How stored values are shown: statuses, counts, times, JSON."""

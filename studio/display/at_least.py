@@ -1,10 +1,10 @@
-"""Counts that stop somewhere, and say so: a page never counts a million rows to say "many"."""
+"""Counts with a cap: a page never counts a million rows to show "many"."""
 
 from __future__ import annotations
 
 
 class AtLeast(int):
-    """A count that was stopped: there may be more."""
+    """A count that reached its cap: there may be more."""
 
     def __add__(self, other: int) -> AtLeast:
         return AtLeast(int(self) + int(other))
@@ -19,5 +19,5 @@ class AtLeast(int):
 
 
 def counted(n: int, cap: int) -> int:
-    """Return what was counted up to a cap: at least one less than it, where it was reached."""
+    """Return a count that was limited to a cap; at the cap, "at least one less"."""
     return AtLeast(cap - 1) if n >= cap else n

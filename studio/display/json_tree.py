@@ -1,4 +1,4 @@
-"""A JSON value as HTML that folds without a script."""
+"""Render a JSON value as HTML that folds without JavaScript."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from studio.display.payloads import Node
 
 
 def draw(node: Node, *, is_root: bool = False) -> SafeString:
-    """Draw a value, and what is in it."""
+    """Render a value and its children."""
     key = (
         format_html('<span class="k">{}</span>: ', bidi.isolated(node.key))
         if node.key is not None

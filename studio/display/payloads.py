@@ -1,4 +1,4 @@
-"""A JSON value as a tree that the page folds without a script. Numbers stay text: a browser would round 2^53 + 1."""
+"""A JSON value as a tree for the page. Numbers stay text: a browser would round 2^53 + 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.values.serialization import Unreadable, decode, envelope, read_begin
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
 FULL_UP_TO = 256 * 1024
 CUT_AT = 16 * 1024
-NODES = 2_000  # a page draws at most this many values of one payload
+NODES = 2_000  # a page shows at most this many values of one payload
 ITEMS = 100  # and this many of one object or list
 LONGEST_STRING = 16 * 1024
 
@@ -24,7 +24,7 @@ class Node:
     text: str
     key: str | None = None
     children: tuple[Node, ...] = ()
-    more: str = ""  # what of it is left out
+    more: str = ""  # what was left out
 
     @property
     def is_folded(self) -> bool:
@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What the page shows of a stored value: a tree, of a large one its beginning."""
+    """A stored value as the page shows it: a tree; of a large value, its beginning."""
 
     what: str
     size: int
@@ -49,9 +49,9 @@ def masked(what: str) -> Payload:
 
 
 def payload(what: str, text: str, size: int | None = None, *, full_up_to: int = FULL_UP_TO) -> Payload:
-    """Make what the page shows; `text` may be only the beginning of a value of `size` characters.
+    """Return a value as the page shows it. `text` may be only the beginning of its `size` characters.
 
-    What is stored encrypted is shown as a mask, in the tree and in the text.
+    Encrypted values are masked, in the tree and in the text.
     """
     size = len(text) if size is None else size
     shown = envelope.masked_text(text)
@@ -81,25 +81,25 @@ def pretty(value: object) -> str:
 
 
 def pretty_stored(value: object) -> str:
-    """Write a value that was read from a JSON column for people to edit: secrets are to be typed anew."""
+    """Return a value from a JSON column as text to edit. Secrets are masked and must be typed again."""
     return (
         envelope.masked_text(value.text) if isinstance(value, Unreadable) else pretty(envelope.masked(value))
     )
 
 
 def stored_text(value: object) -> str:
-    """Write a value that was read from a JSON column as text again; what could not be read stays as it was stored."""
+    """Return a value from a JSON column as text. A value that could not be read stays as stored."""
     return value.text if isinstance(value, Unreadable) else json.dumps(value, ensure_ascii=False)
 
 
 def preview(text: str, length: int = 80) -> str:
-    """Give the beginning of a value on one line."""
+    """Return the beginning of a value on one line."""
     line = " ".join(text.split())
     return isolated_strings(line if len(line) <= length else line[: length - 1] + "…")
 
 
 def milestone(shown: Payload) -> tuple[str, str]:
-    """Give what a progress step said, and its percentage."""
+    """Return the message and the percentage of a progress step."""
     said = decode(shown.text)
     message = said.get("message") if isinstance(said, dict) else None
     if not isinstance(said, dict) or not isinstance(message, str):
@@ -111,7 +111,7 @@ def milestone(shown: Payload) -> tuple[str, str]:
 def _node(
     value: object, key: str | None, budget: list[int], left_out: list[int], *, unended: int = 0
 ) -> Node:
-    """Make the tree of a value within a budget. Of a beginning, the last children of so many levels go on."""
+    """Build the tree of a value within a budget. `unended` levels of last children are cut off."""
     budget[0] -= 1
     if envelope.is_envelope(value):
         return Node("secret", envelope.MASK, key)

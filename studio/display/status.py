@@ -1,4 +1,4 @@
-"""The statuses as people see them: ten, derived from the eight that are stored and from what an instance waits for."""
+"""The ten statuses that users see, derived from the eight stored ones and from what an instance waits for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.values.states import InstanceStatus, WaitingFor
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a status is drawn: a word, an icon, a colour (by the name) and an outline, so that no code stands alone."""
+    """How a status looks: word, icon, color (by name) and outline, so that nothing depends on color alone."""
 
     name: str
     icon: str
@@ -33,7 +33,7 @@ LOOKS = _looks(
     Look("errored", "x", "closed"),
     Look("terminated", "square", "closed"),
 )
-# Of attempts and steps; they share colours and icons with the statuses of instances.
+# Attempts and steps share colors and icons with instances.
 PARTS = _looks(
     *LOOKS.values(),
     Look("cancelled", "square", "closed"),
@@ -50,16 +50,16 @@ _STORED: Mapping[str, list[tuple[str, str | None]]] = {
     "sleeping": [("waiting", "sleep")],
     "retrying": [("waiting", "retry")],
     "waiting": [("waiting", "event"), ("waiting", "child")],
-    # Whatever else it waits for: a person can do something about it. Which ones, their open requests tell.
+    # Whatever the instance waits for: its open requests tell whether it waits for approval.
     "approval": [("waiting", None)],
 }
-# Those that a request takes an instance from.
+# Statuses that become `approval` while a request is open.
 PARKED = ("sleeping", "waiting", "retrying")
 _WAITING = {WaitingFor.SLEEP: "sleeping", WaitingFor.RETRY: "retrying"}
 
 
 def display_status(status: str, waiting_for: str = "", *, asks: bool = False) -> str:
-    """Give the status that people see; `asks` tells that a request of the instance is open."""
+    """Return the status that users see. `asks` means that the instance has an open request."""
     if status == InstanceStatus.WAITING and asks:
         return "approval"
     if status == InstanceStatus.WAITING:
@@ -68,14 +68,14 @@ def display_status(status: str, waiting_for: str = "", *, asks: bool = False) ->
 
 
 def stored(name: str) -> list[tuple[str, str | None]]:
-    """Give the (status, waiting_for) pairs behind a display status or a group; None stands for any."""
+    """Return the stored (status, waiting_for) pairs of a shown status or a group. None stands for any."""
     if name in GROUPS:
         return [pair for one in GROUPS[name] for pair in stored(one)]
     return _STORED.get(name, [(name, None)])
 
 
 def display_status_of_step(status: str, kind: str) -> str:
-    """Give the status of a step as people see it: a waiting `do` is backing off."""
+    """Return the status of a step that users see: a waiting `do` is retrying."""
     if status != "waiting":
         return status
     return {"do": "retrying", "sleep": "sleeping", "request": "approval"}.get(kind, "waiting")

@@ -1,4 +1,4 @@
-"""How a time is written before the browser writes it in its own zone."""
+"""How times are written before the browser shows them in its own time zone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.values.durations import format_duration
 
 
 def first_text(moment: datetime, kind: str) -> str:
-    """Write a time as it stands until the browser writes it."""
+    """Return the text of a time until the browser replaces it."""
     now = timezone.now()
     if kind == "clock":
         return f"{moment:%H:%M:%S} UTC"
@@ -23,7 +23,7 @@ def first_text(moment: datetime, kind: str) -> str:
 
 
 def _ago(seconds: int) -> str:
-    """Say it roughly: what is past need not tick."""
+    """Return a rough age, which need not tick."""
     if seconds < 60:
         return "just now" if seconds < 2 else f"{seconds} s ago"
     if seconds < 3600:

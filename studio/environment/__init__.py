@@ -1,4 +1,4 @@
-"""The settings that environment variables give, and why they are refused."""
+"""Settings from environment variables, and what is rejected."""
 
 from studio.environment.apps import app_names, require_apps
 from studio.environment.parsing import SettingError

@@ -1,4 +1,4 @@
-"""REPRISE_APPS: people's own apps, which must be there and must not be ours."""
+"""The apps in REPRISE_APPS: they must exist, and must not be installed already."""
 
 import difflib
 import importlib.util
@@ -9,12 +9,12 @@ from studio.environment.parsing import SettingError, words
 
 
 def app_names(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return REPRISE_APPS, each once."""
+    """Return the apps in REPRISE_APPS, without duplicates."""
     return tuple(dict.fromkeys(words(variables, "REPRISE_APPS")))
 
 
 def require_apps(names: Iterable[str], installed: Collection[str]) -> None:
-    """Refuse an app that nobody can find, or that is installed in any case."""
+    """Raise SettingError for an app that cannot be found or is installed already."""
     for name in names:
         if name in installed:
             raise SettingError(f"REPRISE_APPS names {name}, which Reprise installs by itself. Leave it out.")

@@ -10,7 +10,7 @@ from studio.environment.variables import Environment, Role
 
 POSTGRESQL = "django.db.backends.postgresql"
 
-# Without these a cut network cable leaves a connection hanging for hours.
+# Without these, a connection hangs for hours when the network is cut.
 KEEP_ALIVE = {
     "connect_timeout": 5,
     "keepalives": 1,
@@ -20,10 +20,10 @@ KEEP_ALIVE = {
     "tcp_user_timeout": 15000,
 }
 
-# A page must not wait for ever; step bodies and migrations may.
+# Pages must not wait forever; step bodies and migrations may.
 WEB_LIMITS = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s"
-# While the database is away, the answer that says so comes after `timeout`. A pool that goes on trying does so at ever
-# longer intervals, and would miss the return by minutes; one that gives up soon begins anew with the next request.
+# While the database is down, pages say so after `timeout`. A pool that keeps trying does so at ever longer intervals
+# and notices minutes too late that the database is back; one that gives up soon tries again at the next request.
 WEB_POOL = {"min_size": 1, "max_size": 16, "timeout": 4, "reconnect_timeout": 2, "max_idle": 300}
 
 
@@ -49,7 +49,7 @@ def _from_url(url: str) -> dict[str, Any]:
     try:
         database: dict[str, Any] = dict(dj_database_url.parse(url))
     except (ValueError, KeyError) as error:
-        # The URL may hold a password: it is not repeated here.
+        # The URL may contain a password, so it is not in the message.
         raise SettingError(
             "DATABASE_URL cannot be read. It looks like postgresql://user:password@host:5432/name."
         ) from error

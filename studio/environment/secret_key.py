@@ -1,4 +1,4 @@
-"""SECRET_KEY: given, or made once and kept in a file that only its owner may read."""
+"""SECRET_KEY: given, or generated once and kept in a file that only its owner can read."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ MIN_SECRET_LENGTH = 50
 
 
 def secret_key(variables: Mapping[str, str], home: Path) -> str:
-    """Return SECRET_KEY, or the key kept under `home`, made at the first call."""
+    """Return SECRET_KEY, or the key kept under `home`, which the first call generates."""
     given = variables.get("SECRET_KEY")
     if given:
         if _is_weak(given):
@@ -56,7 +56,7 @@ def _close_to_others(path: Path, descriptor: int) -> None:
     if not mode & 0o077:
         return
     try:
-        if not os.path.samestat(found, path.lstat()):  # a link: what it leads to is not ours to change
+        if not os.path.samestat(found, path.lstat()):  # a link: its target is not ours to change
             raise PermissionError
         os.fchmod(descriptor, 0o600)
     except OSError as error:
@@ -73,12 +73,12 @@ def _make_secret(home: Path, path: Path) -> None:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = home / f".{SECRET_FILE}.{os.getpid()}"
     draft.unlink(missing_ok=True)
-    # Not through a link that the owner of the directory, who may not be us, has laid there.
+    # The owner of the directory may be somebody else: do not follow a link.
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(64))
     try:
-        # link, not rename: of two first starts at once, both must end up with the same key.
+        # link, not rename: two first starts at the same time must get the same key.
         os.link(draft, path)
     except FileExistsError:
         pass

@@ -1,4 +1,4 @@
-"""Say in a sentence why Reprise cannot start, where the fault lies in what people have set or in their apps."""
+"""Explain in one sentence why Reprise cannot start, if the cause is in the settings or in a user's app."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = "DJANGO_SETTINGS_MODULE"
 
 @contextmanager
 def plain_refusals() -> Iterator[None]:
-    """End the process with such a sentence, instead of a traceback, if the block fails to set Django up."""
+    """Exit with such a sentence instead of a traceback if the block fails to set up Django."""
     try:
         yield
     except Exception as error:
@@ -31,7 +31,7 @@ def plain_refusals() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str | None:
-    """Say what is wrong; None for what is not the settings' fault, nor that of an app that they name."""
+    """Return what is wrong, or None if neither the settings nor an app in REPRISE_APPS caused the error."""
     if isinstance(error, ImproperlyConfigured) and isinstance(error.__cause__, SettingError):
         return str(error)
     if apps.ready:
@@ -43,11 +43,11 @@ def reason(error: Exception) -> str | None:
 
 
 def _blame(error: Exception) -> str | None:
-    """Name the app in whose code it happened, and the innermost place there."""
+    """Return which app failed, and the innermost place in its code."""
     said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
     for name in app_names(os.environ):
         place = next((f" ({file}, line {line})" for file, line in _places(error) if _is_in(file, name)), None)
-        # Django asks for a module of it, or a class, that is not there: nothing of its own has run.
+        # A module or class of the app is missing: none of its own code has run.
         is_missing = isinstance(error, (ImportError, ImproperlyConfigured)) and name.partition(".")[0] in said
         if place is not None or is_missing:
             return (
@@ -58,7 +58,7 @@ def _blame(error: Exception) -> str | None:
 
 
 def _places(error: Exception) -> list[tuple[str, int]]:
-    """Return where it happened, the innermost place first."""
+    """Return the places in the traceback, innermost first."""
     found = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         found.append((error.filename or "", error.lineno or 0))

@@ -1,4 +1,4 @@
-"""Read the settings that people give through environment variables, and refuse what is unsafe.
+"""Read the settings in environment variables, and reject unsafe ones.
 
 Takes a mapping, returns values or raises. `studio.settings` turns them into Django's settings.
 """
@@ -19,7 +19,7 @@ MIN_KEY_LENGTH = 32
 
 
 class Role(StrEnum):
-    """What a process is for; decides how it holds its database connections."""
+    """What a process is for. Decides how it holds its database connections."""
 
     WEB = "web"
     CLUSTER = "cluster"
@@ -48,7 +48,7 @@ class Environment:
 
     @property
     def is_secure(self) -> bool:
-        """Tell whether people reach the Studio over TLS (through the proxy that REPRISE_ORIGIN names)."""
+        """Whether users reach the Studio over TLS, through the proxy in REPRISE_ORIGIN."""
         return all(origin.startswith("https://") for origin in self.origins)
 
     @property
@@ -57,7 +57,7 @@ class Environment:
 
 
 def read_environment(variables: Mapping[str, str], *, project: Path) -> Environment:
-    """Read every setting of the README's table; raise SettingError at the first that is wrong or unsafe."""
+    """Read every setting in the README's table. Raise SettingError at the first that is invalid or unsafe."""
     host = (variables.get("HOST") or "127.0.0.1").strip("[]")
     port = whole(variables, "PORT", default=8000, lowest=1, highest=65535)
     given_origins = tuple(_origin(item) for item in words(variables, "REPRISE_ORIGIN"))
@@ -116,7 +116,7 @@ def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tu
 
 
 def _tasks(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Without a list of its own, what the named apps hold: `shop`, or `shop.apps.ShopConfig`, is `shop.*`."""
+    """Return REPRISE_TASKS; by default the functions of the apps: `shop` and `shop.apps.ShopConfig` give `shop.*`."""
     packages = (re.sub(r"\.\w+\.[A-Z]\w*$", "", app) for app in app_names(variables))
     return words(variables, "REPRISE_TASKS") or tuple(f"{package}.*" for package in packages)
 

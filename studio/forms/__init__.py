@@ -1,1 +1,1 @@
-"""What people type: JSON read against a schema, with each problem at its place."""
+"""What users type: JSON, its schema, and where each problem is."""

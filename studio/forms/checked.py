@@ -1,4 +1,4 @@
-"""What a form says once it has been read: a value, or problems and where they are."""
+"""The result of reading a form: a value, or problems and where they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and where. `start` and `end` mark it in the JSON text, counted as JavaScript counts."""
+    """A problem and its place. `start` and `end` are offsets in the JSON text, in UTF-16 units as in JavaScript."""
 
     field: str
     message: str
@@ -23,7 +23,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the form says, once it has been read: the value, or what is wrong with it."""
+    """What was read from a form: the value, or its problems."""
 
     value: Any
     problems: tuple[Problem, ...]

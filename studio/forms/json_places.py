@@ -1,4 +1,4 @@
-"""Where in a JSON text a value stands, so that a wrong field is marked at its place."""
+"""Where values are in a JSON text, so that problems are marked in place."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from engine.values.serialization import spans_of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of the text, in characters."""
+    """A range of the text, in characters."""
 
     start: int
     end: int
 
 
 def find(text: str, path: Sequence[str]) -> Place:
-    """Give the place of the value at `path`; where it is missing, the place of the nearest value around it.
+    """Return the place of the value at `path`, or of the nearest value around it if it is missing.
 
-    The text must be valid JSON. An object around a missing field is marked by its opening brace only: a whole
-    document underlined tells nothing.
+    The text must be valid JSON. Of an object around a missing field, mark only the opening brace: underlining the whole
+    document helps nobody.
     """
     return finder(text)(path)
 
 
 def finder(text: str) -> Callable[[Sequence[str]], Place]:
-    """Return `find` for one text, which is read only once."""
+    """Return `find` for one text, which is parsed only once."""
     places = {tuple(map(str, where)): Place(*span) for where, span in spans_of(text).items()}
 
     def found(path: Sequence[str]) -> Place:
@@ -41,11 +41,11 @@ def finder(text: str) -> Callable[[Sequence[str]], Place]:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Give line and column, both from 1."""
+    """Return line and column, both starting at 1."""
     before = text[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
 def utf16(text: str, offset: int) -> int:
-    """Give the offset as JavaScript counts."""
+    """Return the offset in UTF-16 units, as in JavaScript."""
     return len(text[:offset].encode("utf-16-le", "surrogatepass")) // 2

@@ -1,4 +1,4 @@
-"""JSON that people type: read, with what is wrong marked at its place."""
+"""Read JSON that users type, and mark problems in place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from studio.forms.checked import MOST_PROBLEMS, Checked, Problem
 
 
 def read_text(text: str, field: str, *, is_optional: bool = False) -> Checked:
-    """Read a JSON text; nothing at all is null where it may be left out."""
+    """Read a JSON text. An empty text is null if `is_optional`."""
     if is_optional and not text.strip():
         return Checked(None, ())
     try:
@@ -25,7 +25,7 @@ def read_text(text: str, field: str, *, is_optional: bool = False) -> Checked:
 
 
 def placed(text: str, field: str, errors: Sequence[ParamError]) -> list[Problem]:
-    """Mark each wrong field at its place in the text."""
+    """Return the problems of the fields, each with its place in the text."""
     if not text.strip():
         return [Problem(field, error["message"], path=error["path"]) for error in errors]
     problems = []
@@ -43,7 +43,7 @@ def _syntax_problem(text: str, field: str, error: InvalidJSON) -> Problem:
     line, column = error.line or 1, error.column or 1
     at = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
     start = json_places.utf16(text, min(at, len(text)))
-    # At the end of the text there is nothing to underline: mark the last character.
+    # Nothing can be underlined at the end of the text: mark the last character.
     start = max(0, min(start, json_places.utf16(text, len(text)) - 1))
     return Problem(
         field, error.message, path=error.path, line=line, column=column, start=start, end=start + 1

@@ -1,4 +1,4 @@
-"""A JSON Schema for people: as rows to read, and as an example to start from."""
+"""A JSON Schema for users: rows to read, and an example to start from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of the parameters, as the page lists it."""
+    """A field of a schema, as pages list it."""
 
     name: str
     depth: int
@@ -26,7 +26,7 @@ class Field:
 
 
 def fields(schema: Mapping[str, Any] | None) -> list[Field]:
-    """List the fields of a schema, nested ones under theirs."""
+    """Return the fields of a schema, each followed by its nested fields."""
     if not schema:
         return []
     rows = list(_properties(schema, schema, 0))
@@ -34,7 +34,7 @@ def fields(schema: Mapping[str, Any] | None) -> list[Field]:
 
 
 def example(schema: Mapping[str, Any] | None) -> Any:
-    """Make a value from defaults, examples and types. It shows the shape; it need not be valid."""
+    """Return an example made of defaults, examples and types. It shows the structure and may be invalid."""
     return _example(schema, schema, 0) if schema else {}
 
 
@@ -56,14 +56,14 @@ def _field(name: str, root: Mapping[str, Any], node: Any, depth: int, *, is_requ
 
 
 def is_secret(node: Mapping[str, Any]) -> bool:
-    """Tell whether a value of this schema is stored encrypted, and never shown."""
+    """Return whether a value of this schema is stored encrypted and never shown."""
     return node.get(MARK) is True
 
 
 def is_secret_inside(root: Mapping[str, Any], node: Any, seen: set[str] | None = None) -> bool:
-    """Tell whether a value is a secret, or a list or union of some; the fields of an object are not looked at.
+    """Return whether a value is a secret, or a list or union of secrets. Does not look at the fields of objects.
 
-    `seen` are the references that were followed already: a type may hold itself.
+    `seen` are the references already followed: a type may contain itself.
     """
     seen, reference = set() if seen is None else seen, _reference(node)
     if reference in seen and not is_secret(node):
@@ -123,7 +123,7 @@ def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def rules(both: Mapping[str, Any]) -> Iterator[str]:
-    """Say in a few signs what a value must keep to."""
+    """Yield the constraints of a value in short form."""
     for option in [both, *(both.get("anyOf") or [])]:
         for word, sign in _LIMITS.items():
             if word in option:
@@ -131,7 +131,7 @@ def rules(both: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _innermost(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> Mapping[str, Any]:
-    """Step through lists and unions to the object that has fields, if there is one."""
+    """Resolve lists and unions to the object that has fields, if there is one."""
     reference = _reference(node)
     if reference in seen:
         return {}
@@ -150,7 +150,7 @@ def _reference(node: Any) -> str:
 
 
 def resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
-    """Follow a reference to what it stands for. A secret stays one."""
+    """Resolve references. A secret stays a secret."""
     mark: dict[str, bool] = {}
     for _ in range(DEEPEST):
         if not isinstance(node, Mapping) or "$ref" not in node:
@@ -166,7 +166,7 @@ def resolve(root: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
 def _example(root: Mapping[str, Any] | None, node: Any, depth: int) -> Any:
     root = root or {}
     if is_secret(resolve(root, node)):
-        return MASK  # to be typed over: as it is, it is refused
+        return MASK  # must be replaced: the mask itself is rejected
     for given in (node, resolve(root, node)):
         if isinstance(given, Mapping):
             if "default" in given:

@@ -1,4 +1,4 @@
-"""The token of a form: what it does is done once, also where it is sent twice."""
+"""Tokens of forms: a form that is sent twice acts once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from engine.values.identity import new_instance_id
 
 
 def new_token() -> str:
-    """Make the token of a form that is drawn now."""
+    """Return a token for a form that is rendered now."""
     return new_instance_id()
 
 
 def token_of(text: str) -> str:
-    """Read the token that a form brings back; a new one in place of nonsense."""
+    """Return the token of a submitted form, or a new one if it is invalid."""
     try:
         token = uuid.UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What was typed as a secret is not sent back to the page: in its place stands the mask, to be typed over."""
+"""Never send typed secrets back to the page: a mask replaces them, to be typed again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from studio.forms.json_places import Place
 from studio.forms.json_text import read_text
 
 _decoder = json.JSONDecoder()
-# A comma may be missing at the end of a line.
+# Accept a missing comma at the end of a line.
 _AFTER_A_VALUE = re.compile(r"""\s*(?:[,}\]]|\Z)|\s*\n[ \t]*\"""")
 
 
 def hidden(text: str, root: Mapping[str, Any] | None) -> str:
-    """Return a typed JSON text with a mask in the place of each secret that its schema knows."""
+    """Return a typed JSON text with a mask in place of each secret in its schema."""
     if root is None or not holds_secrets(root):
         return text
     for place in sorted(_places(text, root), key=lambda place: -place.start):
@@ -30,7 +30,7 @@ def hidden(text: str, root: Mapping[str, Any] | None) -> str:
 
 
 def together(masked: Checked, checked: Checked) -> tuple[Problem, ...]:
-    """Give the problems of the masked text, at their places in it, and what else was wrong with the typed one."""
+    """Return the problems of the masked text with their places, and other problems of the typed text without."""
     said = {(problem.field, problem.path, problem.message) for problem in masked.problems}
     others = [one for one in checked.problems if (one.field, one.path, one.message) not in said]
     return (*masked.problems, *(Problem(one.field, one.message, one.path) for one in others))
@@ -46,7 +46,7 @@ def _places(text: str, root: Mapping[str, Any]) -> list[Place]:
 
 
 def _by_name(text: str, root: Mapping[str, Any]) -> Iterator[Place]:
-    """Find what may be a secret in a text that is not JSON: what follows the name of one, or the whole text."""
+    """Find possible secrets in a text that is not valid JSON: what follows a secret's name, or the whole text."""
     names = _names(root, root)
     is_document = text.lstrip().startswith(("{", "["))
     if not names or not is_document or schema.is_secret_inside(root, root):
@@ -60,14 +60,14 @@ def _by_name(text: str, root: Mapping[str, Any]) -> Iterator[Place]:
 
 
 def _after_any(names: set[str]) -> re.Pattern[str]:
-    """Match a name with what leads to its value. Quotes and colon may be wrong or missing."""
+    """Match a name up to its value. Quotes and colon may be wrong or missing."""
     spellings = names | {json.dumps(name)[1:-1] for name in names}
     longest_first = sorted(map(re.escape, spellings), key=len, reverse=True)
     return re.compile(rf"""(?<!\w)["']?(?:{"|".join(longest_first)})(?!\w)["']?\s*[:=]?\s*""")
 
 
 def _end_of_secret(text: str, start: int) -> int:
-    """Return the end of a JSON value, or of the text where it is not certain that the value ends before."""
+    """Return the end of a JSON value, or the end of the text if the value may be longer."""
     try:
         _, end = _decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def _end_of_secret(text: str, start: int) -> int:
 
 
 def _names(root: Mapping[str, Any], node: Any) -> set[str]:
-    """Give the names of all fields that hold a secret themselves, or in lists and the like."""
+    """Return the names of all fields whose value is a secret, or a list or union of secrets."""
     if isinstance(node, list):
         return {name for item in node for name in _names(root, item)}
     if not isinstance(node, Mapping):

@@ -1,1 +1,1 @@
-"""What every page shares: its guard, its pieces, what errors look like."""
+"""What all pages share: guards, live pieces, error pages."""

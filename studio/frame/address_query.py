@@ -1,4 +1,4 @@
-"""What the query of an address says besides a filter: positions in a list, keys of rows, parts without effect."""
+"""Read the query string of an address: positions in lists, keys of rows, and parts without effect."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LONGEST_SHOWN = 80
 
 
 def ignored(given: QueryDict, understood: Container[str]) -> list[str]:
-    """Return the parts of an address that have no effect, as `name=value`.
+    """Return the parts of a query string that have no effect, as `name=value`.
 
-    Of a name that stands there twice the last one counts. A list must not show more than was asked for in silence.
+    The last value of a name counts. A list must not silently show more than was asked for.
     """
     found = []
     for name, values in given.lists():
@@ -29,10 +29,10 @@ def _short(text: str) -> str:
 
 
 def cursor(text: str) -> int | None:
-    """Read a position in a list; None for none and for nonsense."""
+    """Return a position in a list, or None if it is missing or invalid."""
     return int(text) if _KEY.fullmatch(text) else None
 
 
 def keys(text: str, limit: int) -> list[int]:
-    """Read the keys of the rows that a page shows."""
+    """Return the keys of the rows that a page shows."""
     return [int(part) for part in text.split(",")[:limit] if _KEY.fullmatch(part)]

@@ -1,4 +1,4 @@
-"""The names in addresses. What could not be a name is a 404 here, before any query is asked."""
+"""Path converters. Invalid names get a 404 before any query runs."""
 
 
 class WorkflowName:

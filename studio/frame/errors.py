@@ -1,4 +1,4 @@
-"""The pages for what went wrong. None of them touches the database: it may be what is away."""
+"""Error pages. None of them queries the database, which may be down."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     match = getattr(request, "resolver_match", None)
-    # Only where the address is one of an instance: then the others of its workflow are what was looked for.
+    # Only for addresses of instances: link to the other instances of the workflow.
     workflow = match.kwargs.get("name", "") if match is not None and "id" in match.kwargs else ""
     return render(
         request,
@@ -50,7 +50,7 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 
 
 def forbidden(request: HttpRequest, verb: Verb | None, *, needs: str = "") -> HttpResponse:
-    """Answer 403 and name the missing role, or the only people who may do this."""
+    """Answer 403; name the missing role, or who may do this."""
     context = {
         "role": ROLES[verb] if verb else "",
         "needs": needs,
@@ -65,7 +65,7 @@ def sign_in_first(request: HtmxRequest) -> HttpResponse:
     back = _page_of(request)
     target = f"{where}?next={quote(back)}" if back else where
     if request.htmx:
-        # A fragment must not be replaced by a sign-in page: htmx goes there with the whole window.
+        # htmx must navigate the whole window, not swap the sign-in page into a fragment.
         return HttpResponseClientRedirect(target, status=401)
     return HttpResponseRedirect(target)
 
@@ -107,7 +107,7 @@ def _wait(request: HttpRequest, template: str, wait: timedelta) -> HttpResponse:
 
 
 def csrf_failure(request: HtmxRequest, reason: str = "") -> HttpResponse:
-    """Answer a form whose token is of an earlier sign-in: say it, instead of a silent failure."""
+    """Answer 403 to a form whose CSRF token is from an earlier sign-in, and explain it."""
     if request.htmx:
         response = HttpResponseClientRefresh()
         response.status_code = 403
@@ -117,7 +117,7 @@ def csrf_failure(request: HtmxRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500, or 503 when it is the database that does not answer."""
+    """Answer 500, or 503 if the database does not answer."""
     cause = sys.exc_info()[1]
     if isinstance(cause, OperationalError | InterfaceError | PoolTimeout):
         return unavailable(request)
@@ -127,14 +127,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """Answer 503; the page asks again by itself."""
+    """Answer 503. The page reloads itself."""
     response = render(request, "studio/frame/errors/503.html", {"seconds": RETRY_AFTER_S}, status=503)
     response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
 def not_allowed(request: HttpRequest, allowed: Any) -> HttpResponse:
-    """Answer 405 with a page; `allowed` are the methods that the address takes."""
+    """Answer 405 with a page. `allowed` are the methods of the address."""
     response = render(request, "studio/frame/errors/405.html", {"allowed": ", ".join(allowed)}, status=405)
     response.headers["Allow"] = ", ".join(allowed)
     return response

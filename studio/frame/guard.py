@@ -1,4 +1,4 @@
-"""Guard every view: a decorator names the methods it takes and the verb that each needs, and checks them.
+"""Guard every view: a decorator names the methods it accepts and the verb that each needs, and checks both.
 
 `studio.urls` accepts guarded views only, so that no view can forget to check.
 """
@@ -37,7 +37,7 @@ def subject_of(names: Names) -> Subject:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a guarded view takes and needs."""
+    """The methods that a guarded view accepts, and the verbs that they need."""
 
     methods: tuple[str, ...]
     verbs: Mapping[str, Verb]
@@ -61,17 +61,17 @@ def guard(
     takes_payload: bool = False,
     about: Callable[[Names], Subject] = subject_of,
 ) -> Callable[[View[P]], View[P]]:
-    """Let a view take GET, POST or both from users who may do what is named.
+    """Let a view accept GET, POST or both, from users with the given permissions.
 
-    Anybody who is not signed in is redirected to sign in. Then any other method is answered by 405, and a missing
-    permission by 403. `takes_payload` allows a body as large as the settings say, instead of 64 KiB.
+    Anonymous users are redirected to sign-in. Other methods get a 405, a missing permission a 403. `takes_payload`
+    allows a body as large as the settings say, instead of 64 KiB.
     """
     verbs = {method: verb for method, verb in (("GET", get), ("POST", post)) if verb is not None}
     return _guarded(Rule(_methods(*verbs), verbs, deed, takes_payload, about))
 
 
 def public(*methods: str) -> Callable[[View[P]], View[P]]:
-    """Open a view to everybody."""
+    """Let everybody use a view."""
     return _guarded(Rule(_methods(*methods), {}))
 
 
@@ -120,7 +120,7 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
 
 
 def _with_htmx(request: HttpRequest) -> HtmxRequest:
-    """Set `htmx` where the site leaves out its middleware: refusals need it, and must not rest on settings."""
+    """Set `htmx` even without its middleware: refusals need it and must not depend on settings."""
     if not hasattr(request, "htmx"):
         request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
     return cast(HtmxRequest, request)
@@ -146,7 +146,7 @@ def _refusal(rule: Rule, request: HtmxRequest, names: Names) -> HttpResponseBase
 
 
 def _is_text(request: HttpRequest) -> bool:
-    """Tell whether the form is valid Unicode: some charsets decode to lone surrogates, which cannot be stored."""
+    """Return whether the form is valid Unicode: some charsets decode to lone surrogates, which cannot be stored."""
     try:
         for name, values in request.POST.lists():
             "".join((name, *values)).encode()

@@ -1,4 +1,4 @@
-"""The request as the Studio's views get it: with what htmx says in its headers."""
+"""The request that the Studio's views get, with htmx's headers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from django_htmx.middleware import HtmxDetails
 
 
 class HtmxRequest(HttpRequest):
-    """A request with `htmx`, which is true for one of htmx's; the middleware of django-htmx sets it."""
+    """A request with `htmx`, which is true if htmx sent it. The middleware of django-htmx sets it."""
 
     htmx: HtmxDetails

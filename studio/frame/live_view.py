@@ -1,4 +1,4 @@
-"""What a page watches: the page itself, its socket and its slow reconcile draw it in the same way."""
+"""What a page watches. The page, its socket and its slow reconcile render it with the same code."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from studio.frame.pieces import Drawing
 
 @dataclass(frozen=True, slots=True)
 class LiveView(ABC):
-    """A topic with its filter. Equal ones are drawn alike for people with the same rights."""
+    """A topic with its filter. Equal views look the same to users with equal rights, unless a drawing is personal."""
 
     topic: ClassVar[re.Pattern[str]]
-    seconds_between: ClassVar[float] = 1.0  # in which changes gather before they are drawn
-    moves_by_itself: ClassVar[bool] = False  # bars of what runs grow, also when nothing happens
+    seconds_between: ClassVar[float] = 1.0  # to collect changes before rendering
+    moves_by_itself: ClassVar[bool] = False  # render again even without changes: bars grow
 
     @classmethod
     @abstractmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
-        """Read it from an address whose `topic` matched."""
+        """Return the view of a query string whose topic matched."""
 
     @property
     def workflow(self) -> str | None:
-        """The workflow that all of it is about, where the view itself names one."""
+        """The workflow of the whole view, or None."""
         return None
 
     @property
     def instance_key(self) -> int | None:
-        """The instance that all of it is about; None where a change of any may be seen."""
+        """The instance of the whole view, or None if changes of any instance matter."""
         return None
 
     def concerns(self, changed: frozenset[int] | None) -> bool:
         return changed is None or self.instance_key is None or self.instance_key in changed
 
     def draw(self, user: Any) -> Drawing:
-        """Draw every piece for a person. A view whose subject is gone has no pieces.
+        """Render every piece for a user. A view whose subject was deleted may have no pieces.
 
-        Raises RefusedError if the person may not see it.
+        Raises RefusedError if the user may not see it.
         """
         require(user, Verb.VIEW, self.workflow)
         return self.drawing(user)
 
     @abstractmethod
     def drawing(self, user: Any) -> Drawing:
-        """Draw it for a person who may see it."""
+        """Render it for a user who may see it."""

@@ -1,4 +1,4 @@
-"""Drawing a page whose pieces are also patched over the socket."""
+"""Render pages whose pieces are also updated through the socket."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def page(
     status: int = 200,
     **context: Any,
 ) -> HttpResponse:
-    """Render a page. The pieces of its topic are in `pieces`, drawn by the code that draws them for the socket."""
+    """Render a page. Its context has `pieces`, rendered by the same code as for the socket."""
     if drawing is not None:
-        # Safe: each piece is the output of a template that has escaped what it shows.
+        # Safe: each piece is the output of a template, which escapes values.
         safe = {name.replace("-", "_"): mark_safe(piece.html) for name, piece in drawing.pieces.items()}  # noqa: S308
         context["pieces"] = safe
         context["forms"] = drawing.forms

@@ -1,4 +1,4 @@
-"""Queries that a page waits for only so long."""
+"""Limit how long a page waits for queries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from psycopg.errors import QueryCanceled
 
 
 class TooSlowError(Exception):
-    """A search took longer than a page may."""
+    """A search took longer than a page waits."""
 
 
 @contextmanager
 def patience(seconds: int) -> Iterator[None]:
-    """Let the database give up on what runs inside after so many seconds."""
+    """Cancel queries in the block after so many seconds. Raises TooSlowError."""
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""The pieces in which a page is drawn and patched, and how they are written for htmx."""
+"""The pieces in which pages are rendered and updated, and how they are written for htmx."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a page with an id of its own, so that it is patched in its place."""
+    """A part of a page with its own id, which can be updated in place."""
 
     html: str
     swap: str = "outerMorph"
 
     @property
     def print(self) -> str:
-        """What must differ for it to be sent again. The text of a time is the browser's, which keeps it ticking."""
+        """What is compared to decide whether to send it again: all but times, which the browser updates."""
         return _TIME_TEXT.sub("", self.html)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All pieces of a live view at one moment. `order` is that of its steps, which may grow; `is_done` ends it."""
+    """All pieces of a live view. `order` lists those of steps, whose number may grow; `is_done` ends the view."""
 
     pieces: Mapping[str, Piece]
     order: tuple[str, ...] = ()
     is_done: bool = False
     say: str = ""
-    is_personal: bool = False  # another person with the same rights may see something else
-    forms: tuple[str, ...] = ()  # of the requests that are drawn, by their references
+    is_personal: bool = False  # users with equal rights may see different pieces
+    forms: tuple[str, ...] = ()  # references of the requests in it
 
     @property
     def tag(self) -> str:
@@ -44,7 +44,7 @@ class Drawing:
 
 
 def frame(pieces: Mapping[str, Piece]) -> str:
-    """Write pieces as one message for htmx."""
+    """Return pieces as one message for htmx."""
     return "".join(partial(name, piece) for name, piece in pieces.items())
 
 
@@ -53,12 +53,12 @@ def partial(target: str, piece: Piece) -> str:
 
 
 def more_piece(newer: int, address: str) -> Piece:
-    """Draw how much came since the page was made, and where it is shown."""
+    """Render the number of new rows since the page was rendered, with a link to them."""
     return Piece(render_to_string("studio/frame/more.html", {"newer": newer, "address": address}))
 
 
 def frame_of(drawing: Drawing) -> str:
-    """Write a whole drawing as one answer of partials."""
+    """Return a whole drawing as one response of partials."""
     loose = {name: piece for name, piece in drawing.pieces.items() if name not in set(drawing.order)}
     text = frame(loose)
     if drawing.order:
@@ -68,6 +68,6 @@ def frame_of(drawing: Drawing) -> str:
 
 
 def flash(text: str, status: str) -> str:
-    """Write the message above the page as a partial."""
+    """Return a message above the page as a partial."""
     html = render_to_string("studio/frame/flash.html", {"text": text, "status": status})
     return partial("flash", Piece(html, "innerHTML"))

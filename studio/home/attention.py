@@ -1,4 +1,4 @@
-"""What needs people: counted over all instances, and a few of each kind to look at."""
+"""What needs attention: counts over all instances, and a few instances of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from studio.display.at_least import counted
 CAP = 1_001  # instances of a workflow and kind, and requests
 SHOWN = 12
 
-# Each with an index of its own, see the model. `now()` and no clock, which no index can be asked for.
+# Each has its own index, see the model. `now()`, since an index cannot use another clock.
 _WHERE = {
     "paused": "i.status = 'paused' AND i.pause_reason IS NOT NULL",
     "retrying": "i.status = 'waiting' AND i.waiting_for = 'retry'",
@@ -56,22 +56,22 @@ _COUNTS, _ROWS = _for_each_kind(_COUNT), _for_each_kind(_NEWEST)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A reason to look at instances: how many there are, and a page that lists all of them.
+    """A reason to look at instances: how many there are, and the page that lists them.
 
-    The list of a status has more: what people have paused, and what failed earlier.
+    That list has more: it includes what users paused, and what failed earlier.
     """
 
     words: str
-    look: str  # the status whose colour and icon it has
+    look: str  # the status that gives its color and icon
     count: int
     address: str
-    workflows: int = 0  # of how many workflows they are
-    is_cut: bool = False  # there are more than `Attention.instances` has
+    workflows: int = 0  # how many workflows they belong to
+    is_cut: bool = False  # there are more than in `Attention.instances`
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What needs people, the most urgent kind first."""
+    """What needs attention, the most urgent kind first."""
 
     paused: Kind
     asking: Kind
@@ -89,7 +89,7 @@ class Attention:
 
 
 def attention(names: Sequence[str]) -> Attention:
-    """Read what needs people of these workflows, with four queries."""
+    """Read what needs attention in these workflows, with four queries."""
     counts, keys = _counts(names), _keys(names)
     chosen = _chosen(keys)
     asking = counted(len(keys["asking"]), CAP)
@@ -126,7 +126,7 @@ def _counts(names: Sequence[str]) -> dict[str, dict[str, int]]:
 
 
 def _keys(names: Sequence[str]) -> dict[str, list[int]]:
-    """Read the keys of the newest of each kind; of requests, those of their instances, the soonest to expire first."""
+    """Read the newest keys of each kind. Requests give the keys of their instances, the next to expire first."""
     keys: dict[str, list[int]] = {kind: [] for kind in ("paused", "asking", "retrying", "failed")}
     for kind, key in _ask(_ROWS, names):
         keys[kind].append(key)
@@ -136,7 +136,7 @@ def _keys(names: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _chosen(keys: Mapping[str, Sequence[int]]) -> list[int]:
-    """Choose some of each kind: none is pushed out by many of another. One may be of two kinds, or ask twice."""
+    """Choose some of each kind, so that no kind crowds out another. An instance may be in two kinds, or ask twice."""
     kinds = [list(dict.fromkeys(some)) for some in keys.values()]
     return list(dict.fromkeys(key for some in share(kinds, SHOWN) for key in some))
 
@@ -147,7 +147,7 @@ def _instances(keys: Sequence[int]) -> list[Instance]:
 
 
 def share(kinds: Sequence[Sequence[int]], most: int) -> list[list[int]]:
-    """Take so many in all, in turn one of each kind."""
+    """Take `most` in all, one of each kind in turn."""
     taken: list[list[int]] = [[] for _ in kinds]
     for turn in zip_longest(*kinds):
         for of, one in zip(taken, turn, strict=True):

@@ -1,4 +1,4 @@
-"""How things are, in one sentence: what needs people, and who is there to do the work."""
+"""The health sentence: what needs attention, and whether workers run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from studio.home.attention import Attention
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A part of the sentence, with the page that has more of it."""
+    """A part of the sentence, with a link to details."""
 
     text: str
     address: str = ""
@@ -19,14 +19,14 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The sentence; `look` is the status whose colour it has."""
+    """The sentence. `look` is the status that gives its color."""
 
     phrases: tuple[Phrase, ...]
     look: str
 
 
 def health(found: Attention, servers: Servers) -> Health:
-    """Say how things are."""
+    """Return the health sentence."""
     needs = list(_needs(found))
     first, *others = [*(needs or [Phrase("Nothing needs you")]), Phrase(_workers(servers))]
     capital = Phrase(first.text[:1].upper() + first.text[1:], first.address)

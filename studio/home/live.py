@@ -1,4 +1,4 @@
-"""Home, drawn piece by piece."""
+"""The live view of home."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Home: what needs attention, in one sentence and one list."""
+"""The home page."""
 
 from __future__ import annotations
 

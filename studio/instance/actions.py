@@ -1,4 +1,4 @@
-"""Pause, resume, terminate, delete, retry, accept, send. Each is one call of the engine, and says what happened."""
+"""Actions on an instance. Each view calls the engine once and reports what happened."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def resume(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, deed="terminate")
 def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
-    """End it; a reason is required, since nobody can ask the record later."""
+    """Terminate it. A reason is required, for the audit log."""
     if not reason_of(request):
         return _refused(
             request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
@@ -71,7 +71,7 @@ def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, deed="delete")
 def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
-    """Remove it for good; a reason is required, since only that and the name of who did it are left."""
+    """Delete it. A reason is required: only the audit log remains."""
     instance = _instance(name, id)
     if not reason_of(request):
         return _refused(request, name, id, "Say why: deleting needs a reason.", status=422, dialog="delete")
@@ -89,7 +89,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, deed="retry_rollback")
 def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
-    """Go on with the rollback that failed."""
+    """Continue the rollback that failed."""
     instance = _instance(name, id)
     try:
         instance = lifecycle.retry_rollback(instance, by=request.user, reason=reason_of(request))
@@ -100,7 +100,7 @@ def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, deed="accept_code")
 def accept_code(request: HtmxRequest, name: str, id: str) -> HttpResponse:
-    """Let it go on under the code that the page named; what was deployed since is to be looked at first."""
+    """Accept the code that the page showed. Code deployed after that must be reviewed first."""
     instance = _instance(name, id)
     known = registry.get(name)
     if known is None or request.POST.get("code") != known.fingerprint:
@@ -182,7 +182,7 @@ def _done(request: HtmxRequest, instance: Instance, text: str) -> HttpResponse:
 def _refused(
     request: HtmxRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: Any
 ) -> HttpResponse:
-    """Say why it was not done: over the page as it is, with the dialog and what was typed where it was wrong."""
+    """Report why it was not done; reopen the dialog with what was typed if that was wrong."""
     if request.htmx and not dialog:
         return HttpResponse(flash(text, "errored") + _now(request, _instance(name, id)), status=status)
     response = show_instance(request, name, id, status=status, refused=text, dialog=dialog, **typed)
@@ -194,7 +194,7 @@ def _now(request: HtmxRequest, instance: Instance) -> str:
 
 
 def who_did(instance: Instance, text: str) -> str:
-    """Add who brought the instance where it is."""
+    """Add who acted on the instance last."""
     last = Audit.objects.filter(instance_key=instance.key, outcome="done").order_by("-key").first()
     if last is None:
         return text
@@ -203,5 +203,5 @@ def who_did(instance: Instance, text: str) -> str:
 
 
 def _words(status: str) -> str:
-    """Name a status as the page does."""
+    """Return a status in the words of the page."""
     return "pausing" if status == InstanceStatus.WAITING_FOR_PAUSE else status.replace("_", " ")

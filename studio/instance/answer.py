@@ -1,4 +1,4 @@
-"""The answer to a request, from the inbox or from the page of its instance: the first counts, the second is told."""
+"""Answers to requests, from the inbox or the instance page. The first counts; later ones are told who answered."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _comment(request: HtmxRequest) -> str:
 
 
 def _is_own(entry: Entry, error: RequestAnsweredError, value: Any, user: Any) -> bool:
-    """Tell whether it is the same person's same answer: a double click, or a form sent again."""
+    """Return whether it is the same answer by the same user: a double click, or a form sent again."""
     event = requests.answer_to(entry.step)
     is_same = event is not None and requests.is_same_answer(event, value)
     return error.answered_by == user.get_username() and is_same
@@ -95,7 +95,7 @@ def _who_was_first(error: RequestAnsweredError) -> str:
 
 
 def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
-    """Refuse somebody who was not asked, and leave a row in the audit log."""
+    """Refuse a user who was not asked, and record it in the audit log."""
     if entry is None:
         return forbidden(request, Verb.APPROVE)
     data = {"request": entry.step.name, "seq": entry.step.seq}
@@ -114,7 +114,7 @@ def _done(request: HtmxRequest, entry: Entry) -> HttpResponse:
 
 
 def _late(request: HtmxRequest, entry: Entry, text: str) -> HttpResponse:
-    """Say who was first, over the page as it is by now."""
+    """Report who answered first, on the current page."""
     if request.htmx:
         return HttpResponse(flash(text, "errored") + _now(request, entry), status=409)
     if _place(request):
@@ -123,13 +123,13 @@ def _late(request: HtmxRequest, entry: Entry, text: str) -> HttpResponse:
 
 
 def _wrong(request: HtmxRequest, entry: Entry, problems: Any) -> HttpResponse:
-    """Put the form back with what was typed, and what is wrong at its place."""
+    """Show the form again with what was typed, and its problems in place."""
     given = request.POST.dict()
     control = answer_form.filled(entry.control, given, problems)
     typed = replace(entry, control=control, problems=tuple(problems), comment=given.get("comment", ""))
     if request.htmx:
         html = render_to_string("studio/approvals/ask.html", {"entry": typed, "place": _place(request)})
-        # Not morphed: a form is left alone by that.
+        # Not morphed: morphing keeps forms unchanged.
         return HttpResponse(pieces.partial(f"ask-{entry.ref}", pieces.Piece(html, "outerHTML")), status=422)
     if _place(request):
         return show_inbox(request, _place(request), entry.ref, status=422, typed=typed)
@@ -137,7 +137,7 @@ def _wrong(request: HtmxRequest, entry: Entry, problems: Any) -> HttpResponse:
 
 
 def _place(request: HtmxRequest) -> str:
-    """Tell the box whose page the form stands on; empty for the page of the instance."""
+    """Return the box that the form was sent from; empty for the instance page."""
     place = request.POST.get("place", "")
     return place if place in inbox.BOXES else ""
 

@@ -1,4 +1,4 @@
-"""What the page of an instance says of code that is not the one it started under."""
+"""The notice about code that changed since an instance started."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from engine.values.errors import CodeChangedError
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The code that an open instance was left under, and what it would go on under: fingerprints.
+    """Fingerprints of the code that an open instance last ran under, and of the current code.
 
-    `current` is empty where the workflow is no longer in the code.
+    `current` is empty if the workflow no longer exists in the code.
     """
 
     recorded: str
     current: str
     is_paused: bool
-    pauses: bool  # as its workflow wants it
+    pauses: bool  # the workflow's setting
 
     @property
     def is_back(self) -> bool:
@@ -32,7 +32,7 @@ class Notice:
 
 
 def notice_of(instance: Instance, error: Mapping[str, object] | None) -> Notice | None:
-    """Say it where there is something to say."""
+    """Return the notice, if there is one to show."""
     workflow = registry.get(instance.workflow)
     current = "" if workflow is None else workflow.fingerprint
     is_paused = instance.status == "paused" and _is_of_code(error)
@@ -45,5 +45,5 @@ def notice_of(instance: Instance, error: Mapping[str, object] | None) -> Notice 
 
 
 def _is_of_code(error: Mapping[str, object] | None) -> bool:
-    """Tell whether this reason of a pause is a change of the code."""
+    """Return whether a code change caused the pause."""
     return bool(error) and error.get("type") == CodeChangedError.__name__  # type: ignore[union-attr]

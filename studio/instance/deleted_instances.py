@@ -1,4 +1,4 @@
-"""What is left of an instance that is gone: its rows in the audit log."""
+"""What is left of a deleted instance: its rows in the audit log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engine.models import Audit
 from engine.values.states import Action
 
 SHOWN = 50
-WINDOW = 100_000  # rows of the log that are looked through where nobody in particular has deleted it
+WINDOW = 100_000  # rows of the log to scan if no user deleted it
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedInstance:
-    """An instance that was there. `deletion` is empty where nobody in particular deleted it: its retention was over."""
+    """A deleted instance. `deletion` is None if its retention period ended."""
 
     workflow: str
     id: str
@@ -24,11 +24,11 @@ class DeletedInstance:
 
 
 def of(workflow: str, id: str) -> DeletedInstance | None:
-    """Find what is left of it by its names; None if nothing is known of it."""
+    """Return a deleted instance by workflow and id, or None if nothing is known about it."""
     named = Audit.objects.filter(workflow=workflow, instance_id=id)
     deletion = named.deletions().order_by("-key").first()
     newest = Audit.objects.order_by("-key").values_list("key", flat=True).first() or 0
-    # Its id may have been given to another one since, which is gone as well.
+    # Another instance may have had the same id since, and be deleted as well.
     since = max(newest - WINDOW, deletion.key if deletion else 0)
     found = _of(named.filter(key__gt=since))
     if found is None and deletion is not None:
@@ -37,7 +37,7 @@ def of(workflow: str, id: str) -> DeletedInstance | None:
 
 
 def of_key(key: int) -> DeletedInstance | None:
-    """Find what is left of it by its key."""
+    """Return a deleted instance by its key."""
     return _of(Audit.objects.filter(instance_key=key))
 
 

@@ -1,4 +1,4 @@
-"""The page of an instance, drawn piece by piece for a person."""
+"""Render the pieces of the instance page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PIECES = (
 
 
 def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None) -> Drawing:
-    """Draw the page of an instance for a person; `typed` is a request with what was typed, and refused."""
+    """Render the instance page for a user. `typed` is a request with a rejected answer."""
     require(user, Verb.VIEW, found.instance.workflow)
     asked = _requests(found, user, typed)
     context = {
@@ -47,7 +47,7 @@ def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None)
     pieces = {
         name: Piece(render_to_string(f"studio/instance/pieces/{name}.html", context)) for name in _PIECES
     }
-    # Another sentence, not the same one with other words: a time that a morph keeps would jump to its new place in it.
+    # Replace the whole sentence: a morph would keep a ticking time and move it to the wrong place.
     pieces["why"] = replace(pieces["why"], swap="outerHTML")
     steps = {line.anchor: Piece(step_html(line, found.instance)) for line in found.lines}
     return Drawing(
@@ -61,7 +61,7 @@ def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None)
 
 
 def _requests(found: InstancePage, user: Any, typed: Entry | None) -> list[Entry]:
-    """Read its open requests, one of them as it was typed."""
+    """Read its open requests; replace one by `typed`."""
     is_asking = found.has_requests and not found.is_past
     asked = inbox.of_instance(found.instance, user) if is_asking else []
     return [typed if typed is not None and one.ref == typed.ref else one for one in asked]

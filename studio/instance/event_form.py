@@ -1,4 +1,4 @@
-"""The form that sends an event: what it shows of declared types, and what was typed, checked without writing."""
+"""The form that sends an event: its declared types, and validation without writing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Declared:
 
 
 def declared(names: Sequence[str]) -> list[Declared]:
-    """Describe those of the types that the code declares; where it waits for none, all that it declares."""
+    """Describe the declared types among these; if no types are given, all declared types."""
     wanted = list(dict.fromkeys(names)) or sorted(declared_events)
     return [_declared(name) for name in wanted if name in declared_events][:MOST]
 
 
 def check_event(type: str, text: str) -> Checked:
-    """Check the type and the payload of an event; a declared event has its payload's type."""
+    """Validate the type and the payload of an event. A declared event has a payload type."""
     problems: list[Problem] = []
     try:
         check_event_type(type)
@@ -52,7 +52,7 @@ def check_event(type: str, text: str) -> Checked:
 
 
 def event_without_secrets(kind: str, text: str, checked: Checked) -> tuple[str, tuple[Problem, ...]]:
-    """Return the payload of an event, and what is wrong with it, for the form that is drawn again."""
+    """Return the payload of a rejected event without secrets, and its problems."""
     declared = declared_events.get(kind)
     shown = hidden(text, declared.schema()) if declared is not None else text
     return shown, checked.problems if shown == text else together(check_event(kind, shown), checked)

@@ -1,6 +1,6 @@
-"""What is within a step and folded: the items of a map, the branches of a parallel, many steps of one body.
+"""The folded steps inside a step: items of a map, branches of a parallel, many steps of one body.
 
-A page of them at a time, those that failed first.
+They are shown one page at a time, failed ones first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from studio.instance.steps.html import step_html
 from studio.instance.steps.lines import lines_of
 
 PAGE = 50
-OPEN_AT_ONCE = 5  # that an address may ask for
+OPEN_AT_ONCE = 5  # most steps that an address may open
 _OPENED = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,4}))?")
 
 _FAILED_FIRST = Case(
@@ -37,7 +37,7 @@ _FAILED_FIRST = Case(
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A page of what is within a step."""
+    """A page of the steps inside a step."""
 
     seq: int
     kind: str
@@ -45,7 +45,7 @@ class Inner:
     page: int
     begun: int
     steps: tuple[SafeString, ...]
-    place: str = ""  # begins the queries of links
+    place: str = ""  # start of the query strings of links
 
     @property
     def first(self) -> int:
@@ -65,7 +65,7 @@ class Inner:
 
 
 def read(instance: Instance, seq: int, page: int = 1, *, place: str = "") -> Inner | None:
-    """Read a page; None where there is no such step. A page that is past the end is the last one."""
+    """Read a page, or the last page if it is past the end. Return None if there is no such step."""
     rows = step_rows(instance)
     parent = rows.filter(seq=seq).first()
     if parent is None:
@@ -92,7 +92,7 @@ def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) ->
         paused_at=instance.paused_at,
         place=place,
     )
-    # Safe: each is the output of a template that has escaped what it shows.
+    # Safe: the output of a template, which escapes values.
     return tuple(mark_safe(step_html(line, instance)) for line in lines)  # noqa: S308
 
 
@@ -101,12 +101,12 @@ def html_of(instance: Instance, inner: Inner) -> str:
 
 
 def draw_opened(instance: Instance, wanted: Mapping[int, int], *, place: str = "") -> dict[int, str]:
-    """Draw what an address asks to be open: pages by step."""
+    """Render the steps that an address opens; return HTML by step."""
     found = [read(instance, seq, page, place=place) for seq, page in list(wanted.items())[:OPEN_AT_ONCE]]
     return {inner.seq: html_of(instance, inner) for inner in found if inner is not None and inner.begun}
 
 
 def opened(text: str) -> dict[int, int]:
-    """Read which steps are to be open, each with a page of what is within it: `5,9.2`."""
+    """Read which steps an address opens, and at which page: `5,9.2`."""
     found = (_OPENED.fullmatch(part) for part in text[:200].split(","))
     return {int(one[1]): int(one[2] or 1) for one in found if one}

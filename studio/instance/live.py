@@ -1,4 +1,4 @@
-"""The page of an instance while it is watched; also after it was deleted."""
+"""The live view of an instance, also after it was deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from studio.instance.drawing import draw_instance
 
 @dataclass(frozen=True, slots=True)
 class InstanceView(LiveView):
-    """Topic `instance:<key>`; of many steps the newest, or those up to a number."""
+    """Topic `instance:<key>`, with its newest steps, or those up to `upto`."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile(r"instance:([0-9]{1,18})")
     seconds_between: ClassVar[float] = 0.25
@@ -38,7 +38,7 @@ class InstanceView(LiveView):
         return self.key
 
     def drawing(self, user: Any) -> Drawing:
-        """Draw the page, or say over it that the instance was deleted."""
+        """Render the page, or a note that the instance was deleted."""
         try:
             found = instance_queries.of_key(self.key, self.upto)
         except Instance.DoesNotExist:
@@ -47,7 +47,7 @@ class InstanceView(LiveView):
 
 
 def _deleted(key: int, user: Any) -> Drawing:
-    """Say over the page as it was that the instance is there no more, and take away what could be done to it."""
+    """Render a note that the instance was deleted, and remove the actions."""
     deleted = deleted_instances.of_key(key)
     if deleted is None:
         return Drawing({}, is_done=True)

@@ -1,4 +1,4 @@
-"""All that the page of one instance shows."""
+"""What the instance page shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from studio.instances.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class InstancePage:
-    """One instance, ready to be drawn."""
+    """An instance, ready to render."""
 
     record: Record
     status: str
@@ -69,7 +69,7 @@ class InstancePage:
 
     @property
     def wanted_events(self) -> tuple[str, ...]:
-        """The types that its open steps wait for."""
+        """The event types that its open steps wait for."""
         waits = [step for step in self.record.facts.steps if step.kind == "event" and step.is_waiting]
         return tuple(name for step in waits for name in step.event_types or (step.name,))
 
@@ -83,12 +83,12 @@ class InstancePage:
 
     @property
     def place(self) -> str:
-        """Begin the queries of links that stay in an earlier generation."""
+        """The start of the query strings of links, which keeps the shown earlier generation."""
         return place_of(self.generations)
 
     @property
     def is_past(self) -> bool:
-        """Whether this is an earlier generation, which is only shown."""
+        """Whether this is an earlier generation, which is read-only."""
         return self.record.is_past
 
     @property
@@ -116,7 +116,7 @@ class InstancePage:
 
     @property
     def may_resume(self) -> bool:
-        """Offer it where it leads anywhere: under code that is not accepted it would be paused again."""
+        """Whether resuming helps: with code that is not accepted, the instance would be paused again."""
         return self.may(Action.RESUME) and not (
             self.code and self.code.is_to_be_accepted and self.code.is_paused
         )
@@ -143,5 +143,5 @@ class InstancePage:
 
 
 def place_of(those: Generations) -> str:
-    """Begin the queries of links that stay in an earlier generation."""
+    """The start of the query strings of links, which keeps the shown earlier generation."""
     return f"generation={those.shown}&" if those.is_past else ""

@@ -1,4 +1,4 @@
-"""The full text of a stored value, as a download: never shown inline, whatever it holds."""
+"""Download the full text of a stored value. It is never shown inline."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KEPT = re.compile(r"(output|error)-g([0-9]{1,9})")
 
 @guard(get=Verb.VIEW)
 def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse:
-    """Send params, output, error, pause_reason, a step's output or an event's payload; of secrets the mask.
+    """Send params, output, error, pause_reason, a step's output or an event's payload. Secrets are masked.
 
-    A step is `step-<seq>`, one of a later generation than the first `step-<seq>-g<number>`, an event `event-<key>`.
-    `output-g<number>` is what an earlier generation returned: whatever an address has once shown, it shows for good.
+    `step-<seq>` is a step of the first generation, `step-<seq>-g<number>` one of a later generation, `event-<key>` an
+    event, and `output-g<number>` the output of an earlier generation. What an address shows never changes.
     """
     text = _text(name, id, what)
     if text is None:
@@ -51,7 +51,7 @@ def _text(name: str, id: str, what: str) -> str | None:
         kept = Generation.objects.filter(instance_id=instance.key, number=int(found[2]))
         return _column(kept, found[1])
     if found := _STEP.fullmatch(what):
-        # A sensitive value is for the program alone.
+        # Sensitive values are never shown.
         steps = Step.objects.filter(instance_id=instance.key, seq=int(found[1]), sensitive=False)
         return _column(steps.filter(generation=int(found[2] or 1)), "output")
     return None

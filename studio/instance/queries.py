@@ -1,4 +1,4 @@
-"""Read all that the page of an instance shows, with a fixed number of queries, however many steps it has."""
+"""Read what the instance page shows, with a fixed number of queries, however many steps there are."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ LIMITS = Limits(events=100, children=CHILDREN_SHOWN, actions=50)
 
 
 def of(workflow: str, id: str, upto: int | None = None, generation: int | None = None) -> InstancePage:
-    """Read it by workflow and id; raises Instance.DoesNotExist. Of many steps it has the newest, or those `upto`.
+    """Read an instance by workflow and id. Of many steps, read the newest, or those up to `upto`.
 
-    With the number of an earlier generation it is shown as that one left it; raises GenerationNotFoundError.
+    `generation` selects an earlier one. Raises Instance.DoesNotExist and GenerationNotFoundError.
     """
     return _read(_instances().get(workflow=workflow, id=id), upto, generation)
 
 
 def of_key(key: int, upto: int | None = None) -> InstancePage:
-    """Read it by key; raises Instance.DoesNotExist."""
+    """Read an instance by key. Raises Instance.DoesNotExist."""
     return _read(_instances().get(key=key), upto)
 
 
@@ -57,12 +57,12 @@ def _read(newest: Instance, upto: int | None, generation: int | None = None) -> 
 
 
 def step_rows(instance: Instance) -> Any:
-    """Return the query for its steps, with the prefixes of their outputs."""
+    """Return the query for its steps, with prefixes of their outputs."""
     return with_prefixes(steps_of(instance), "output", length=INLINE)
 
 
 def _top_steps(instance: Instance, upto: int | None) -> list[Any]:
-    """Read the newest steps of the handler, or the newest of those up to a number, in their order."""
+    """Read the newest steps of the handler up to `upto`, in order."""
     rows = step_rows(instance).filter(parent=TOP)
     if upto is not None:
         rows = rows.filter(seq__lte=min(upto, 2**31 - 1))
@@ -118,7 +118,7 @@ def _output(instance: Any, *, is_past: bool) -> payloads.Payload | None:
 
 
 def _unreached(instance: Instance) -> tuple[Step, ...]:
-    """Read the first of the steps that the code which ended the instance no longer called."""
+    """Read the first steps that the code no longer called when the instance ended."""
     if not instance.unreached:
         return ()
     rows = steps_of(instance).filter(seq__in=instance.unreached[:UNREACHED_SHOWN])

@@ -1,4 +1,4 @@
-"""Restarting an instance: first a page that says what that does, then the restart."""
+"""Restart an instance, after a page that shows what will happen."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from studio.frame.guard import guard
 from studio.frame.page import page
 from studio.instance.actions import reason_of, who_did
 
-LISTED = 100  # steps of a kind; of more, the first ones
+LISTED = 100  # steps in each list, at most
 CHOICES = 200  # steps to choose from
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The step to restart from, as an address names it: `do:charge:1`. Empty for the start."""
+    """The step to restart from, as in an address: `do:charge:1`. Empty for the start."""
 
     kind: str = ""
     name: str = ""
@@ -34,7 +34,7 @@ class Target:
     def of(cls, text: str) -> Target:
         kind, _, rest = text[:300].replace("\0", "").partition(":")
         if text and not kind:
-            kind = "?"  # not the start: that is asked for by naming nothing
+            kind = "?"  # invalid; only an empty text means the start
         name, _, count = rest.rpartition(":")
         return cls(kind, name, min(cursor(count) or 1, 2**31 - 1)) if name else cls(kind, rest)
 
@@ -51,12 +51,12 @@ class Target:
 
 
 class StalePageError(Exception):
-    """Somebody has restarted it since the page was drawn."""
+    """The instance was restarted after the page was rendered."""
 
 
 @guard(get=Verb.VIEW, post=Verb.OPERATE, deed="restart")
 def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
-    """Show what a restart does, or do it. A reason is required: nobody can ask the record later."""
+    """Preview a restart, or do it. A reason is required, for the audit log."""
     try:
         instance = Instance.objects.defer("params", "output", "error").get(workflow=name, id=id)
         return _restart(request, instance) if request.method == "POST" else _preview(request, instance)
@@ -83,7 +83,7 @@ def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
 
 
 def _restart_unless_stale(request: HttpRequest, instance: Instance, target: Target, reason: str) -> None:
-    """Restart the generation that the page has shown; two who press at once restart it once."""
+    """Restart the generation that the page showed. Two users who press at the same time restart it once."""
     with transaction.atomic():
         if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
             raise StalePageError

@@ -1,6 +1,6 @@
-"""The timeline: from steps and attempts to bars on a line, in per cent of its width.
+"""Lay out the timeline: bars for steps and attempts, in percent of its width.
 
-Pure: no database, no HTML. Idle time far longer than what happens around it is folded to a break mark.
+Pure: no database, no HTML. Long idle times are folded to a break mark.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from statistics import median
 
 from engine.values.durations import format_duration
 
-FOLD_WIDTH = 4.0  # per cent of the line that a folded gap keeps
-FOLD_TIMES = 20  # a gap is folded when it is this many times the median of what runs
-THINNEST = 0.15  # per cent of the line
+FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
+FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
+THINNEST = 0.15  # percent of the line
 BUSY = ("solid", "undo", "group")
-FOLD_SHARE = 0.15  # and at least this share of the whole
+FOLD_SHARE = 0.15  # and at least this share of the line
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback does), `group` (other steps do),
-    `backoff`, `sleep`, `mark` (a milestone), `kept` (it ran in an earlier generation, whose number it has)."""
+    """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback runs), `group` (inner steps run),
+    `backoff`, `sleep`, `mark` (a milestone), `kept` (it ran in an earlier generation; `number` says which)."""
 
     kind: str
     status: str
@@ -35,7 +35,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stretch, drawn."""
+    """A stretch with its position."""
 
     kind: str
     status: str
@@ -66,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A label on the axis, or (with `folded`) the sign of a folded gap."""
+    """A label on the axis, or the mark of a folded gap."""
 
     x: float
     text: str
@@ -74,13 +74,13 @@ class Mark:
 
     @property
     def is_late(self) -> bool:
-        """Whether a narrow page has no room for its text."""
+        """Whether its text does not fit on a narrow page."""
         return self.x > 80
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What a step brings to the timeline."""
+    """The stretches of a step."""
 
     seq: int
     name: str
@@ -90,7 +90,7 @@ class Track:
 
 
 class Scale:
-    """Where a time stands on the line, in per cent."""
+    """Maps times to positions on the line, in percent."""
 
     def __init__(
         self, start: datetime, end: datetime, folds: Sequence[tuple[datetime, datetime]] = ()
@@ -120,7 +120,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What the page draws."""
+    """A timeline, ready to render."""
 
     lines: tuple[Line, ...]
     axis: tuple[Mark, ...]
@@ -129,7 +129,7 @@ class Timeline:
 
 
 def build(tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: bool) -> Timeline:
-    """Draw the tracks between `start` and `end`; `end` is now while the instance is open."""
+    """Lay out the tracks between `start` and `end`, which is now while the instance is open."""
     stretches = [stretch for track in tracks for stretch in track.stretches]
     folds = idle_gaps(stretches, start, end)
     scale = Scale(start, end, folds)
@@ -144,7 +144,7 @@ def build(tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: b
 def idle_gaps(
     stretches: Iterable[Stretch], start: datetime, end: datetime
 ) -> list[tuple[datetime, datetime]]:
-    """Find the times in which no body ran, long enough that they would squeeze everything else to nothing."""
+    """Find times without a running body that are so long that they would hide everything else."""
     busy = sorted((s.start, s.end) for s in stretches if s.kind in BUSY)
     if not busy:
         return []
@@ -153,7 +153,7 @@ def idle_gaps(
     gaps, reached = [], start
     for a, b in [*busy, (end, end)]:
         if (a - reached).total_seconds() > least:
-            # What lies at the edges of a gap stays readable: a tenth on either side is drawn to scale.
+            # Keep the edges of a gap readable: up to a tenth on either side is to scale.
             edge = min((a - reached) / 10, timedelta(seconds=max(usual * 2, 0.2)))
             gaps.append((reached + edge, a - edge))
         reached = max(reached, b)
@@ -171,7 +171,7 @@ _SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said", "g
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
-    # What took no time is drawn all the same.
+    # Bars of zero duration are visible, too.
     width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in BUSY else 0.0)
     took = format_duration(stretch.end - stretch.start)
     if stretch.kind == "kept":
@@ -209,7 +209,7 @@ _STEPS = (
 
 
 def _axis(scale: Scale) -> Iterable[Mark]:
-    """Label about six round times since the start, none inside a fold or too near to another."""
+    """Yield about six labels at round times since the start, none inside a fold or too close to another."""
     total = (scale.end - scale.start).total_seconds()
     shown = total - sum((b - a).total_seconds() for a, b in scale.folds)
     step = next((s for s in _STEPS if shown / s <= 6), max(86_400.0, total / 6))

@@ -1,4 +1,4 @@
-"""The timeline of an instance: how its steps and attempts become stretches of it."""
+"""Turn the steps and attempts of an instance into the stretches of its timeline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from studio.instance.steps.nested import GROUPS
 
 
 def timeline_of(found: Record, lines: Sequence[Line], *, is_newest: bool) -> timeline.Timeline:
-    """Draw the steps of a page; `is_newest` tells that none comes after them."""
+    """Return the timeline of the steps on a page. `is_newest` means that no steps follow."""
     start, end = _span(found, lines, is_newest=is_newest)
     tracks = [
         timeline.Track(
@@ -25,7 +25,7 @@ def timeline_of(found: Record, lines: Sequence[Line], *, is_newest: bool) -> tim
 
 
 def _span(found: Record, lines: Sequence[Line], *, is_newest: bool) -> tuple[datetime, datetime]:
-    """Return from when to when the line goes: the life of the generation, or that of a part of many steps."""
+    """Return the start and end of the line: those of the generation, or of the shown part of many steps."""
     now = found.facts.now
     end = found.instance.finished_at or now
     start = found.began_at if found.generations.shown > 1 else found.instance.created_at
@@ -38,9 +38,9 @@ def _span(found: Record, lines: Sequence[Line], *, is_newest: bool) -> tuple[dat
 
 
 def stretches_of(line: Line, start: datetime, end: datetime) -> Iterator[timeline.Stretch]:
-    """Cut the life of a step into what the timeline draws; `end` stands for now while it is open.
+    """Yield the stretches of a step. `end` is now while the instance is open.
 
-    A step that was kept ran before the timeline's `start`, and stands there.
+    A kept step ran before `start` and is shown there.
     """
     if line.step.kept_from is not None:
         yield timeline.Stretch("kept", line.status, start, start, line.step.kept_from)
@@ -50,7 +50,7 @@ def stretches_of(line: Line, start: datetime, end: datetime) -> Iterator[timelin
 
 
 def _undoing(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
-    """Draw the attempts at its rollback, which come after its end."""
+    """Yield the stretches of the attempts at its rollback."""
     reached = None
     for attempt in reversed(line.undone):
         if reached is not None and attempt.started_at > reached:

@@ -1,4 +1,4 @@
-"""The page of one instance, and what is within a step of it."""
+"""The instance page, and the steps inside a folded step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show_instance(
     typed: Entry | None = None,
     **context: object,
 ) -> HttpResponse:
-    """Draw it; also after a refused action, with what was refused."""
+    """Render the instance page, also after a refused action."""
     upto, generation = (cursor(request.GET.get(one, "")) for one in ("upto", "generation"))
     try:
         found = instance_queries.of(name, id, upto, generation)
@@ -72,7 +72,7 @@ def show_instance(
 
 
 def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
-    """Say of one that was deleted who did it; of what never was, that nothing is here."""
+    """Answer 410 for a deleted instance and say who deleted it; else 404."""
     deleted = deleted_instances.of(name, id)
     if deleted is None:
         raise Http404
@@ -80,14 +80,14 @@ def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 
 def _topic(found: InstancePage, upto: int | None) -> str:
-    """Watch the newest generation; what an earlier one left changes no more."""
+    """Return the topic of the newest generation; earlier ones no longer change."""
     if found.is_past:
         return ""
     return f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else "")
 
 
 def opened_steps(found: InstancePage, within: Mapping[int, str]) -> dict[str, Piece]:
-    """Draw again the steps that the address asks to be open, with what is within them."""
+    """Render the steps that the address opens, with their inner steps."""
     return {
         line.anchor: Piece(step_html(line, found.instance, inner=within[line.step.seq]))
         for line in found.lines
@@ -97,7 +97,7 @@ def opened_steps(found: InstancePage, within: Mapping[int, str]) -> dict[str, Pi
 
 @guard(get=Verb.VIEW)
 def within(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
-    """Answer with a page of the steps within one, which was folded."""
+    """Answer with a page of the steps inside a folded step."""
     instance = Instance.objects.defer("params", "output").filter(workflow=name, id=id).first()
     if instance is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""What a list shows: read from the address, clamped to what is allowed, written back into links."""
+"""The filter of the list: read from the address, limited to valid values, written back into links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_-]{{0,{LONGEST_ID - 1}}}")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Workflow, shown status (or group) and the beginning of an id. Empty means all."""
+    """Workflow, shown status (or group) and the start of an id. Empty means all."""
 
     workflow: str = ""
     status: str = ""
@@ -26,7 +26,7 @@ class Filter:
 
     @classmethod
     def of(cls, given: Mapping[str, str] | QueryDict) -> Filter:
-        """Read it from a query string. What is not a name, a status or an id finds nothing and harms nothing."""
+        """Read it from a query string. Invalid names and statuses are ignored; an invalid id finds nothing."""
         status = str(given.get("status", ""))
         return cls(
             workflow=_fitting(_SLUG, str(given.get("workflow", ""))),
@@ -40,16 +40,16 @@ class Filter:
 
     @property
     def is_impossible(self) -> bool:
-        """Tell that no id begins like this."""
+        """Whether no id can start like this."""
         return bool(self.q) and not _ID.fullmatch(self.q)
 
     @property
     def filled(self) -> dict[str, str]:
-        """The fields, as they stand in an address."""
+        """The fields, as in a query string."""
         return {name: getattr(self, name) for name in ("workflow", "status", "q")}
 
     def query(self, **changes: str) -> str:
-        """Write it as a query string, with changes."""
+        """Return it as a query string, with changes."""
         text = urlencode({name: value for name, value in (self.filled | changes).items() if value})
         return f"?{text}" if text else "?"
 

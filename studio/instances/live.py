@@ -1,4 +1,4 @@
-"""The list of instances, drawn piece by piece: its rows, and the counts above them."""
+"""The live view of the list: its rows, and the counts above them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYTHING = Filter()
 
 @dataclass(frozen=True, slots=True)
 class InstancesView(LiveView):
-    """Topic `list`, with its filter, the keys of its rows, and that of the newest one on the newest page."""
+    """Topic `list`, with the filter, the keys of the rows, and on the newest page the key of the first row."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("list")
     wanted: Filter = EVERYTHING
@@ -57,9 +57,9 @@ def row_pieces(instances: Sequence[Instance]) -> dict[str, Piece]:
 
 
 def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[str, Piece]:
-    """Draw what stands above the rows: the statuses with their counts, and what came since.
+    """Render what is above the rows: statuses with counts, and the number of new instances.
 
-    The counts are those of what is searched for, by the keys of `queries.narrowed`; without these a search has none.
+    A search is counted among the keys of `queries.narrowed`; without them it has no counts.
     """
     is_counted = among is not None or not wanted.q
     counts = strip_counts(wanted) if among is None else counts_among(wanted, among)
@@ -81,7 +81,7 @@ def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[
 
 
 def strip_counts(wanted: Filter) -> dict[str, int]:
-    """Count by status over the workflow of the filter, or over all."""
+    """Count by status, for the workflow of the filter or for all."""
     names = [wanted.workflow] if wanted.workflow else workflow_names()
     total: dict[str, int] = {}
     for counts in counts_by_status(names).values():

@@ -1,4 +1,4 @@
-"""Every question that lists of instances ask the database. None of them reads a payload or scans without bound."""
+"""Queries for lists of instances. None reads a payload or scans without a limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list, newest first; the cursors are keys, so that nothing shifts while rows come."""
+    """A page of a list, newest first. Cursors are keys, so that new rows do not shift pages."""
 
     instances: list[Instance]
     newer: int | None
@@ -32,7 +32,7 @@ class Page:
 
 
 def matching(wanted: Filter) -> QuerySet[Instance]:
-    """Give the instances that a filter lets through."""
+    """Return the instances that match a filter."""
     if wanted.is_impossible:
         return Instance.objects.none()
     rows = without_values()
@@ -52,8 +52,7 @@ def matching(wanted: Filter) -> QuerySet[Instance]:
 
 
 def narrowed(wanted: Filter) -> list[int] | None:
-    """Return the keys of all instances with such an ID, to look among those only; None where they are too many, or
-    where no ID is asked for."""
+    """Return the keys of all instances with a matching id, to search only those; None if too many, or no id."""
     return keys_alike(wanted.q) if wanted.q and not wanted.is_impossible else None
 
 
@@ -64,7 +63,7 @@ def page_of(
     after: int | None = None,
     among: Sequence[int] | None = None,
 ) -> Page:
-    """Read one page: the newest, or those older than `before`, or those newer than `after`.
+    """Read a page: the newest instances, or those older than `before`, or those newer than `after`.
 
     `among` are the keys of `narrowed`.
     """
@@ -86,11 +85,11 @@ def page_of(
 
 
 def count_newer(wanted: Filter, key: int, cap: int = 99) -> int:
-    """Count what came since a page was made, up to the cap."""
+    """Count the instances since a page was rendered, up to the cap."""
     return matching(wanted).filter(key__gt=key).order_by()[:cap].count()
 
 
 def rows_by_key(keys: Sequence[int]) -> list[Instance]:
-    """Read again the rows that a page shows, in its order."""
+    """Read the rows that a page shows, in its order."""
     found: dict[int, Any] = {row.key: row for row in without_values().filter(key__in=keys)}
     return [found[key] for key in keys if key in found]

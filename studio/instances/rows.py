@@ -1,4 +1,4 @@
-"""From stored instances to what a list shows of them."""
+"""Instances as lists show them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studio.display.status import display_status
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a list."""
+    """A row of a list."""
 
     instance: Instance
     status: str
@@ -30,7 +30,7 @@ class Row:
 
 
 def rows_of(instances: Sequence[Instance]) -> list[Row]:
-    """Make the lines of a page with seven queries, however long it is."""
+    """Return the rows of a page, with seven queries in all."""
     found = facts_by_key(instances)
     return [_row(instance, found[instance.key]) for instance in instances]
 

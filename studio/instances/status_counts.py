@@ -1,4 +1,4 @@
-"""How many instances there are of each status that people see. Each count stops at a cap."""
+"""Count instances by shown status. Each count stops at a cap."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from studio.instances.filters import Filter
 
 COUNT_CAP = 10_001
 
-# Each count stops at the cap: a page never counts a million rows to say "many". Only what waits is told apart further,
-# so that all other counts, the large ones among them, are read from the index alone. What tries again has an index of
-# its own: a few of those must not be lost among more sleepers than are counted.
+# Each count stops at the cap: a page never counts a million rows to show "many". Only waiting instances are divided
+# further, so that all other counts, including the large ones, use index-only scans. Retrying instances have their own
+# index: a few of them must not be missed among more sleeping ones than are counted.
 _COUNTS = """
 SELECT name.workflow, state.status, '' AS waiting_for, counted.n
   FROM unnest(%(names)s::text[]) AS name(workflow)
@@ -48,7 +48,7 @@ _NOT_WAITING = ["queued", "running", "waiting_for_pause", "paused", "complete", 
 
 
 def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Count the instances of each workflow by shown status, each count up to the cap."""
+    """Count the instances of each workflow by shown status, up to the cap."""
     found: dict[str, dict[str, int]] = {name: {} for name in names}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, {"names": list(names), "statuses": _NOT_WAITING, "cap": COUNT_CAP})
@@ -69,7 +69,7 @@ def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
 
 
 def _stopped(rows: Iterable[tuple[str, str, str, int]]) -> set[str]:
-    """Name the workflows of which more are parked than were counted: what each of them waits for is not known."""
+    """Return the workflows with more parked instances than were counted: what the rest wait for is unknown."""
     parked: dict[str, int] = {}
     for workflow, _, waiting_for, n in rows:
         if waiting_for not in ("", "retry"):
@@ -78,7 +78,7 @@ def _stopped(rows: Iterable[tuple[str, str, str, int]]) -> set[str]:
 
 
 def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:
-    """Count the parked instances that wait for an answer, by workflow and by what their row says."""
+    """Count parked instances with an open request, by workflow and by the `waiting_for` of their row."""
     rows = open_requests().filter(instance__status="waiting", instance__workflow__in=names)
     waiting = rows.values_list("instance__workflow", "instance__waiting_for")
     return {
@@ -88,7 +88,7 @@ def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:
 
 
 def counts_among(wanted: Filter, keys: Sequence[int]) -> dict[str, int]:
-    """Count those of these instances that are of the workflow of a filter, by shown status."""
+    """Count these instances by shown status, if they belong to the filter's workflow."""
     rows = Instance.objects.filter(key__in=keys, **({"workflow": wanted.workflow} if wanted.workflow else {}))
     asking = set(open_requests().filter(instance_id__in=keys).values_list("instance_id", flat=True))
     counts: dict[str, int] = {}

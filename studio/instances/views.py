@@ -1,4 +1,4 @@
-"""The list of instances: filters and position are in the address and only there."""
+"""The list of instances. Filters and position are in the address only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The socket of a tab: a snapshot when it opens, then only the pieces that changed."""
+"""The socket of a tab: a snapshot when it opens, then the pieces that changed."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from studio.live.topics import UnknownViewError, view_of
 
 log = logging.getLogger("studio.live")
 
-# All of the range for private use: daphne cannot send 1008, 1009 or 1011, and leaves the socket open and silent.
-SIGNED_OUT = 4401  # not a code at which htmx comes again
+# All in the private range: daphne cannot send 1008, 1009 or 1011 and would leave the socket open and silent.
+SIGNED_OUT = 4401  # htmx does not reconnect at this code
 FINISHED = 4000
 TOO_MANY = 4429
 TOO_BIG = 4009
-BROKEN = 4011  # live.js has htmx come again after a while
+BROKEN = 4011  # live.js makes htmx reconnect after a while
 NOT_ALLOWED = 4008
 
-CHECK_EVERY_S = 3.0  # who is signed out is shown pages for a few seconds more at most
-REDRAW_EVERY_S = 5.0  # bars of what runs grow, also when nothing happens
-LINGER_S = 2.0  # what a finished instance still has to say
+CHECK_EVERY_S = 3.0  # signed-out users see updates for a few seconds more at most
+REDRAW_EVERY_S = 5.0  # bars of running steps grow even without changes
+LINGER_S = 2.0  # wait for the last changes of a finished instance
 SAY_EVERY_S = 10.0
 SOCKETS_A_PERSON = 50
 LONGEST_FRAME = 1_024
 FRAMES_A_MINUTE = 120
-BEAT = "beat"  # which a page sends every two seconds, to hear that somebody is there
-PAINTED = "painted"  # which it sends when an answer has changed it: it may differ from what was sent last
+BEAT = "beat"  # a page sends it every two seconds, to check the connection
+PAINTED = "painted"  # sent when a response changed the page, which may now differ from what was sent last
 
 _open_sockets: Counter[object] = Counter()
 
 
 class DrawingCache:
-    """What was drawn at a version, for everybody of equal rights who watches the same, or for one person."""
+    """Drawings by version, shared by users with equal rights who watch the same, or for one user."""
 
     SIZE: ClassVar[int] = 200
 
@@ -70,7 +70,7 @@ cache = DrawingCache()
 
 
 class StudioConsumer(AsyncWebsocketConsumer):
-    """Watches one live view for one person."""
+    """Watches one live view for one user."""
 
     user: Any = None
     topic: LiveView
@@ -85,7 +85,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         self.wake = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self.counted_for: object = None
-        # Accept first: a close before it reaches the browser as 1006, which it answers by coming again for ever.
+        # Accept first: an earlier close reaches the browser as 1006, and it would reconnect forever.
         await self.accept()
         self.user = await self._signed_in()
         anonymous_queue.release_turn(self.scope)
@@ -116,7 +116,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
             self.task.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Answer a beat, or draw all anew. Pages say nothing else, and may not say much."""
+        """Answer a beat, or render everything again. Pages send nothing else, and not often."""
         if bytes_data is not None or len(text_data or "") > LONGEST_FRAME:
             await self.close(TOO_BIG)
             return
@@ -139,16 +139,14 @@ class StudioConsumer(AsyncWebsocketConsumer):
             await self._push()
         except RefusedError:
             await self.close(NOT_ALLOWED)
-        except (
-            Exception
-        ) as error:  # a page must learn that it is cut off, whatever broke: it comes again by itself
+        except Exception as error:  # whatever broke, tell the page, which reconnects by itself
             log.warning(
                 "A page lost its socket: %s", type(error).__name__, exc_info=not isinstance(error, Error)
             )
             await self.close(BROKEN)
 
     async def _push(self) -> None:
-        """Draw after each change, not more often than the topic allows, until the topic is done."""
+        """Render after each change, as often as the topic allows, until it is done."""
         while True:
             try:
                 await asyncio.wait_for(self.wake.wait(), REDRAW_EVERY_S)
@@ -161,7 +159,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
                 return
             if not is_news and not self.topic.moves_by_itself:
                 continue
-            # What is kept may be older than the answer: the news of what it did may yet have to come.
+            # The cache may be older than the response: its notification may not have arrived yet.
             may_be_kept, self.is_painted = is_news and not self.is_painted, False
             drawing = await self._draw(may_be_kept=may_be_kept)
             message = self._news(drawing)
@@ -192,7 +190,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         return replace(found, pieces={**found.pieces, **await self._count()})
 
     async def _count(self) -> Mapping[str, pieces.Piece]:
-        """Draw the number in the navigation; tabs of one person share it until anything changes."""
+        """Render the count in the navigation. A user's tabs share it until anything changes."""
         version, key = hub().version(None), ("count", self.user.pk)
         found = cache.get(key, version)
         if found is None:
@@ -201,7 +199,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         return found.pieces
 
     def _news(self, drawing: pieces.Drawing) -> str:
-        """Write what this tab has not seen. New steps go in at their place; all of them when the order changed."""
+        """Return what this tab has not seen. If the order of steps changed, send all steps."""
         prints = {name: hash(piece.print) for name, piece in drawing.pieces.items()}
         changed = {
             name: piece for name, piece in drawing.pieces.items() if self.sent.get(name) != prints[name]
@@ -217,7 +215,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         return "".join(parts)
 
     def _say(self, text: str) -> str:
-        """Tell a screen reader, seldom."""
+        """Return a message for screen readers, not too often."""
         now = time.monotonic()
         if not text or text == self.said or now - self.said_at < SAY_EVERY_S:
             return ""

@@ -1,8 +1,7 @@
-"""From PostgreSQL to open pages: one LISTEN connection a process, started with the first socket.
+"""Pass changes from PostgreSQL to open pages, with one LISTEN connection per process.
 
-A notification says that something changed, never what: lost and merged ones cost nothing, and what a browser gets is
-read from the database for the person it goes to. A page that (re)connects gets a snapshot, so nothing is only on the
-wire.
+The first socket opens the connection. A notification says that something changed, never what: losing or merging some
+does no harm, and what a browser gets is read from the database for its user. A page that (re)connects gets a snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Listener = Callable[[frozenset[int] | None], None]  # the instance keys that cha
 
 
 class Hub:
-    """The fan-out of one event loop."""
+    """Passes changes on to the listeners of one event loop."""
 
     def __init__(self) -> None:
         self._listeners: set[Listener] = set()
@@ -35,7 +34,7 @@ class Hub:
         self._any = 0
 
     def subscribe(self, listener: Listener) -> None:
-        """Call `listener` at each change, from the loop; it must only take note."""
+        """Call `listener` at each change, from the loop. It must return immediately."""
         self._listeners.add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._listen(), name="studio-live")
@@ -49,12 +48,13 @@ class Hub:
             self._versions.clear()
 
     def version(self, key: int | None) -> tuple[int, int]:
-        """Give a number that rises with each change of an instance, or of anything. What was rendered at one is good
-        until the next."""
+        """Return a version that grows with each change of an instance, or of anything.
+
+        What was rendered at a version is valid until the next one."""
         return self._any, self._versions.get(key, 0) if key is not None else 0
 
     def tell(self, keys: frozenset[int] | None) -> None:
-        """Pass on that these instances changed; None when it is not known which."""
+        """Report that these instances changed; None if it is unknown which."""
         self._any += 1
         if keys is None or len(self._versions) > 50_000:
             self._versions.clear()
@@ -70,7 +70,7 @@ class Hub:
                 async with await connect() as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     wait = 0.1
-                    self.tell(None)  # whatever happened while nobody listened
+                    self.tell(None)  # for changes while nobody listened
                     async for notice in connection.notifies():
                         self.tell(changed_keys(notice.payload))
             except (psycopg.Error, OSError) as error:
@@ -85,7 +85,7 @@ _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 
 
 def hub() -> Hub:
-    """Give the hub of the running loop."""
+    """Return the hub of the running loop."""
     return _hubs.setdefault(asyncio.get_running_loop(), Hub())
 
 
@@ -98,7 +98,7 @@ def changed_keys(payload: str) -> frozenset[int] | None:
 
 
 async def connect() -> psycopg.AsyncConnection[Any]:
-    """Open a connection outside Django's: it stays in LISTEN for the life of the process."""
+    """Open a connection outside Django's pool, to keep it in LISTEN."""
     params = connections["default"].get_connection_params()
     wanted = ("host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey")
     return await psycopg.AsyncConnection.connect(

@@ -1,4 +1,4 @@
-"""The slow reconcile: the same pieces as over the socket, asked for by a page that may have missed some."""
+"""The slow reconcile: a page polls the same pieces as over the socket, since it may have missed some."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from studio.live.topics import UnknownViewError, view_of
 
 @guard(get=Verb.VIEW)
 def live_frame(request: HtmxRequest) -> HttpResponse:
-    """Answer with all pieces of a topic, or 304 when the page has them already (htmx's ptag)."""
+    """Answer with all pieces of a topic, or 304 if the page has them already (htmx's ptag)."""
     try:
         topic = view_of(request.GET)
     except UnknownViewError:

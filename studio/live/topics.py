@@ -1,4 +1,4 @@
-"""All that a page may watch."""
+"""The live views that a page can watch."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LONGEST_QUERY = 4_000
 
 
 class UnknownViewError(Exception):
-    """A page asked for something that cannot be watched."""
+    """There is no such topic."""
 
 
 def view_of(query: str | QueryDict) -> LiveView:
-    """Read what a page watches from its query. Raises UnknownViewError."""
+    """Return the live view in a query string. Raises UnknownViewError."""
     given = QueryDict(query[:LONGEST_QUERY]) if isinstance(query, str) else query
     text = given.get("topic", "")
     for view in VIEWS:

@@ -1,4 +1,4 @@
-"""The timetable, drawn for the page of all schedules and for that of a workflow."""
+"""The live view of schedules, for their page and for that of a workflow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SchedulesView(LiveView):
 
 
 def timetable_piece(user: Any, workflow: str = "") -> Piece:
-    """Draw the schedules of a workflow, or of all that a person may see."""
+    """Render the schedules of a workflow, or of all workflows that a user may see."""
     may_act = allowed(user, Verb.OPERATE, workflow or None)
     seen = [one for one in timetable.entries(workflow) if allowed(user, Verb.VIEW, one.row.workflow)]
     context = {"schedules": seen, "workflow": workflow, "may_act": may_act}

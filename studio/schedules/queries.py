@@ -1,4 +1,4 @@
-"""Schedules as the pages show them: when each fires next, what it started last, and what stands in its way."""
+"""Schedules as pages show them: when each runs next, and what it started last."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A planned moment: `there` is what the clocks of the schedule's time zone show then."""
+    """A planned time. `there` is that time in the schedule's time zone."""
 
     at: datetime
     there: str
@@ -25,7 +25,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A schedule. One that no cluster has taken over yet has no key."""
+    """A schedule. It has no key until a cluster has stored it."""
 
     row: ScheduleRow
     planned: tuple[Planned, ...]
@@ -45,7 +45,7 @@ class Entry:
 
 
 def entries(workflow: str = "") -> list[Entry]:
-    """Read the schedules of a workflow, or of all: those that the code declares, and those that it did."""
+    """Read the schedules of a workflow, or of all: those in the code, and those that were."""
     rows = ScheduleRow.objects.filter(workflow=workflow) if workflow else ScheduleRow.objects.all()
     found = list(rows.defer("params").order_by("-is_declared", "workflow", "name")[:SHOWN])
     found += _not_taken_over(found, [workflow] if workflow else list(registry))
@@ -68,7 +68,7 @@ def _planned(row: ScheduleRow, now: datetime) -> tuple[Planned, ...]:
     try:
         zone = ZoneInfo(row.timezone)
         return tuple(Planned(at, _there(at, zone)) for at in schedules.upcoming(row, NEXT, now=now))
-    except (KeyError, ValueError):  # a zone that only another machine knows
+    except (KeyError, ValueError):  # a time zone that this machine does not have
         return ()
 
 

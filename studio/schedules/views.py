@@ -1,4 +1,4 @@
-"""The schedules: when they fire next, and pausing, resuming and running them by hand."""
+"""The page of schedules, and pausing, resuming and running them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from studio.schedules.live import SchedulesView
 
 
 def subject_of(names: Names) -> Subject:
-    """Return what the address of a schedule is about."""
+    """Return the subject of a schedule's address."""
     row = ScheduleRow.objects.filter(key=names["key"]).first()
     return Subject(row.workflow, data={"schedule": row.name}) if row is not None else Subject(None)
 
@@ -50,7 +50,7 @@ def resume(request: HttpRequest, key: int) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, deed="schedule-run", about=subject_of)
 def run(request: HttpRequest, key: int) -> HttpResponse:
-    """Start one now. The page's token names it, so that a double click starts one."""
+    """Start an instance now. The form's token is its id, so a double click starts one."""
     row = _row(key)
     chosen = f"{token_of(request.POST.get('token', ''))}-{row.key}"
     try:

@@ -1,4 +1,4 @@
-"""What the web process says when it starts and when it stops."""
+"""Log the start and the end of the web process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APPS = (*schema.APPS, "studio", "auth", "contenttypes", "sessions")
 
 
 def announce_web() -> None:
-    """Say it when the server that has loaded us begins to serve, and when it ends. Under daphne and runserver only."""
+    """Log when the server starts to serve and when it ends. Works with daphne and runserver only."""
     reactor = sys.modules.get("twisted.internet.reactor")
     if reactor is not None:
         # In a thread: the database may be slow to answer.
@@ -30,7 +30,7 @@ def _started() -> None:
     try:
         lacking = schema.missing(apps=APPS)
     except psycopg.Error:
-        return  # away: pages say so, as long as it is
+        return  # the database is down; pages say so
     if lacking:
         logger.error("%s Pages fail until that is done.", schema.sentence(lacking))
 

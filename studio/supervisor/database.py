@@ -1,11 +1,11 @@
-"""Bring the database to what the code expects, whoever runs it."""
+"""Migrate the database, embedded or not."""
 
 from django.core.management import call_command
 from django.db import OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 OLDEST_VERSION = 15
-# Any number will do, as long as every supervisor uses this one.
+# An arbitrary number that all supervisors share.
 MIGRATION_LOCK = 7_737_001
 
 
@@ -14,9 +14,9 @@ class DatabaseError(Exception):
 
 
 def prepare() -> list[str]:
-    """Check that the database answers and is new enough, then migrate it; one supervisor at a time.
+    """Check that the database answers and is new enough, then migrate it. One supervisor at a time.
 
-    Return the migrations that it lacked; none for a new database, which lacked them all.
+    Return the migrations that were missing; none for a new database.
     """
     try:
         connection.ensure_connection()
@@ -49,7 +49,7 @@ def _lacking() -> list[str]:
 
 
 def user() -> str:
-    """Return whom the database takes us for."""
+    """Return the database user that we are connected as."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user")
         (found,) = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""How times, statuses and values are written."""
+"""Template tags for times, statuses and values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNKNOWN = Look("queued", "circle-dashed", "idle")
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """Draw an icon of the sprite; it only decorates, a word stands beside it."""
+    """Render an icon. It is decorative: a word next to it has the meaning."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("vendor/lucide.svg"), name
     )
@@ -40,7 +40,7 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def chip(status: str, word: str = "", size: str = "") -> SafeString:
-    """Draw a status: icon, word, colour and outline at once."""
+    """Render a status with icon, word, color and outline."""
     look = PARTS.get(status, _UNKNOWN)
     return format_html(
         '<span class="chip s-{} {} {}">{}{}</span>',
@@ -64,10 +64,10 @@ def favicon(status: str) -> str:
 
 @register.simple_tag
 def at(moment: datetime | None, kind: str = "moment") -> SafeString:
-    """Write a time that the browser keeps true: `moment`, `clock`, `ago`, `since` or `until`."""
+    """Render a time that the browser keeps up to date: `moment`, `clock`, `ago`, `since` or `until`."""
     if moment is None:
         return SafeString("")
-    # The script owns the text, so a patch leaves it alone (hx-morph-skip-children) and changes the attributes.
+    # The script owns the text, so updates skip it (hx-morph-skip-children) and change the attributes only.
     return format_html(
         '<time class="{}" data-kind="{}" datetime="{}" hx-morph-skip-children>{}</time>',
         "at" if kind in ("moment", "clock") else "tick",
@@ -84,7 +84,7 @@ def took(duration: timedelta | None) -> str:
 
 @register.simple_tag
 def sentence(parts: Sentence) -> SafeString:
-    """Write a status line: text escaped, names as code, times ticking."""
+    """Render a status line: text escaped, names as code, times ticking."""
     return format_html_join("", "{}", ((_part(part),) for part in parts))
 
 
@@ -96,13 +96,13 @@ def _part(part: Part) -> str | SafeString:
 
 @register.filter
 def count(n: int | None) -> str:
-    """Write a count, and of one that was stopped that there may be more."""
+    """Return a count as text; one that reached its cap ends in a plus sign."""
     return str(n) if isinstance(n, AtLeast) else f"{n or 0:,}"
 
 
 @register.filter
 def busy(servers: Servers) -> str:
-    """Say how many slots of workers are taken."""
+    """Return how many slots of the workers are in use."""
     return status_line.busy(servers)
 
 
@@ -113,13 +113,13 @@ def get(mapping: dict[str, Any], key: str) -> Any:
 
 @register.simple_tag
 def tree(payload: payloads.Payload) -> SafeString:
-    """Draw a JSON value with folding that needs no script."""
+    """Render a JSON value that folds without JavaScript."""
     return json_tree.draw(payload.tree, is_root=True) if payload.tree is not None else SafeString("")
 
 
 @register.filter
 def slug_with(seq: int, number: int) -> str:
-    """Make the id of something that belongs to an attempt."""
+    """Return the id of an element of an attempt."""
     return f"{seq}-{number}"
 
 
@@ -130,13 +130,13 @@ def sprite_of(name: str) -> str:
 
 @register.filter
 def isolated(text: object) -> str:
-    """Write what somebody else wrote, so that it turns only itself around."""
+    """Isolate the text direction of foreign text."""
     return bidi.isolated(str(text))
 
 
 @register.filter
 def kept_for(rules: Retention) -> str:
-    """Say how long finished instances are kept."""
+    """Return how long finished instances are kept."""
     spans = {status: getattr(rules, status) for status in ("complete", "errored", "terminated")}
     said = {
         status: format_duration(span) if span is not None else "for ever" for status, span in spans.items()
@@ -159,7 +159,7 @@ def thousands(n: int) -> str:
 
 @register.filter
 def paragraphs(text: str) -> list[str]:
-    """Cut a docstring into paragraphs; where its lines end means nothing on a page."""
+    """Split a docstring into paragraphs, ignoring its line breaks."""
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 
 
@@ -168,7 +168,7 @@ _QUOTED = re.compile(r"(``?)([^`]+)\1")
 
 @register.filter
 def with_code(text: str) -> SafeString:
-    """Write a line of a docstring, what stands in backticks as code."""
+    """Render a line of a docstring, with text in backticks as code."""
     parts = _QUOTED.split(text)
     words = format_html_join(
         "", "{}<code>{}</code>", ((parts[at], parts[at + 2]) for at in range(0, len(parts) - 1, 3))
@@ -178,5 +178,5 @@ def with_code(text: str) -> SafeString:
 
 @register.filter
 def event_name(type: str) -> str:
-    """Name an event: the engine's own types mean nothing to people."""
+    """Return the name of an event to show instead of the engine's own types."""
     return f"answer to step {type.rpartition(':')[2]}" if is_answer(type) else type

@@ -1,4 +1,4 @@
-"""What the lints say of a workflow, as its page and the list of workflows show it."""
+"""Findings of the lints, as the pages of workflows show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.declare.registry import workflows
 from engine.lints import Finding, Severity, findings, findings_of_code
 
-# A status whose colour it has, and an icon.
+# The status that gives its color, and its icon.
 LOOKS = {
     Severity.ERROR: ("errored", "circle-alert"),
     Severity.WARNING: ("retrying", "triangle-alert"),
@@ -18,7 +18,7 @@ UNSTARTED = "engine.I102"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A finding as it is drawn."""
+    """A finding, ready to render."""
 
     finding: Finding
     look: str
@@ -26,7 +26,7 @@ class Line:
 
 
 def lines_of(name: str, *, has_run: bool) -> list[Line]:
-    """Return what there is to say, the worst first. Whether anything starts it, its instances tell better."""
+    """Return the findings, worst first. Instances prove that something starts the workflow, whatever the lint says."""
     found = findings(workflows[name]) if name in workflows else []
     shown = [one for one in found if not (has_run and one.id == UNSTARTED)]
     return [Line(one, *LOOKS[one.severity]) for one in sorted(shown, key=lambda one: one.severity.rank)]
@@ -34,7 +34,7 @@ def lines_of(name: str, *, has_run: bool) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many errors and warnings there are; `look` is the status whose colour the worst of them has."""
+    """The number of errors and warnings. `look` is the status that gives the color of the worst."""
 
     count: int = 0
     look: str = ""

@@ -1,4 +1,4 @@
-"""The table of workflows and the page of one, drawn piece by piece."""
+"""The live views of the table of workflows and of one workflow."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WorkflowsView(LiveView):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowView(LiveView):
-    """Topic `workflow:<name>`, with the keys of the instances that its page shows."""
+    """Topic `workflow:<name>`, with the keys of the shown instances."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile(rf"workflow:({WorkflowName.regex})")
     name: str

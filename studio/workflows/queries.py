@@ -1,4 +1,4 @@
-"""The table of workflows: how many instances each has, and who serves it. None of its queries scans without bound."""
+"""Queries for the table of workflows. None scans without a limit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from engine.status.servers import servers_of
 from studio.instances.status_counts import counts_by_status
 from studio.workflows import lints
 
-# The newest of each workflow and status, from the index sorted that way. Asked with plain equalities, the planner
-# prefers to walk the primary key, past every row of the others (4 s on 200,000 rows); with rows compared it cannot.
+# The newest of each workflow and status, from the index in that order. With plain equalities the planner prefers to
+# scan the primary key, past every row of the others (4 s for 200,000 rows); row comparisons prevent that.
 _NEWEST = """
 SELECT name.workflow, newest.key, newest.created_at
   FROM unnest(%s::text[]) AS name(workflow)
@@ -42,7 +42,7 @@ _STATUSES = [
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A workflow as the table of workflows shows it."""
+    """A workflow, as the table shows it."""
 
     name: str
     description: str
@@ -53,7 +53,7 @@ class Overview:
 
     @property
     def lints(self) -> lints.Tally:
-        """What the code of the workflow gives away; read once per process, and from no database."""
+        """The lint findings of its code, computed once per process, without the database."""
         return lints.tally(self.name)
 
     @property

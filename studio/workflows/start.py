@@ -1,4 +1,4 @@
-"""Starting an instance from a form: checked while it is typed, and nothing started on bad input."""
+"""Start an instance from a form. Input is validated while it is typed; invalid input starts nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, takes_payload=True)
 def check(request: HttpRequest, name: str) -> HttpResponse:
-    """Say what is wrong with the form as it stands. Starts nothing, writes nothing."""
+    """Return the problems of the form. Starts and writes nothing."""
     workflow = _workflow(name)
     typed = Typed.of(request.POST.dict())
     return render(
@@ -66,7 +66,7 @@ def _start(
             return HttpResponseRedirect(before.get_absolute_url())
         if typed.id:
             return _form(request, workflow, typed, check_start(workflow, typed))
-        # An old form, sent again with other parameters: it gets an id of its own.
+        # An old form, sent again with other parameters, starts another instance.
         fresh = Typed(typed.text, "", typed.tags, new_token())
         return _start(request, workflow, fresh, checked)
     except RepriseError as error:
@@ -82,7 +82,7 @@ def _workflow(name: str) -> Workflow[Any, Any]:
 
 
 def _prefill(workflow: Workflow[Any, Any], source: str) -> str:
-    """Give the text to start from: the params of another instance, or an example made from the schema."""
+    """Return the initial text: the params of another instance, or an example from the schema."""
     if source:
         found = Instance.objects.filter(workflow=workflow.name, id=source[:100].replace("\0", "")).first()
         if found is not None:
@@ -93,7 +93,7 @@ def _prefill(workflow: Workflow[Any, Any], source: str) -> str:
 def _form(
     request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked | None = None
 ) -> HttpResponse:
-    """Draw the form, with what the person typed kept as it was, but for secrets."""
+    """Render the form with what was typed, without secrets."""
     is_refused = checked is not None
     if checked is not None:
         typed, checked = without_secrets(workflow, typed, checked)

@@ -1,4 +1,4 @@
-"""The form that starts an instance: its parameters, id and tags, checked without writing anything."""
+"""The start form: validate params, id and tags without writing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLOCKS_APART_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The start form as it was sent."""
+    """The submitted start form."""
 
     text: str
     id: str
@@ -53,7 +53,7 @@ class Typed:
 
 
 def check_start(workflow: Workflow[Any, Any], typed: Typed) -> Checked:
-    """Check everything that can be checked before a start: syntax, schema, id, tags."""
+    """Validate everything before a start: syntax, schema, id, tags."""
     read = read_text(typed.text, "params", is_optional=not workflow.takes_params)
     problems = list(read.problems)
     if read.is_good:
@@ -64,10 +64,10 @@ def check_start(workflow: Workflow[Any, Any], typed: Typed) -> Checked:
 
 
 def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user: Any) -> Instance | None:
-    """Find what this very form has started before: a double click, or a form sent again.
+    """Return the instance that this form has already started, by a double click or when sent again.
 
-    The form brings the id that its instance gets, so the database itself lets it start once. Another person's
-    instance, or one with other parameters, is another matter.
+    The form contains the id of its instance, so the database lets it start only once. An instance of another user or
+    with other parameters does not count.
     """
     try:
         wanted = check_instance_id(typed.id or typed.token)
@@ -78,13 +78,13 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
         return None
     try:
         same = secrets.are_equal(found.params, decode(launch.validate_params(workflow, value)))
-    except SecretKeyError:  # nobody here can tell
+    except SecretKeyError:  # cannot compare
         return None
     return found if same and (not typed.id or _is_younger(found, typed.token)) else None
 
 
 def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> tuple[Typed, Checked]:
-    """Return the start form that is drawn again: its secrets are to be entered anew."""
+    """Return the rejected form without secrets, and its problems."""
     text = hidden(typed.text, workflow.params_schema())
     if text == typed.text:
         return typed, checked
@@ -93,7 +93,7 @@ def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked
 
 
 def _is_younger(instance: Instance, token: str) -> bool:
-    """Tell whether the instance began after the form was drawn: the token is a UUIDv7, which knows when."""
+    """Return whether the instance started after the form was rendered: the token is a UUIDv7 with that time."""
     drawn_ms = uuid.UUID(token).int >> 80
     return instance.created_at.timestamp() * 1000 >= drawn_ms - CLOCKS_APART_MS
 

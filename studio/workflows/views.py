@@ -1,4 +1,4 @@
-"""The list of workflows, and the page of one."""
+"""The table of workflows, and the page of one workflow."""
 
 from __future__ import annotations
 

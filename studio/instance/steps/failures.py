@@ -1,4 +1,4 @@
-"""A recorded error as the pages show it, and the step at which an instance failed."""
+"""Recorded errors as pages show them, and the step that failed an instance."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from engine.status.record import Record
 from engine.status.steps import steps_of
 from engine.values.identity import TOP
 
-LOOKED_THROUGH = 200  # failed steps of one name
+LOOKED_THROUGH = 200  # failed steps of one name, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A recorded error, for people."""
+    """A recorded error, ready to render."""
 
     type: str
     message: str
-    traceback: tuple[tuple[str, bool], ...]  # (line, is the application's own)
+    traceback: tuple[tuple[str, bool], ...]  # (line, whether it is the application's own code)
 
     @property
     def own_frames(self) -> int:
@@ -35,17 +35,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The step whose failure ended an instance."""
+    """The step whose failure ended the instance."""
 
     step: Step
     name: str
     failure: Failure
     is_shown: bool
-    place: str = ""  # begins the queries of links
+    place: str = ""  # start of the query strings of links
 
     @property
     def address(self) -> str:
-        """Where it stands: at its last attempt, on a page of earlier steps where this one does not have it."""
+        """Link to its last attempt, on a page of earlier steps if this page does not show it."""
         place = f"#s-{self.step.seq}" + (f"-a{self.step.attempts}" if self.step.attempts else "")
         if self.is_shown:
             return place
@@ -66,7 +66,7 @@ _LIBRARY = (
 
 
 def failure(error: object) -> Failure | None:
-    """Arrange a recorded error: its trace with the frames of libraries told from the program's own."""
+    """Return a recorded error; its traceback marks which frames are the application's own."""
     if not isinstance(error, dict):
         return None
     trace = str(error.get("traceback") or "")
@@ -88,9 +88,9 @@ def _frames(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def origin_of(record: Record, shown: Container[int], place: str) -> Origin | None:
-    """Find the step that the instance failed at: its error tells the line that raised, the instance's the handler's.
+    """Find the step that failed the instance. Its traceback shows the line that raised; the instance's, the handler's.
 
-    An error names its step without the number of its call, so that of several the one with the same error counts.
+    An error names its step without the number of the call, so find the one with the same error.
     """
     instance, error = record.instance, record.instance.error
     if instance.status != "errored" or not isinstance(error, dict) or not error.get("step"):
@@ -105,6 +105,6 @@ def origin_of(record: Record, shown: Container[int], place: str) -> Origin | Non
 
 
 def _named(said: str) -> Q:
-    """Find a step by what an error calls it; an item of a map is called by its index."""
+    """Match a step by its name in an error. An error names items of a map by index."""
     item = re.fullmatch(r"(.+)\[([0-9]{1,5})\]", said, re.DOTALL)
     return Q(name=said) | (Q(name=item[1], count=int(item[2]) + 1, parent__gt=TOP) if item else Q())

@@ -1,4 +1,4 @@
-"""A step as it is drawn, on the page and over the socket."""
+"""Render a step, for the page and the socket."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.template.loader import render_to_string
 from engine.models import Instance
 from studio.instance.steps.line import Line
 
-# What has ended does not change: of a long instance only the open steps are drawn anew at each change.
+# Ended steps do not change: for each change of a long instance, only open steps are rendered again.
 _drawn: OrderedDict[tuple[object, ...], str] = OrderedDict()
 _KEPT = 4_000
 
 
 def step_html(line: Line, instance: Instance, *, inner: str = "") -> str:
-    """Draw a step; `inner` is what is within it, drawn, where that shall be open."""
+    """Render a step. `inner` is the HTML of the steps inside it, if they are open."""
     is_kept = line.is_final and not inner
     kept = _drawn.get(line.state) if is_kept else None
     if kept is not None:

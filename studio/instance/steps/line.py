@@ -1,4 +1,4 @@
-"""A step of an instance with all its attempts, as its page shows it."""
+"""A step with all its attempts, as the instance page shows it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ICONS = {
     "map": "layers",
     "progress": "flag",
 }
-INLINE = 8 * 1024  # a step's own payload; more of it is a download
+INLINE = 8 * 1024  # of a step's payload; the rest is a download
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One attempt, with the gap before it."""
+    """An attempt, with the gap before it."""
 
     number: int
     status: str
@@ -36,7 +36,7 @@ class Try:
     finished_at: datetime | None
     failure: Failure | None
     gap: timedelta | None
-    likeness: str  # "same error" or "differs" from the attempt before, where both failed
+    likeness: str  # "same error" or "differs" compared to the attempt before, if both failed
 
     @property
     def took(self) -> timedelta | None:
@@ -53,20 +53,20 @@ class Line:
     output: payloads.Payload | None
     failure: Failure | None
     max_attempts: int | None
-    tree: tuple[str, ...] = ()  # the lines that lead to it, one a level
+    tree: tuple[str, ...] = ()  # the lines of the tree in front of it, one for each level
     is_item: bool = False
     event: Event | None = None
     logs: tuple[Log, ...] = ()
-    nested: NestedSteps | None = None  # of the steps within it, where they are not shown
+    nested: NestedSteps | None = None  # the steps inside it, if they are folded
     undone: tuple[Try, ...] = ()  # attempts at its rollback
-    undone_counted: int = 0  # how many of them count towards
-    undone_of: int | None = None  # so many that there may be
+    undone_counted: int = 0  # how many of those count towards
+    undone_of: int | None = None  # this maximum
     paused_at: datetime | None = None
-    place: str = ""  # begins the queries of links: not empty where an earlier generation is shown
+    place: str = ""  # start of the query strings of links; not empty in an earlier generation
 
     @property
     def left(self) -> timedelta | None:
-        """What is left of its time while the instance stands paused; a time that was given as a date runs on."""
+        """The remaining time of a timer while the instance is paused. Timers with a fixed date do not stop."""
         wake_at = self.step.wake_at
         if self.paused_at is None or wake_at is None or self.is_final or self.step.wake_is_fixed:
             return None
@@ -74,7 +74,7 @@ class Line:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What its drawing depends on, for steps that have ended: nothing else of them changes."""
+        """What the HTML of an ended step depends on."""
         event = self.event.key if self.event else None
         inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
@@ -91,7 +91,7 @@ class Line:
 
     @property
     def label(self) -> str:
-        """Its name; items of a map are told apart by their index, as in errors, and milestones by what they say."""
+        """Its name. Items of a map have their index, as in errors; old milestones show their message."""
         if self.step.is_old_milestone and self.output is not None:
             return payloads.milestone(self.output)[0]
         return f"{self.step.name}[{self.step.count - 1}]" if self.is_item else str(self.step)
@@ -102,17 +102,17 @@ class Line:
 
     @property
     def may_restart(self) -> bool:
-        """Whether the instance can be restarted from it: it is of the handler, and of the newest generation."""
+        """Whether the instance can restart from it: only steps of the handler, in the newest generation."""
         return self.step.parent == TOP and not self.place
 
     @property
     def key(self) -> str:
-        """What names it in the address of a restart."""
+        """Its name in the address of a restart."""
         return f"{self.step.kind}:{self.step.name}:{self.step.count}"
 
     @property
     def relative(self) -> tuple[str, str] | None:
-        """Workflow and id of the instance that it started or waits for."""
+        """Workflow and id of the instance that it started or waits for, if any."""
         options = self.step.options if isinstance(self.step.options, dict) else {}
         found = options.get("workflow"), options.get("id")
         is_one = self.step.kind == "child" and all(isinstance(one, str) and one for one in found)
@@ -128,17 +128,17 @@ class Line:
 
     @property
     def counted(self) -> int:
-        """How many of its attempts count towards max_attempts: not those that were lost with a worker or drained."""
+        """How many attempts count towards max_attempts: not those lost with a worker or drained."""
         return sum(one.status not in ("lost", "cancelled") for one in self.tries)
 
     @property
     def question(self) -> Asked | None:
-        """What a request asks."""
+        """The question of a request."""
         return Asked.of(self.step) if self.step.kind == "request" else None
 
     @property
     def answer(self) -> payloads.Payload | None:
-        """What somebody answered to a request."""
+        """The answer to a request."""
         given = self.event.payload if self.event is not None and self.step.kind == "request" else None
         if self.event is None or not isinstance(given, dict):
             return None
@@ -157,6 +157,6 @@ class Line:
         if self.question is not None and not self.failure:
             return payloads.preview(self.question.message)
         if self.output is not None and not self.output.is_masked:
-            is_milestone = self.step.kind == "progress"  # whose label says the rest
+            is_milestone = self.step.kind == "progress"  # its label has the message
             return payloads.milestone(self.output)[1] if is_milestone else payloads.preview(self.output.text)
         return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""

@@ -1,4 +1,4 @@
-"""The steps of an instance with all their attempts, arranged for the page: in tree order, newest attempt first."""
+"""Arrange steps and attempts for the page: in tree order, newest attempt first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studio.instance.steps.failures import failure
 from studio.instance.steps.line import INLINE, Line, Try
 from studio.instance.steps.nested import LEFT, NestedSteps
 
-PASSING = {"branch": "through", "last": "none"}  # what a line is for the steps below the one it leads to
+PASSING = {"branch": "through", "last": "none"}  # how a line of the tree continues below a step
 
 
 def lines_of(
@@ -31,12 +31,12 @@ def lines_of(
     paused_at: datetime | None = None,
     place: str = "",
 ) -> Iterator[Line]:
-    """Join steps with their attempts, the events they took and what they logged.
+    """Join steps with their attempts, the events they consumed and their logs.
 
-    `nested` counts what is within a step and not among `steps`; `items_of` is the map whose items these are, `left_by`
-    the parallel that has left branches to themselves.
+    `nested` has the counts of folded steps by parent. `items_of` is the map whose items these are; `left_by` is the
+    parallel that no longer awaits its branches.
     """
-    # An event stays with the generation in which a wait took it, also where that wait was kept.
+    # An event belongs to the generation in which a wait consumed it, even if a later one kept that wait.
     taken = {(event.consumed_generation, event.consumed_by): event for event in events}
     said = _by_step(logs)
     for step, tree in in_tree_order(steps):
@@ -55,7 +55,7 @@ def lines_of(
 
 
 def _line(step: Any, attempts: Sequence[Attempt]) -> Line:
-    """Draw a step by itself, with its attempts."""
+    """Return the line of a step with its attempts, without its surroundings."""
     options = step.options if isinstance(step.options, dict) else {}
     most = options.get("max_attempts")
     return Line(
@@ -80,9 +80,9 @@ def _by_step(logs: Sequence[Log]) -> Mapping[int, Sequence[Log]]:
 
 
 def in_tree_order(steps: Sequence[Any]) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """Give each step, children right after their parent, with the lines that lead to it: one a level.
+    """Yield each step, children right after their parent, with the lines of the tree in front of it.
 
-    `through` passes by to a later one, `branch` and `last` lead to this one; `none` is empty.
+    `through` continues to a later step, `branch` and `last` lead to this one, `none` is empty.
     """
     children: dict[int, list[Any]] = {}
     known = {step.seq for step in steps}
@@ -107,7 +107,7 @@ def _output(step: Any) -> payloads.Payload | None:
 
 
 def _tries(made: Sequence[Attempt], *, phase: str = "do") -> Iterator[Try]:
-    """Give the attempts newest first, each with the time that passed since the one before it."""
+    """Yield the attempts, newest first, each with the gap since the one before."""
     attempts = [attempt for attempt in made if attempt.phase == phase]
     for i in range(len(attempts) - 1, -1, -1):
         attempt, before = attempts[i], attempts[i - 1] if i else None

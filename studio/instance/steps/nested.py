@@ -1,4 +1,4 @@
-"""Steps within steps: read level by level, and folded into counts where there are many of them."""
+"""Steps inside steps: read level by level, and folded into counts if there are many."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from engine.status.steps import count_inside
 from studio.display.status import display_status_of_step
 
 GROUPS = ("map", "parallel")  # always folded
-INLINE = 20  # steps within one that are shown without asking
-MOST = 300  # of them on a page
+INLINE = 20  # up to this many inner steps are not folded
+MOST = 300  # inner steps on a page
 DEEPEST = 4  # levels
 LEFT = "not_awaited"
-LEAST = 2.0  # per cent of a bar that a single step takes
+LEAST = 2.0  # percent of a bar that a status takes at least
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of the steps within one, for its bar: in per cent."""
+    """A part of the progress bar, in percent."""
 
     status: str
     x: float
@@ -29,10 +29,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class NestedSteps:
-    """The steps within one, counted. `total` is how many there will be, as far as that is known."""
+    """Counts of the steps inside a step. `total` is how many there will be, if known."""
 
     total: int
-    counts: Mapping[str, int]  # by the status that people see, in the order in which they are drawn
+    counts: Mapping[str, int]  # by shown status, in display order
     attempts: int
 
     @property
@@ -41,18 +41,18 @@ class NestedSteps:
 
     @property
     def others(self) -> list[tuple[str, int]]:
-        """What is to be said beside how many are done."""
+        """The counts besides the completed ones."""
         return [(status, count) for status, count in self.counts.items() if status != "complete"]
 
     @property
     def has_left(self) -> bool:
-        """Tell whether what became of some is not known here: a parallel that failed has left them to themselves."""
+        """Whether the outcome of some is unknown: a failed parallel no longer awaits them."""
         return LEFT in self.counts
 
     @property
     def parts(self) -> list[Part]:
         widths = {status: max(100 * count / self.total, LEAST) for status, count in self.counts.items()}
-        # What is seldom is seen all the same, at the cost of what is not.
+        # Rare statuses get a minimum width, taken from the widest one.
         excess = sum(widths.values()) - 100 * sum(self.counts.values()) / max(self.total, 1)
         parts, x = [], 0.0
         for status, width in widths.items():
@@ -67,9 +67,9 @@ class NestedSteps:
 
 
 def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[Any], dict[int, NestedSteps]]:
-    """Read what is within these steps: the steps to show, and of the others how they are, by their parent.
+    """Read the steps inside these: the steps to show, and counts of the folded ones by parent.
 
-    `rows` is the query for steps of the instance. Two more questions a level.
+    `rows` is the query for steps of the instance. Runs two queries for each level.
     """
     found, nested = list[Any](), dict[int, NestedSteps]()
     parents = list(steps)
@@ -95,7 +95,7 @@ def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[An
 
 
 def count(instance: Instance, parents: Iterable[Any]) -> dict[int, NestedSteps]:
-    """Count the steps within each of these. Groups are counted also while nothing of them has begun."""
+    """Count the steps inside each of these. Groups are included even before any of their steps started."""
     known = {parent.seq: parent for parent in parents}
     counts: dict[int, dict[str, int]] = {seq: {} for seq, one in known.items() if one.kind in GROUPS}
     attempts: dict[int, int] = {}
@@ -109,7 +109,7 @@ def count(instance: Instance, parents: Iterable[Any]) -> dict[int, NestedSteps]:
 
 
 def leaves(parent: Any) -> bool:
-    """Tell whether a step is a parallel that failed and left its other branches running."""
+    """Return whether a step is a parallel that failed and left its other branches running."""
     options = parent.options if isinstance(parent.options, dict) else {}
     is_over = parent.kind == "parallel" and parent.status == "errored"
     return is_over and options.get("on_failure") == "leave"
