@@ -1,11 +1,11 @@
-"""Migrate the database, embedded or not."""
+"""Bring the database to what the code expects, whoever runs it."""
 
 from django.core.management import call_command
 from django.db import OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 OLDEST_VERSION = 15
-# An arbitrary number that all supervisors share.
+# Any number will do, as long as every supervisor uses this one.
 MIGRATION_LOCK = 7_737_001
 
 
@@ -14,9 +14,9 @@ class DatabaseError(Exception):
 
 
 def prepare() -> list[str]:
-    """Check that the database answers and is new enough, then migrate it. One supervisor at a time.
+    """Check that the database answers and is new enough, then migrate it; one supervisor at a time.
 
-    Return the migrations that were missing; none for a new database.
+    Return the migrations that it lacked; none for a new database, which lacked them all.
     """
     try:
         connection.ensure_connection()
