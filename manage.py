@@ -13,7 +13,7 @@ def main() -> None:
         sys.path.append(working_directory)
     from django.core.management import execute_from_command_line
 
-    from studio.starting import plain_refusals
+    from studio.environment.starting import plain_refusals
 
     with plain_refusals():
         execute_from_command_line(sys.argv)

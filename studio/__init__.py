@@ -1,1 +1,1 @@
-"""The web application: watch and steer the workflows that `engine` runs."""
+"""The web application: watch and control the workflows that `engine` runs."""

@@ -1,31 +1,31 @@
-"""The ASGI application: pages through Django, sockets through Channels; what is odd or too much stops before them."""
+"""The ASGI application: pages through Django, sockets through Channels, and limits in front of both."""
 
 import os
 from typing import Any
 
 from django.core.asgi import get_asgi_application
 
-from studio.starting import plain_refusals
+from studio.environment.starting import plain_refusals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 pages = plain_refusals()(get_asgi_application)()
 
-# Django has to be set up before any of these is imported.
+# These imports need Django to be set up.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.urls import re_path  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 
-from studio import route_limits  # noqa: E402
-from studio.announce import announce_web  # noqa: E402
-from studio.anonymous_queue import AnonymousQueue  # noqa: E402
-from studio.header_limits import HeaderLimits  # noqa: E402
-from studio.origins import FullOriginValidator  # noqa: E402
-from studio.request_limits import Limits, limit_daphne  # noqa: E402
-from studio.routing import websocket_urlpatterns  # noqa: E402
+from studio.access.anonymous_queue import AnonymousQueue  # noqa: E402
+from studio.live.consumer import StudioConsumer  # noqa: E402
+from studio.server import route_limits  # noqa: E402
+from studio.server.announce import announce_web  # noqa: E402
+from studio.server.header_limits import HeaderLimits  # noqa: E402
+from studio.server.origins import FullOriginValidator  # noqa: E402
+from studio.server.request_limits import Limits, limit_daphne  # noqa: E402
 
 
 async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:
-    """Refuse a socket on any address that has none; without it the server would log a traceback."""
+    """Reject sockets at unknown addresses; otherwise the server would log a traceback."""
     await receive()
     await send({"type": "websocket.close"})
 
@@ -33,10 +33,10 @@ async def no_such_socket(scope: Any, receive: Any, send: Any) -> None:
 def socket_routes() -> list[Any]:
     # The stubs know views only, not applications.
     refused: Any = no_such_socket
-    return [*websocket_urlpatterns, re_path("", refused)]
+    return [path("ws/studio/", StudioConsumer.as_asgi()), re_path("", refused)]
 
 
-# A project that only includes the Studio need not know these two.
+# A project that only includes the Studio may leave these two out.
 max_body_bytes = getattr(settings, "REPRISE_MAX_BODY_BYTES", 4 * 1024 * 1024)
 body_timeout = getattr(settings, "REPRISE_BODY_TIMEOUT_SECONDS", 30)
 

@@ -15,7 +15,7 @@ from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 from django.utils.module_loading import import_string
 
-from studio.access import ROLES
+from studio.access.permissions import ROLES
 
 # What the Studio needs, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {

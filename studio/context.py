@@ -1,4 +1,4 @@
-"""What every page's frame needs."""
+"""The template context of every page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from studio import inbox
-from studio.views.session import THEMES
+from studio.accounts.session import THEMES
+from studio.approvals import queries as inbox
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Return the colours from their cookie and the server's time. Asks no database by itself."""
+    """Return the theme from its cookie, the server's time, and the count of approvals, which queries only when used."""
     theme = request.COOKIES.get("studio-theme", "system")
     return {
         "theme": theme if theme in THEMES else "system",

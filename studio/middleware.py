@@ -21,7 +21,7 @@ class PathLengthMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if len(request.path) > LONGEST_PATH:
-            return render(request, "errors/414.html", status=414)
+            return render(request, "studio/frame/errors/414.html", status=414)
         return self.get_response(request)
 
 

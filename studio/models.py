@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Access(models.Model):
-    """The Studio's permissions; there is no table. `studio.access` checks them."""
+    """The Studio's permissions; there is no table. `studio.access.permissions` checks them."""
 
     class Meta:
         managed = False
@@ -23,7 +23,10 @@ class Access(models.Model):
 
 
 class Throttle(models.Model):
-    """The number of events of one kind until a moment. Only `studio.throttle` uses it; it deletes expired rows."""
+    """The number of events of one kind until a moment.
+
+    Only `studio.access.throttle` uses it; it deletes expired rows.
+    """
 
     key = models.CharField(primary_key=True, max_length=64)
     n = models.PositiveIntegerField()

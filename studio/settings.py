@@ -1,4 +1,4 @@
-"""Django's settings, all of them from the environment; README.md lists the variables."""
+"""Django's settings, read from environment variables; README.md lists them."""
 
 import os
 import sys
@@ -8,12 +8,12 @@ from pathlib import Path
 from csp import constants as csp
 from django.core.exceptions import ImproperlyConfigured
 
-from studio.databases import default_database
 from studio.environment import SettingError, read_environment, require_apps, secret_key
+from studio.environment.databases import default_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-# REPRISE_APPS names packages that lie where people start us.
+# REPRISE_APPS names packages in the working directory.
 if (working_directory := str(Path.cwd())) not in sys.path:
     sys.path.append(working_directory)
 
@@ -24,7 +24,7 @@ try:
 except SettingError as error:
     raise ImproperlyConfigured(str(error)) from error
 
-# What encrypts the secrets that workflows keep, the newest key first; without any, SECRET_KEY does.
+# Keys that encrypt the secrets of workflows, newest first. Without any, SECRET_KEY is used.
 REPRISE_SECRET_KEYS = list(ENVIRONMENT.secret_keys)
 SECRET_KEY_FALLBACKS = list(ENVIRONMENT.secret_key_fallbacks)
 
@@ -33,7 +33,7 @@ ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
 IS_SECURE = ENVIRONMENT.is_secure
 
 INSTALLED_APPS = [
-    # As an app it only makes runserver speak ASGI; every other process would pay 27 MB and half a second for it.
+    # The app only makes runserver speak ASGI; it would cost every other process 27 MB and half a second.
     *(["daphne"] if sys.argv[1:2] == ["runserver"] else []),
     "studio",
     "engine",
@@ -55,7 +55,7 @@ except SettingError as error:
 INSTALLED_APPS += ENVIRONMENT.apps
 
 MIDDLEWARE = [
-    "studio.request_ids.RequestIdMiddleware",
+    "studio.server.log_lines.RequestIdMiddleware",
     "studio.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -67,7 +67,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    # Last, so that what it renders has a user, messages and htmx's headers.
+    # Last: what it renders needs the user, messages and htmx's headers.
     "studio.middleware.PathLengthMiddleware",
 ]
 
@@ -89,8 +89,8 @@ TEMPLATES = [
     }
 ]
 
-# The caches hold nothing that another process needs: django-q2 keeps its heartbeat in "cluster", and twice a second
-# is too often for a table.
+# No other process needs what is in the caches. django-q2 keeps its heartbeat in "cluster": twice a second is too often
+# for a table.
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "default"},
     "cluster": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "cluster"},
@@ -100,8 +100,8 @@ REPRISE_HOME = ENVIRONMENT.home
 REPRISE_WORKERS = ENVIRONMENT.workers
 REPRISE_SLOTS = ENVIRONMENT.slots
 
-# What rows of django-q2's schedules may call, besides the engine's own functions. They are not signed: whoever can
-# write to the database could otherwise have a worker run anything.
+# What rows of django-q2's schedules may call besides the engine's own functions. They are not signed: otherwise anyone
+# who can write to the database could make a worker run anything.
 REPRISE_TASKS = list(ENVIRONMENT.tasks)
 
 Q_CLUSTER = {
@@ -110,9 +110,9 @@ Q_CLUSTER = {
     "broker_class": "engine.worker.broker.Broker",
     "orm": "default",
     "cache": "cluster",
-    # One more than run workflows: it stays free for ordinary tasks.
+    # One more than run workflows, for ordinary tasks.
     "workers": REPRISE_WORKERS + 1,
-    # What waits in memory is lost for `retry` seconds when the cluster is killed, so little waits there.
+    # Tasks queued in memory are lost for `retry` seconds when the cluster is killed, so queue few.
     "queue_limit": REPRISE_WORKERS + 1,
     "bulk": 1,
     "timeout": 300,
@@ -121,9 +121,9 @@ Q_CLUSTER = {
     "max_attempts": 1,
     "save_limit": -1,
     "catch_up": False,
-    # 0.5 counts down to zero exactly; with most other values a worker hung in C code is never killed.
+    # 0.5 counts down to zero exactly. With most other values a worker that hangs in C code is never killed.
     "guard_cycle": 0.5,
-    # At INFO it tells of every shift that starts and ends.
+    # INFO would log the start and end of every shift.
     "log_level": "WARNING",
 }
 
@@ -147,12 +147,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
-# The files are served as they lie in the tree: no collectstatic between a change and the page.
+# Serve files from the source tree, without collectstatic.
 WHITENOISE_USE_FINDERS = True
-# No other site has any use for them.
+# No other site needs them.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
-# Security. People reach us over TLS when every origin says so; then a proxy in front speaks it.
+# Security. If every origin is https, a proxy in front of us terminates TLS.
 CSRF_TRUSTED_ORIGINS = list(ENVIRONMENT.origins) if IS_SECURE else []
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_SECURE else None
 SECURE_SSL_REDIRECT = IS_SECURE
@@ -165,13 +165,13 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 USE_X_FORWARDED_HOST = False
 
-# Browsers accept the prefix only from TLS, and then only from this very host.
+# Browsers accept this prefix only over TLS, and only from this host.
 COOKIE_PREFIX = "__Host-" if IS_SECURE else ""
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}reprise-session"
 SESSION_COOKIE_SECURE = IS_SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "studio.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "studio.frame.errors.csrf_failure"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}reprise-csrf"
 CSRF_COOKIE_SECURE = IS_SECURE
 CSRF_COOKIE_HTTPONLY = True
@@ -184,7 +184,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": [csp.SELF],
         "img-src": [csp.SELF, "data:"],
         "font-src": [csp.SELF],
-        # Not every browser counts a socket of the same host as 'self'. The syntax has no IPv6 addresses.
+        # Not every browser treats a socket of the same host as 'self'. The syntax does not allow IPv6 addresses.
         "connect-src": [
             csp.SELF,
             *(origin.replace("http", "ws", 1) for origin in ENVIRONMENT.origins if "[" not in origin),
@@ -195,13 +195,13 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# Where the Studio's pages come from: only they may open its sockets.
+# The origins of the Studio's pages: only they may open sockets.
 REPRISE_ORIGINS = list(ENVIRONMENT.origins)
 
-# Only what these write into X-Forwarded-For is believed. Limits of sign-in count addresses.
+# Trust X-Forwarded-For only from these. Sign-in limits count addresses.
 REPRISE_TRUSTED_PROXIES = list(ENVIRONMENT.trusted_proxies)
 
-# The largest thing anyone may send: params of 1 MiB, in a form that escapes each character of them as three.
+# The largest body: params of 1 MiB, in a form that encodes each character as three.
 REPRISE_MAX_BODY_BYTES = 4 * 1024 * 1024
 REPRISE_BODY_TIMEOUT_SECONDS = 30
 DATA_UPLOAD_MAX_MEMORY_SIZE = REPRISE_MAX_BODY_BYTES
@@ -212,12 +212,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request_id": {"()": "studio.request_ids.RequestIdFilter"},
-        "refusals": {"()": "studio.log_filters.RefusalFilter"},
+        "request_id": {"()": "studio.server.log_lines.RequestIdFilter"},
+        "refusals": {"()": "studio.server.log_lines.RefusalFilter"},
     },
     "formatters": {
         "plain": {
-            "()": "studio.request_ids.OneLineFormatter",
+            "()": "studio.server.log_lines.OneLineFormatter",
             "format": "{asctime} {levelname} {name} [{request_id}] {message}",
             "style": "{",
         }
@@ -234,7 +234,7 @@ LOGGING = {
         "django": {"level": "INFO", "propagate": True, "handlers": []},
         "django.server": {"level": "INFO", "propagate": True, "handlers": []},
         "daphne": {"level": "WARNING"},
-        # One line when it starts and one when it stops; under make run the supervisor says as much.
+        # One line at the start and one at the end; under make run the supervisor logs both.
         "reprise.web": {"level": "WARNING" if ENVIRONMENT.is_supervised else "INFO"},
         "reprise.cluster": {"level": "WARNING" if ENVIRONMENT.is_supervised else "INFO"},
         "django-q": {"level": "WARNING", "propagate": False, "handlers": ["stderr"]},

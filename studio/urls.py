@@ -1,29 +1,23 @@
-"""Every address of the Studio. A state of the screen is an address; fragments live under /_f/ and are never linked.
+"""All addresses of the Studio. Every state of a page has an address; fragments are under /_f/ and never linked.
 
-Every view has a guard (`studio.views.guard`); `guarded_path` refuses any other.
+Every view has a guard (`studio.frame.guard`); `guarded_path` rejects views without one.
 """
 
 from django.urls import URLPattern, URLResolver, register_converter
 
-from studio import converters
-from studio.views import (
-    actions,
-    audit,
-    fragments,
-    home,
-    inner,
-    instance,
-    instances,
-    passwords,
-    payload,
-    requests,
-    restart,
-    schedules,
-    session,
-    start,
-    workflows,
-)
-from studio.views.guard import guarded_path
+from studio.accounts import passwords, session
+from studio.approvals import views as approvals
+from studio.audit import views as audit
+from studio.frame import converters
+from studio.frame.guard import guarded_path
+from studio.home import views as home
+from studio.instance import actions, answer, payload, restart
+from studio.instance import views as instance
+from studio.instances import views as instances
+from studio.live import reconcile
+from studio.schedules import views as schedules
+from studio.workflows import start
+from studio.workflows import views as workflows
 
 register_converter(converters.WorkflowName, "workflow")
 register_converter(converters.InstanceId, "id")
@@ -36,7 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
-    guarded_path("approvals/", requests.approvals, "approvals"),
+    guarded_path("approvals/", approvals.approvals, "approvals"),
     guarded_path("instances/", instances.instances, "instances"),
     guarded_path("schedules/", schedules.timetable, "schedules"),
     guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
@@ -54,18 +48,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
     guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
     guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),
-    guarded_path(f"{_INSTANCE}requests/<int:seq>/answer/", requests.answer, "answer"),
+    guarded_path(f"{_INSTANCE}requests/<int:seq>/answer/", answer.answer, "answer"),
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
-    guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", inner.within, "within"),
+    guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
-    guarded_path("_f/live/", fragments.live_frame, "live-frame"),
+    guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
     guarded_path("sign-in/", passwords.sign_in, "sign-in"),
     guarded_path("sign-out/", session.sign_out, "sign-out"),
     guarded_path("password/", passwords.change_password, "password"),
     guarded_path("theme/", session.theme, "theme"),
 ]
 
-handler400 = "studio.views.errors.bad_request"
-handler403 = "studio.views.errors.permission_denied"
-handler404 = "studio.views.errors.not_found"
-handler500 = "studio.views.errors.server_error"
+handler400 = "studio.frame.errors.bad_request"
+handler403 = "studio.frame.errors.permission_denied"
+handler404 = "studio.frame.errors.not_found"
+handler500 = "studio.frame.errors.server_error"

@@ -1,4 +1,4 @@
-"""A real PostgreSQL out of a wheel, for everyone who has not set DATABASE_URL."""
+"""A real PostgreSQL from a wheel, for users who have not set DATABASE_URL."""
 
 from studio.embedded.address import DATABASE, USER, socket_dir
 from studio.embedded.place import EmbeddedError, Place, find_place

@@ -1,6 +1,6 @@
-"""Who may connect to the embedded server: root and the account that runs it, by the kernel's word for who they are.
+"""Who may connect to the embedded server: root and the account that runs it, as the kernel identifies them.
 
-The socket's directory and mode keep everybody else out already; these rules hold where somebody has opened those.
+The mode of the socket's directory keeps others out already; these rules also hold if somebody changes it.
 """
 
 import os
@@ -15,12 +15,12 @@ MAP = "reprise"
 HOSTS_FILE = "reprise_hba.conf"
 NAMES_FILE = "reprise_ident.conf"
 
-# What PostgreSQL takes literally between quotation marks; a name that begins with a slash is a pattern to it.
+# PostgreSQL takes these characters literally between quotes. A name that starts with a slash is a pattern.
 PLAIN_NAME = re.compile(r"[\w.@$+ \\-]+", re.ASCII)
 
 
 def write_rules(data: Path, account: Account | None) -> dict[str, str]:
-    """Write the rules beside the server's files; return the settings that name them."""
+    """Write the rule files; return the settings that name them."""
     me = Account.of(os.geteuid(), os.getegid())
     owner = account or me
     names = {Account.of(0, 0).name, me.name, owner.name}
@@ -31,7 +31,7 @@ def write_rules(data: Path, account: Account | None) -> dict[str, str]:
 
 
 def rules(names: Iterable[str | None]) -> str:
-    """Return pg_hba.conf. Without plain names for all of them, whoever reaches the socket may connect."""
+    """Return pg_hba.conf. If any name is not plain, everyone who reaches the socket may connect."""
     method = f"peer map={MAP}" if all(map(_is_plain, names)) else "trust"
     return f"local all all {method}\nlocal replication all {method}\n"
 
@@ -46,7 +46,7 @@ def _is_plain(name: str | None) -> bool:
 
 
 def _write(path: Path, text: str, owner: Account) -> None:
-    # The directory belongs to an account that may not be ours: what it has put there under this name is not followed.
+    # The directory may belong to another account: do not follow a link that it may have put there.
     with suppress(FileNotFoundError):
         path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

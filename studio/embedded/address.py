@@ -1,4 +1,4 @@
-"""Where the embedded server listens; known without asking it, so settings can name it before it runs."""
+"""Where the embedded server listens. The settings need this before it runs."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ def data_dir(home: Path) -> Path:
 
 
 def socket_dir(home: Path) -> Path:
-    """Name the directory of the server's socket: beside the data, or a short one where that path is too long."""
+    """Return the directory of the server's socket: next to the data, or a short path if that one is too long."""
     beside = data_dir(home)
     if len(os.fsencode(beside / SOCKET_NAME)) <= MAX_SOCKET_PATH:
         return beside

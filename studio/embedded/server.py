@@ -17,7 +17,7 @@ from studio.machine.account import plain_environment
 from studio.machine.mortal import dies_with_parent
 from studio.machine.private import private
 
-# What the promises rest on is said on the command line, where no file in the data directory can undo it.
+# Durability settings are on the command line, where no file in the data directory can override them.
 SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -27,7 +27,7 @@ SETTINGS = {
     "unix_socket_permissions": "0700",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # Params, outputs and payloads stand in the details of an error, and in the statement that met it.
+    # Error details and logged statements contain params, outputs and payloads.
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
 }
@@ -36,7 +36,7 @@ MAX_LOG_BYTES = 20 * 1024 * 1024
 
 
 class EmbeddedServer:
-    """One embedded PostgreSQL: its files under `home`, reached through a Unix socket of this machine only."""
+    """An embedded PostgreSQL with its files under `home`, on a Unix socket only."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -45,7 +45,7 @@ class EmbeddedServer:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the server and wait until it answers; raise EmbeddedError when it does not.
+        """Start the server and wait until it answers; raise EmbeddedError if it does not.
 
         Call it from the main thread: the server is tied to the life of the thread that starts it.
         """
@@ -59,7 +59,7 @@ class EmbeddedServer:
         self._make_database()
 
     def stop(self, timeout: float = 10) -> None:
-        """Stop the server: disconnect clients, write everything out; after `timeout` seconds at once, as in a crash."""
+        """Stop the server: disconnect clients, write all data. After `timeout` seconds, stop it as in a crash."""
         if self.process is None:
             return
         for sign, patience in ((signal.SIGINT, timeout), (signal.SIGQUIT, 5.0)):
@@ -74,7 +74,7 @@ class EmbeddedServer:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether a server that was started has ended by itself."""
+        """Return whether the started server has ended by itself."""
         return self.process is not None and self.process.poll() is not None
 
     def dsn(self, database: str = DATABASE) -> str:
@@ -86,7 +86,7 @@ class EmbeddedServer:
             return
         owner = place.account.uid if place.account else os.geteuid()
         directory.mkdir(mode=0o700, exist_ok=True)
-        # The name can be guessed and the parent is open to all: somebody else's directory must not be used.
+        # Everyone can guess the name and write to the parent: never use a directory of somebody else.
         if directory.is_symlink() or directory.stat().st_uid not in (owner, os.geteuid()):
             raise EmbeddedError(f"{directory} is in the way of the database's socket: remove it.")
         directory.chmod(0o700)
@@ -132,7 +132,7 @@ class EmbeddedServer:
         )
 
     def _wait_for_a_former_server(self, place: Place) -> None:
-        """Let a server whose supervisor was killed finish its shutdown; clear the trace of one that crashed."""
+        """Wait for a server whose supervisor was killed to shut down; remove the lock file of one that crashed."""
         deadline = time.monotonic() + START_TIMEOUT
         while (former := _status(place)) is not None:
             if not _is_postgres(former[0]):
@@ -158,7 +158,7 @@ class EmbeddedServer:
 
 
 def _make_cluster(place: Place) -> None:
-    """Make the server's files, under another name first: an interrupted start must not look finished."""
+    """Create the server's files, under another name first: an interrupted start must not look complete."""
     unfinished = place.cluster.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     done = subprocess.run(
@@ -189,7 +189,7 @@ def _make_cluster(place: Place) -> None:
 
 
 def _status(place: Place) -> tuple[int, str] | None:
-    """Read process id and state from the server's lock file; None when there is none."""
+    """Return process id and state from the server's lock file, or None if there is none."""
     try:
         lines = (place.cluster / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:
@@ -209,10 +209,10 @@ def _is_postgres(pid: int) -> bool:
     try:
         return "postgres" in Path(f"/proc/{pid}/comm").read_text()
     except FileNotFoundError:
-        # No /proc on this system: the process lives, so believe the file.
+        # No /proc on this system: the process exists, so trust the file.
         return not Path("/proc").is_dir()
 
 
 def _quoted(directory: Path) -> str:
-    # The setting is a list; the quotes keep commas and blanks of a path together.
+    # The setting is a list; quotes protect commas and spaces in a path.
     return '"' + str(directory).replace('"', '""') + '"'

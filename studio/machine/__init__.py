@@ -1,1 +1,1 @@
-"""What the embedded database and the supervisor need of the machine: an account, private files, mortal children."""
+"""What the embedded database and the supervisor need from the operating system: accounts, private files, children."""

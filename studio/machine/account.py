@@ -8,12 +8,12 @@ from typing import TypedDict
 
 ACCOUNTS = ("reprise", "postgres", "nobody")
 
-# What a program needs that has no business with the secrets of whoever started us.
+# What a program needs that must not see the secrets of the user who started us.
 PLAIN_VARIABLES = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH")
 
 
 class AsAccount(TypedDict, total=False):
-    """Arguments of subprocess."""
+    """Arguments for subprocess."""
 
     user: int
     group: int
@@ -22,7 +22,7 @@ class AsAccount(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Account:
-    """A user of this machine; `name` is None for one that has only a number."""
+    """A user of this machine. `name` is None if it has only a number."""
 
     uid: int
     gid: int
@@ -31,7 +31,7 @@ class Account:
 
     @classmethod
     def of(cls, uid: int, gid: int) -> "Account":
-        """Return the account of that number; `gid` is its group where the machine does not know the number."""
+        """Return the account of a user id. `gid` is its group if the machine does not know the id."""
         try:
             found = pwd.getpwuid(uid)
         except KeyError:
@@ -42,20 +42,20 @@ class Account:
         return self.name or f"user {self.uid}"
 
     def arguments(self) -> AsAccount:
-        """Return what makes subprocess run a program as this account, with its groups and none of ours."""
+        """Return the arguments that make subprocess run a program as this account, with its groups only."""
         groups = os.getgrouplist(self.name, self.gid) if self.name else [self.gid]
         return AsAccount(user=self.uid, group=self.gid, extra_groups=groups)
 
     def variables(self) -> dict[str, str]:
-        """Return what login would have set: programs look for their files under HOME."""
+        """Return the variables that login would set: programs look for files under HOME."""
         name = str(self.name or self.uid)
         return {"HOME": self.home, "USER": name, "LOGNAME": name}
 
 
 def choose_account(home: Path, data: Path) -> Account | None:
-    """Return the account for what root starts; None if we are not root, or if there is no account to choose.
+    """Return the account for what root starts, or None if we are not root or there is no such account.
 
-    Whoever owns the database, or else the home, keeps them; otherwise the first of ACCOUNTS that this machine has.
+    This is the owner of the database, else the owner of the home, else the first existing one of ACCOUNTS.
     """
     if os.geteuid() != 0:
         return None
@@ -72,5 +72,5 @@ def choose_account(home: Path, data: Path) -> Account | None:
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the part of our environment that holds nobody's secrets."""
+    """Return the environment variables that contain no secrets."""
     return {name: os.environ[name] for name in PLAIN_VARIABLES if name in os.environ}

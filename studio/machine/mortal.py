@@ -1,4 +1,4 @@
-"""Children that never outlive their parent, not even when it is killed."""
+"""Child processes that end with their parent, even if it is killed."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def dies_with_parent(sign: signal.Signals) -> Callable[[], None]:
-    """Make a `preexec_fn` after which the kernel sends `sign` to the child when the parent is gone.
+    """Return a `preexec_fn` that makes the kernel send `sign` to the child when the parent ends.
 
     Linux only; elsewhere the function does nothing. "Parent" is the thread that forks: start children from the main
     thread. Subprocess calls it after it changed the user, which is needed: that change clears the request.
@@ -22,7 +22,7 @@ def dies_with_parent(sign: signal.Signals) -> Callable[[], None]:
 
     def ask() -> None:
         prctl(PR_SET_PDEATHSIG, int(sign), 0, 0, 0)
-        # The parent may have died before the request was made; then nobody would send the signal.
+        # If the parent ended before this request, nobody would send the signal.
         if os.getppid() != parent:
             os._exit(1)
 

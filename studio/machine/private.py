@@ -1,4 +1,4 @@
-"""Open files in a directory that may belong to another account than ours, as it does when root starts us."""
+"""Open files in a directory of another account, as when root starts us."""
 
 import errno
 import os
@@ -6,11 +6,11 @@ import stat
 
 
 def private(path: str, flags: int) -> int:
-    """Be an `opener` for `open`: only its owner reads the file, and no link leads us to another one.
+    """Open a file, as an `opener` for `open`, that only its owner can read. Follows no link.
 
-    Raises OSError for what is no plain file, or has a second name, which may be that of a file of root's.
+    Raises OSError for anything but a regular file, and for one with a second name, which may be a file of root.
     """
-    # Emptied only when it is known to be the right one.
+    # Truncate it only now that it is known to be the right one.
     descriptor = os.open(path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:

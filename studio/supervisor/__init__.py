@@ -1,1 +1,1 @@
-"""One process that starts everything, watches it, and takes it all down again."""
+"""One process that starts, watches and stops everything."""

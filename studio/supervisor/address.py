@@ -9,7 +9,7 @@ FIRST_OPEN_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class AddressError(Exception):
-    """Nothing can listen there; the message says why and what to do."""
+    """Cannot listen there; the message says why and what to do."""
 
 
 def require_free(host: str, port: int) -> None:
@@ -18,14 +18,14 @@ def require_free(host: str, port: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Listen there, for a program that may not do so by itself; raise AddressError if we may not either."""
+    """Listen there for a program that is not allowed to. Raise AddressError if we are not allowed to either."""
     listener = _bound(host, port)
     listener.listen(128)
     return listener
 
 
 def is_reserved(port: int) -> bool:
-    """Tell whether only root may listen on it."""
+    """Return whether only root may listen on it."""
     try:
         return port < int(FIRST_OPEN_PORT.read_text())
     except (OSError, ValueError):
@@ -36,7 +36,7 @@ def _bound(host: str, port: int) -> socket.socket:
     family, address = _resolve(host, port)
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # As the server itself does: connections of a former run that still linger are no obstacle.
+        # As the server does: lingering connections of an earlier run do no harm.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
@@ -46,7 +46,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def answers(host: str, port: int) -> bool:
-    """Tell whether something accepts connections there."""
+    """Return whether something accepts connections there."""
     family, address = _resolve(_reachable(host), port)
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
@@ -54,7 +54,7 @@ def answers(host: str, port: int) -> bool:
 
 
 def url(host: str, port: int) -> str:
-    """The address as people type it."""
+    """Return the address as users type it."""
     name = _reachable(host)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
@@ -64,7 +64,7 @@ def _reachable(host: str) -> str:
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    # A name means its IPv4 address here, because it does so to the server.
+    # Use the IPv4 address of a name, as the server does.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         found = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
@@ -94,7 +94,7 @@ def _explain(error: OSError, host: str, port: int) -> str:
 
 
 def _is_reprise(host: str, port: int) -> bool:
-    """Tell whether the Studio answers there: its sign-in page sets a cookie that bears our name."""
+    """Return whether the Studio answers there: its sign-in page sets our cookie."""
     connection = http.client.HTTPConnection(_reachable(host), port, timeout=2)
     try:
         connection.request("GET", "/sign-in/")

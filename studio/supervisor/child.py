@@ -1,4 +1,4 @@
-"""One supervised program: started, listened to, started again when it ends, stopped."""
+"""A supervised program: started, read from, restarted when it ends, stopped."""
 
 import os
 import signal
@@ -12,8 +12,8 @@ from studio.machine.mortal import dies_with_parent
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-# A program that cannot run ends sooner. One that ran this long had started well: its next failure is a new one, and a
-# longer pause would only keep its work waiting.
+# A program that cannot run ends sooner. After this long, its next failure is a new one, and a longer pause would only
+# delay its work.
 SETTLED_AFTER = 10.0
 
 
@@ -21,8 +21,8 @@ SETTLED_AFTER = 10.0
 class Child:
     """A program and, while it runs, its process.
 
-    `grace` is how long it may take to stop, in seconds; `account` runs it, if that is not ours; `inherited` are
-    descriptors of ours that it uses.
+    `grace` is how many seconds it may take to stop; `account` runs it, if not ours; `inherited` are our descriptors
+    that it uses.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Child:
     unfinished_line: bytes = field(default=b"", repr=False)
 
     def start(self, now: float) -> None:
-        """Start the program in a session of its own, so that Ctrl-C on the terminal reaches only the supervisor."""
+        """Start the program in its own session, so that Ctrl-C reaches only the supervisor."""
         self.process = subprocess.Popen(
             self.command,
             env={**self.environment, **(self.account.variables() if self.account else {})},
@@ -59,7 +59,7 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def ended(self, now: float) -> str:
-        """Note that the program has ended, plan its next start, and say how it ended."""
+        """Record that the program ended, plan its next start, and return how it ended."""
         assert self.process is not None
         if now - self.started_at >= SETTLED_AFTER:
             self.pause = FIRST_PAUSE
@@ -77,7 +77,7 @@ class Child:
             self.process.terminate()
 
     def kill(self) -> None:
-        """End the program and all that it started, at once."""
+        """Kill the program and everything that it started."""
         if self.process is None:
             return
         self._kill_group()
@@ -86,7 +86,7 @@ class Child:
         self.process = None
 
     def read_lines(self) -> list[str]:
-        """Take the lines that the program has written since the last call."""
+        """Return the lines that the program wrote since the last call."""
         if self.process is None or self.process.stdout is None:
             return []
         while True:
@@ -102,7 +102,7 @@ class Child:
 
     def _kill_group(self) -> None:
         assert self.process is not None
-        # The group outlives its leader as long as anything of it runs.
+        # The process group exists as long as any of its processes runs.
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""What the supervisor writes to the terminal: its own words, and its programs' lines with their name before them."""
+"""What the supervisor writes to the terminal: its own lines, and its programs' lines with their names."""
 
 from contextlib import suppress
 from typing import TextIO
@@ -18,13 +18,13 @@ class Console:
         self._write(f"{name:<{NAME_WIDTH}}│ {line}")
 
     def say_once(self, account: str, password: str) -> None:
-        """Show the made-up password; it is kept nowhere else."""
+        """Show the generated password. It is stored nowhere else."""
         self.say(
             f"First account: {account}   password: {password}   "
             f"(shown only now; to change it: python manage.py changepassword {account})"
         )
 
     def _write(self, line: str) -> None:
-        # Whoever reads our output may be gone; the programs go on.
+        # The reader of our output may be gone; keep the programs running.
         with suppress(OSError):
             print(line, file=self.out, flush=True)

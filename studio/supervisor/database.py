@@ -64,7 +64,7 @@ def _lacking() -> list[str]:
 
 
 def user() -> str:
-    """Return whom the database takes us for."""
+    """Return the database user that we are connected as."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user")
         (found,) = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""The account of the first start."""
+"""The first account."""
 
 import secrets
 
@@ -15,7 +15,7 @@ class PasswordError(Exception):
 
 
 def make_first_account(given: str | None) -> str | None:
-    """Make the account `admin` when there is no account at all; return its password if it had to be made up."""
+    """Create the account `admin` if there is no account. Return its password if it was generated."""
     users = get_user_model()
     if users.objects.exists():
         return None
@@ -26,7 +26,7 @@ def make_first_account(given: str | None) -> str | None:
         with transaction.atomic():
             users.objects.create_superuser(NAME, password=password)
     except IntegrityError:
-        # Another machine's first start on this database was faster.
+        # Another machine has just created it in this database.
         return None
     return None if given else password
 

@@ -1,4 +1,4 @@
-"""One supervisor for one REPRISE_HOME, and to whom what lies there belongs."""
+"""Allow one supervisor for each REPRISE_HOME, and set the owners of its files."""
 
 import fcntl
 import os
@@ -15,18 +15,18 @@ from studio.machine.private import private
 LOCK_FILE = "studio.lock"
 DEFAULT_NAME = ".reprise"
 
-# What we and the demo put there. A directory that holds anything else was somebody's before we came.
+# Files of ours and of the demo. A directory with anything else belongs to somebody else.
 OUR_NAMES = re.compile(rf"pg|\.?{SECRET_FILE}(\.\d+)?|{LOCK_FILE}|postgresql\.log(\.1)?|backups|refunds|demo")
 
 ROOT = Account(0, 0, "root", "/root")
 
 
 class AlreadyRunningError(Exception):
-    """Another supervisor has this home; the message says which and where."""
+    """Another supervisor uses this home; the message says which and where."""
 
 
 def hold(home: Path, address: str) -> IO[str]:
-    """Lock `home` for as long as the returned file is open; the kernel lets go when this process ends in any way."""
+    """Lock `home` while the returned file is open. The kernel unlocks it however this process ends."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = open(home / LOCK_FILE, "a+", encoding="utf-8", opener=private)  # noqa: SIM115 - takes an opener
     try:
@@ -48,15 +48,15 @@ def hold(home: Path, address: str) -> IO[str]:
 
 
 def close_to_others(home: Path) -> None:
-    """Let nobody but its owner enter `home`, if it is ours to close."""
+    """Close `home` to other accounts, if it is ours."""
     if is_ours(home) and home.stat().st_uid == os.geteuid():
         home.chmod(0o700)
 
 
 def give(home: Path, account: Account) -> None:
-    """As root: let `account` own `home` and what root owns in it, but for the database's own files.
+    """As root: give `account` `home` and what root owns in it, except the database's files.
 
-    Of a home that holds other things only the secret key is given: web and workers read it.
+    In a home with other files, give it only the secret key: web and workers read it.
     """
     if not is_ours(home):
         _give(home / SECRET_FILE, account)
@@ -70,9 +70,9 @@ def give(home: Path, account: Account) -> None:
 
 
 def take_back(home: Path, account: Account) -> None:
-    """As root: own `home` and its secrets again; `account`, which runs the database, may pass through to its files.
+    """As root: take back `home` and its secrets. `account`, which runs the database, can still reach its files.
 
-    What belongs to a person stays theirs.
+    Files of a user stay theirs.
     """
     if account.name not in ACCOUNTS:
         return
@@ -83,21 +83,21 @@ def take_back(home: Path, account: Account) -> None:
 
 
 def is_ours(home: Path) -> bool:
-    """Tell whether `home` holds nothing but what we put there: then its owner and mode are ours to change."""
-    if home.stat().st_mode & stat.S_ISVTX:  # one that many share, as /tmp
+    """Return whether `home` contains only our files: then we may change its owner and mode."""
+    if home.stat().st_mode & stat.S_ISVTX:  # a shared one, such as /tmp
         return False
     return home.name == DEFAULT_NAME or all(OUR_NAMES.fullmatch(path.name) for path in home.iterdir())
 
 
 def _give(path: Path, account: Account, *, mode: int | None = None, only_from: int | None = None) -> None:
-    """Change the owner of a file or directory; of nothing else, and never of what a link leads to."""
+    """Change the owner of a file or directory, never through a link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:  # not there, a link, a socket
         return
     try:
         found = os.fstat(descriptor)
-        # A file with a second name may be one of root's, which somebody else has linked here.
+        # A file with a second name may be a file of root that somebody linked here.
         is_plain = stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1)
         if is_plain and only_from in (None, found.st_uid):
             os.fchown(descriptor, account.uid, account.gid)

@@ -1,4 +1,4 @@
-"""The programs that the supervisor runs, each as it also runs alone in production."""
+"""The programs that the supervisor runs, with the same commands as in production."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ from studio.supervisor.child import Child
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
-# What a socket takes and sends: daphne has one limit for both. Pages say nothing (the consumer closes on the second
-# kilobyte); what they are sent is drawn steps, which may be many.
+# daphne has one limit for what a socket receives and sends. Pages send almost nothing (the consumer closes after one
+# kilobyte) but receive many rendered steps.
 MAX_SOCKET_MESSAGE = 1024 * 1024
 
 
 def web(environment: Environment, listener: int | None = None) -> Child:
-    """The web process; it listens by itself, or uses the descriptor of a socket that listens already."""
+    """Return the web process. It listens by itself, or uses the descriptor of a listening socket."""
     command = [sys.executable, "-m", "daphne", "-v", "0", "--no-server-name"]
     command += (
         ["-b", environment.host, "-p", str(environment.port)] if listener is None else ["--fd", str(listener)]
@@ -29,16 +29,16 @@ def web(environment: Environment, listener: int | None = None) -> Child:
 
 
 def cluster(environment: Environment) -> Child:
-    """The cluster gives running bodies 10 s; the rest is for giving the leases back."""
+    """Return the cluster. When it stops, bodies get 10 s; the rest is for releasing leases."""
     command = [sys.executable, str(PROJECT / "manage.py"), "qcluster"]
     return Child("workers", command, variables(Role.CLUSTER), grace=15)
 
 
 def variables(role: Role) -> dict[str, str]:
-    """The environment of a program of ours."""
+    """Return the environment of a program."""
     path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
     # The first password is for the supervisor only.
     kept = {name: value for name, value in os.environ.items() if name != "REPRISE_ADMIN_PASSWORD"}
-    # The supervisor says itself when everything is up.
+    # The supervisor itself reports when everything is up.
     kept |= {"REPRISE_SUPERVISED": "1"}
     return kept | {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}

@@ -1,7 +1,7 @@
-"""Try out, as the account that is to run web and workers, whether it can: `python -m studio.supervisor.rehearsal`.
+"""Test whether an account can run web and workers: `python -m studio.supervisor.rehearsal`.
 
-It loads everything that they load, then waits for its standard input to end, which says that the database is up, and
-connects to it. The last line that it writes is why it failed.
+It loads everything that they load, waits until its standard input ends, which means that the database is up, and
+connects to it. If it fails, its last line says why.
 """
 
 import os
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class Rehearsal:
-    """The attempt, under way from the beginning on: it takes as long as the database takes to start."""
+    """A test that runs while the database starts."""
 
     def __init__(self, account: Account, variables: Mapping[str, str]) -> None:
         self._account = account
@@ -41,7 +41,7 @@ class Rehearsal:
             self._failure = f"{error.strerror}: {error.filename}"
 
     def failure(self, database_user: str) -> str:
-        """Say why the account cannot run them; empty if it can."""
+        """Return why the account cannot run them; empty if it can."""
         if self._process is None:
             return self._failure
         try:
@@ -62,7 +62,7 @@ class Rehearsal:
 def main() -> None:
     import django
 
-    from studio.starting import reason
+    from studio.environment.starting import reason
 
     try:
         django.setup()

@@ -1,4 +1,4 @@
-"""Start everything, watch it, take it down: the main path of `manage.py studio`."""
+"""Start, watch and stop everything: the main path of `manage.py studio`."""
 
 import os
 import selectors
@@ -25,7 +25,7 @@ GLANCE = 0.2
 
 
 class StopRequestedError(BaseException):
-    """A signal asked to stop before everything was up. Like KeyboardInterrupt, nobody may take it for an error."""
+    """A signal asked us to stop before everything was up. Like KeyboardInterrupt, it is not an Exception."""
 
 
 class Supervisor:
@@ -36,7 +36,7 @@ class Supervisor:
         self.console = console
         self.server = None if environment.database_url else EmbeddedServer(environment.home)
         self.server_pause = FIRST_PAUSE
-        # Nobody whom we start has any use for it.
+        # No program that we start needs it.
         self.password = os.environ.pop("REPRISE_ADMIN_PASSWORD", None)
         self.web = programs.web(environment)
         self.cluster = programs.cluster(environment)
@@ -46,7 +46,7 @@ class Supervisor:
         self.is_announced = False
 
     def run(self) -> None:
-        """Return when a signal has asked to stop and everything has stopped."""
+        """Run until a signal asks to stop and everything has stopped."""
         host, port = self.environment.host, self.environment.port
         with self._signals(), home.hold(self.environment.home, address.url(host, port)):
             try:
@@ -79,7 +79,7 @@ class Supervisor:
 
     @contextmanager
     def _leave_root(self, account: Account | None) -> Iterator[None]:
-        """Let web and workers run as `account` if it is able to; try that while the block starts the database."""
+        """Let web and workers run as `account` if it can. Test that while the block starts the database."""
         if account is None:
             home.close_to_others(self.environment.home)
             yield
@@ -115,7 +115,7 @@ class Supervisor:
             self._revive(time.monotonic())
 
     def _wait(self) -> None:
-        """Wait for output, at most a glance: ends are looked for at each."""
+        """Wait briefly for output, then check which programs ended."""
         with selectors.DefaultSelector() as selector:
             for child in self._children():
                 if child.process is not None and child.process.stdout is not None:
@@ -159,7 +159,7 @@ class Supervisor:
             self.server_pause = min(self.server_pause * 2, LONGEST_PAUSE)
 
     def _stop(self) -> None:
-        """Stop in order: nobody asks for pages, then nobody works, then nobody needs the database."""
+        """Stop web, then workers, then the database."""
         if not (self.server and self.server.process) and not any(child.process for child in self._children()):
             return
         self.console.say("Stopping; a second Ctrl-C hurries")

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance
 from engine.steer import restart
-from studio import instance_page
+from studio.instance import queries as instance_queries
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +107,7 @@ def emptied(values: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.usefixtures("restarted")
 def test_both_doors_show_the_same_values_of_each_generation(number: int) -> None:
-    line, page = printed(number), instance_page.of("orders", "order-1", generation=number)
+    line, page = printed(number), instance_queries.of("orders", "order-1", generation=number)
     shown = plain(page.instance, OF_INSTANCE)
     shown["error"] = {name: shown["error"][name] for name in ("type", "message")} if shown["error"] else None
     assert emptied(only(line["instance"], OF_INSTANCE)) == emptied(shown)
@@ -132,7 +132,7 @@ def test_both_doors_show_the_same_values_of_each_generation(number: int) -> None
 @pytest.mark.usefixtures("restarted")
 def test_an_earlier_generation_has_nothing_of_the_newest() -> None:
     """It has no deadline, no worker, no end to come; its code is that under which it ended."""
-    pages = [instance_page.of("orders", "order-1", generation=number).instance for number in (1, 2, 3)]
+    pages = [instance_queries.of("orders", "order-1", generation=number).instance for number in (1, 2, 3)]
     assert [page.code for page in pages] == ["first", "second", "third"]
     assert [page.owner for page in pages] == [None, None, 7]
     assert [page.ends_as for page in pages] == ["", "", "terminated"]

@@ -8,7 +8,7 @@ import pytest
 
 from engine import workflows
 from engine.steer.launch import validate_params
-from studio.schema import example, fields
+from studio.forms.schema import example, fields
 
 
 @pytest.mark.parametrize("name", ["database-backup", "order", "refund", "rolling-release"])

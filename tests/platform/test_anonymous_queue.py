@@ -12,11 +12,19 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from studio import anonymous_queue, route_limits, urls
-from studio.access import Verb
-from studio.anonymous_queue import AnonymousQueue, QueueFullError, release_turn, remember_session, take_turn
-from studio.cookies import session_key_of
-from studio.views.guard import guard
+from studio import urls
+from studio.access import anonymous_queue
+from studio.access.anonymous_queue import (
+    AnonymousQueue,
+    QueueFullError,
+    release_turn,
+    remember_session,
+    take_turn,
+)
+from studio.access.cookies import session_key_of
+from studio.access.permissions import Verb
+from studio.frame.guard import guard
+from studio.server import route_limits
 from tests.live import LiveStack
 from tests.platform.crowd import REQUESTS
 from tests.platform.delays import least_delayed

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from studio.databases import default_database
 from studio.environment import Environment, Role, SettingError, read_environment, secret_key
+from studio.environment.databases import default_database
 
 PROJECT = Path("/nowhere/project")
 URL = "postgresql://someone:secret@db.example:5433/work?sslmode=require"

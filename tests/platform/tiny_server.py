@@ -6,8 +6,8 @@ from typing import Any
 
 from daphne.cli import CommandLineInterface
 
-from studio.anonymous_queue import QueueFullError
-from studio.request_limits import Limits, limit_daphne
+from studio.access.anonymous_queue import QueueFullError
+from studio.server.request_limits import Limits, limit_daphne
 
 
 async def may_be_large(scope: dict[str, Any]) -> bool:

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.urls.resolvers import URLPattern
 
 from engine.models import Instance
+from studio.frame.guard import Rule, rule_of
 from studio.urls import urlpatterns
-from studio.views.guard import Rule, rule_of
 
 
 def names() -> list[str]:

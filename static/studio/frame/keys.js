@@ -1,0 +1,42 @@
+/* Keys: g and a letter goes to a page, j and k choose a row. studio/frame/keys.html lists them all. */
+(() => {
+  "use strict";
+  const { $, $$ } = Studio;
+  let pending = "";
+  const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/", t: "/audit/", s: "/schedules/" };
+  let chosen = ""; // a patch draws a row without our mark
+  const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
+  function choose(step) {
+    const rows = $$("table.rows tbody tr[id], .inbox-list > li");
+    if (!rows.length) return;
+    const at = rows.findIndex((row) => row.classList.contains("selected"));
+    const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
+    rows[at]?.classList.remove("selected");
+    next.classList.add("selected");
+    chosen = next.id;
+    next.scrollIntoView({ block: "nearest" });
+  }
+  document.addEventListener("keydown", (event) => {
+    const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable=true]");
+    if (event.ctrlKey || event.metaKey || event.altKey || typing || $("dialog[open]")) return;
+    const key = event.key;
+    if (pending === "g") {
+      pending = "";
+      if (GO[key]) location.assign(GO[key]);
+    } else if (key === "g") {
+      pending = "g";
+      setTimeout(() => { pending = ""; }, 900);
+    } else if (key === "/" && $("input[type=search]")) {
+      event.preventDefault();
+      $("input[type=search]").focus();
+    } else if (key === "j" || key === "k") choose(key === "j" ? 1 : -1);
+    else if (key === "Enter" && event.target === document.body) $("tr.selected a, li.selected a")?.click();
+    else if (key === "a" && $("form.answer")) {
+      event.preventDefault();
+      $("form.answer :is(input:not([type=hidden]), select, textarea)").focus();
+    } else if (key === "s") $("[data-key=start]")?.click();
+    else if (key === "t") $("form[data-theme]")?.requestSubmit();
+    else if (key === "?") $("#keys")?.showModal();
+  });
+  document.addEventListener("htmx:after:swap", again);
+})();

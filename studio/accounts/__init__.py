@@ -1,0 +1,1 @@
+"""Signing in and out, passwords, and the colour theme."""

@@ -1,0 +1,123 @@
+"""Signing in and changing a password: attempts are limited, and so is how many are hashed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib import messages
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.password_validation import password_validators_help_texts
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve, reverse_lazy
+
+from studio.access.addresses import address_of
+from studio.access.anonymous_queue import release_turn
+from studio.access.permissions import Verb
+from studio.accounts import hashing
+from studio.accounts.sign_in_limits import TooManyAttemptsError, attempt
+from studio.frame.errors import busy, too_many
+from studio.frame.guard import guard, public
+
+SESSION_PAGES = ("sign-in", "sign-out", "theme")
+
+
+@contextmanager
+def hashed(request: HttpRequest) -> Iterator[None]:
+    """Wait for a slot to hash in, and let other requests go on meanwhile."""
+    release_turn(getattr(request, "scope", {}))
+    with hashing.slot(address_of(request)):
+        yield
+
+
+class SignInForm(AuthenticationForm):
+    """Django's form, with the same text for every failure: nobody learns which names exist."""
+
+    error_messages = {
+        "invalid_login": "Wrong user name or password.",
+        "inactive": "Wrong user name or password.",
+    }
+
+    def clean(self) -> dict[str, Any]:
+        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if self.request is None or not name or not password:
+            return super().clean()
+        with attempt(address_of(self.request), name), hashed(self.request):
+            return super().clean()
+
+
+class PasswordForm(PasswordChangeForm):
+    """Django's form; a wrong old password counts as a failed sign-in."""
+
+    def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+
+    def clean_old_password(self) -> str:
+        with attempt(address_of(self.request), self.user.get_username()), hashed(self.request):
+            return super().clean_old_password()
+
+    def save(self, commit: bool = True) -> Any:
+        with hashed(self.request):
+            return super().save(commit)
+
+
+class LimitedView:
+    """Answer 429 after too many attempts, or if too many wait for a slot."""
+
+    def post(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponse:
+        view: Any = super()
+        try:
+            response: HttpResponse = view.post(request, *args, **kwargs)
+        except TooManyAttemptsError as error:
+            return too_many(request, error.wait)
+        except hashing.BusyError:
+            return busy(request, hashing.RETRY_AFTER)
+        return response
+
+
+class SignIn(LimitedView, LoginView):
+    """Django changes the session id at sign-in, and follows `next` on this site only."""
+
+    template_name = "studio/accounts/sign-in.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+    next_page = "home"
+
+    def get_redirect_url(self, *args: Any) -> str:
+        """Return `next`, unless it leads to signing in or out: that would be a loop."""
+        target = super().get_redirect_url(*args)
+        return "" if _name_of(target) in SESSION_PAGES else target
+
+
+class ChangePassword(LimitedView, PasswordChangeView):
+    """Django keeps this session under a new id, and ends all others of the account."""
+
+    template_name = "studio/accounts/password.html"
+    form_class = PasswordForm
+    success_url = reverse_lazy("home")
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "request": self.request}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "rules": password_validators_help_texts()}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        response = super().form_valid(form)
+        messages.success(self.request, "Your password was changed. Your other sessions were signed out.")
+        return response
+
+
+sign_in = public("GET", "POST")(SignIn.as_view())
+change_password = guard(get=Verb.VIEW, post=Verb.VIEW)(ChangePassword.as_view())
+
+
+def _name_of(target: str) -> str | None:
+    try:
+        return resolve(urlsplit(target).path).url_name
+    except (Resolver404, ValueError):
+        return None

@@ -1,0 +1,40 @@
+"""Signing out, and the colour theme. Signing in is in `studio.accounts.passwords`."""
+
+from __future__ import annotations
+
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from studio.frame.guard import public
+from studio.frame.htmx import HtmxRequest
+
+THEMES = ("system", "light", "dark")
+YEAR_S = 365 * 24 * 3600
+
+
+@public("POST")
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session here and forget in the browser what it kept of the pages."""
+    logout(request)
+    response = HttpResponseRedirect(reverse("sign-in"))
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'
+    return response
+
+
+@public("POST")
+def theme(request: HtmxRequest) -> HttpResponse:
+    """Keep the wanted colours in a cookie, so that the server draws the first page in them."""
+    wanted = request.POST.get("theme", "")
+    wanted = wanted if wanted in THEMES else "system"
+    back = request.POST.get("next", "/")
+    if not url_has_allowed_host_and_scheme(
+        back, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
+        back = "/"
+    response = HttpResponse(status=204) if request.htmx else HttpResponseRedirect(back)
+    response.set_cookie(
+        "studio-theme", wanted, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()
+    )
+    return response

@@ -1,0 +1,1 @@
+"""The inbox: what people are asked, and the form of an answer."""

@@ -1,0 +1,1 @@
+"""How stored values are shown: statuses, counts, times, JSON."""

@@ -1,0 +1,31 @@
+"""How times are written before the browser shows them in its own time zone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from engine.values.durations import format_duration
+
+
+def first_text(moment: datetime, kind: str) -> str:
+    """Return the text of a time until the browser replaces it."""
+    now = timezone.now()
+    if kind == "clock":
+        return f"{moment:%H:%M:%S} UTC"
+    if kind == "moment":
+        return f"{moment:%Y-%m-%d %H:%M} UTC"
+    if kind == "until":
+        return f"in {format_duration(moment - now)}" if moment > now else "due"
+    passed = max(now - moment, timedelta(0))
+    return _ago(int(passed.total_seconds())) if kind == "ago" else format_duration(passed)
+
+
+def _ago(seconds: int) -> str:
+    """Return a rough age, which need not tick."""
+    if seconds < 60:
+        return "just now" if seconds < 2 else f"{seconds} s ago"
+    if seconds < 3600:
+        return f"{seconds // 60} min ago"
+    return f"{seconds // 3600} h ago" if seconds < 86_400 else f"{seconds // 86_400} d ago"

@@ -1,0 +1,1 @@
+"""What users type: JSON, its schema, and where each problem is."""

@@ -1,0 +1,38 @@
+"""Read the query string of an address: positions in lists, keys of rows, and parts without effect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+from django.http import QueryDict
+
+_KEY = re.compile(r"[0-9]{1,18}")
+IGNORED_SHOWN = 5
+LONGEST_SHOWN = 80
+
+
+def ignored(given: QueryDict, understood: Container[str]) -> list[str]:
+    """Return the parts of a query string that have no effect, as `name=value`.
+
+    The last value of a name counts. A list must not silently show more than was asked for.
+    """
+    found = []
+    for name, values in given.lists():
+        without_effect = values[:-1] if name in understood else values
+        found += [f"{name}={value.strip()}" for value in without_effect if value.strip()]
+    return [_short(part) for part in found[:IGNORED_SHOWN]]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def cursor(text: str) -> int | None:
+    """Return a position in a list, or None if it is missing or invalid."""
+    return int(text) if _KEY.fullmatch(text) else None
+
+
+def keys(text: str, limit: int) -> list[int]:
+    """Return the keys of the rows that a page shows."""
+    return [int(part) for part in text.split(",")[:limit] if _KEY.fullmatch(part)]

@@ -1,0 +1,50 @@
+"""The live view of home."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from django.http import QueryDict
+from django.template.loader import render_to_string
+
+from engine.status.search import workflow_names
+from engine.status.servers import all_servers
+from studio.access.permissions import Verb, allowed, visible
+from studio.frame.live_view import LiveView
+from studio.frame.pieces import Drawing, Piece
+from studio.home.attention import attention
+from studio.home.health import health
+from studio.instances.rows import rows_of
+from studio.workflows.queries import overviews
+
+
+@dataclass(frozen=True, slots=True)
+class HomeView(LiveView):
+    """Topic `home`."""
+
+    topic: ClassVar[re.Pattern[str]] = re.compile("home")
+
+    @classmethod
+    def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
+        return cls()
+
+    def drawing(self, user: Any) -> Drawing:
+        found = overviews(visible(user, workflow_names()))
+        needs = attention([one.name for one in found])
+        context = {
+            "overviews": found,
+            "attention": needs,
+            "rows": rows_of(needs.instances),
+            "heading": "Workflows",
+            "may_start": allowed(user, Verb.OPERATE, None),
+            "health": health(needs, all_servers()),
+        }
+        return Drawing(
+            {
+                "health": Piece(render_to_string("studio/home/health.html", context)),
+                "attention": Piece(render_to_string("studio/home/attention.html", context)),
+                "workflow-table": Piece(render_to_string("studio/workflows/table.html", context)),
+            }
+        )

@@ -1,0 +1,207 @@
+"""Actions on an instance. Each view calls the engine once and reports what happened."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django_htmx.http import retarget
+
+from engine.declare.registry import workflows as registry
+from engine.models import Audit, Instance
+from engine.steer import deletion, events, lifecycle
+from engine.values.errors import (
+    DedupConflictError,
+    InstanceFinishedError,
+    InstanceNeededError,
+    InstanceNotFinishedError,
+    InstanceNotFoundError,
+    LimitError,
+    RepriseError,
+    RollbackNotFailedError,
+)
+from engine.values.states import Action, InstanceStatus, allows
+from studio.access.permissions import Verb
+from studio.forms.tokens import token_of
+from studio.frame.guard import guard
+from studio.frame.htmx import HtmxRequest
+from studio.frame.pieces import flash, frame_of
+from studio.instance.event_form import check_event, event_without_secrets
+from studio.instance.live import InstanceView
+from studio.instance.views import show_instance
+
+LONGEST_REASON = 2_000
+_DONE = {
+    "start": "started",
+    "pause": "paused",
+    "resume": "resumed",
+    "terminate": "terminated",
+    "send_event": "event sent",
+    "answer": "answered",
+    "accept_code": "its new code accepted",
+    "retry_rollback": "rollback retried",
+    "restart": "restarted",
+}
+
+
+@guard(post=Verb.OPERATE, deed="pause")
+def pause(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    return _steer(request, name, id, Action.PAUSE, lifecycle.pause)
+
+
+@guard(post=Verb.OPERATE, deed="resume")
+def resume(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    return _steer(request, name, id, Action.RESUME, lifecycle.resume)
+
+
+@guard(post=Verb.OPERATE, deed="terminate")
+def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """Terminate it. A reason is required, for the audit log."""
+    if not reason_of(request):
+        return _refused(
+            request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
+        )
+    act = functools.partial(lifecycle.terminate, rollback=bool(request.POST.get("rollback")))
+    return _steer(request, name, id, Action.TERMINATE, act)
+
+
+@guard(post=Verb.OPERATE, deed="delete")
+def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """Delete it. A reason is required: only the audit log remains."""
+    instance = _instance(name, id)
+    if not reason_of(request):
+        return _refused(request, name, id, "Say why: deleting needs a reason.", status=422, dialog="delete")
+    try:
+        deletion.delete(instance, by=request.user, reason=reason_of(request))
+    except InstanceNotFinishedError as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    except InstanceNeededError as error:
+        return _refused(request, name, id, str(error), status=409)
+    except InstanceNotFoundError:
+        raise Http404 from None
+    messages.success(request, f"{id} was deleted.")
+    return HttpResponseRedirect(f"{reverse('instances')}?workflow={name}")
+
+
+@guard(post=Verb.OPERATE, deed="retry_rollback")
+def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """Continue the rollback that failed."""
+    instance = _instance(name, id)
+    try:
+        instance = lifecycle.retry_rollback(instance, by=request.user, reason=reason_of(request))
+    except RollbackNotFailedError as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"The rollback of {instance.id} goes on.")
+
+
+@guard(post=Verb.OPERATE, deed="accept_code")
+def accept_code(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """Accept the code that the page showed. Code deployed after that must be reviewed first."""
+    instance = _instance(name, id)
+    known = registry.get(name)
+    if known is None or request.POST.get("code") != known.fingerprint:
+        text = "The code has changed again since this page was drawn. Nothing was accepted."
+        return _refused(request, name, id, text, status=409)
+    try:
+        instance = lifecycle.accept_code(instance, by=request.user, reason=reason_of(request))
+    except InstanceFinishedError as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"The new code is accepted; {instance.id} is {_words(instance.status)}.")
+
+
+@guard(post=Verb.OPERATE, deed="send_event", takes_payload=True)
+def send_event(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """Buffer an event. The form's token is its dedup key: a double click sends one."""
+    instance = _instance(name, id)
+    kind = request.POST.get("type", "").strip()
+    text = request.POST.get("payload", "").replace("\r\n", "\n")
+    token = token_of(request.POST.get("token", ""))
+    checked = check_event(kind, text)
+    shown, problems = event_without_secrets(kind, text, checked)
+    if not checked.is_good:
+        wrong = {problem.field: True for problem in problems}
+        typed = {
+            "event_type": kind,
+            "event_text": shown,
+            "problems": problems,
+            "wrong": wrong,
+            "token": token,
+        }
+        text = f"Not sent: fix {len(wrong)} field{'' if len(wrong) == 1 else 's'}."
+        return _refused(request, name, id, text, status=422, dialog="event", **typed)
+    try:
+        events.send_event(instance, kind, checked.value, f"studio:{token}", by=request.user)
+    except (InstanceFinishedError, DedupConflictError, LimitError) as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    except RepriseError as error:
+        return _refused(request, name, id, str(error), status=422, dialog="event", event_text=shown)
+    return _done(request, instance, f"Event {kind} was sent.")
+
+
+def _steer(
+    request: HtmxRequest, name: str, id: str, action: Action, act: Callable[..., Instance]
+) -> HttpResponse:
+    instance = _instance(name, id)
+    reason = reason_of(request)
+    before = instance.status
+    try:
+        if not allows(action, before):
+            return _refused(
+                request, name, id, who_did(instance, f"It is {_words(before)} already."), status=409
+            )
+        instance = act(instance, by=request.user, reason=reason)
+    except InstanceFinishedError as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    if action is Action.TERMINATE and not instance.is_finished:
+        return _done(request, instance, f"{instance.id} is rolled back first, and ends when that is over.")
+    return _done(request, instance, f"{instance.id} is {_words(instance.status)}.")
+
+
+def reason_of(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").replace("\0", "").strip()[:LONGEST_REASON]
+
+
+def _instance(name: str, id: str) -> Instance:
+    try:
+        return Instance.objects.get(workflow=name, id=id)
+    except Instance.DoesNotExist:
+        raise Http404 from None
+
+
+def _done(request: HtmxRequest, instance: Instance, text: str) -> HttpResponse:
+    if request.htmx:
+        return HttpResponse(flash(text, "complete") + _now(request, instance))
+    messages.success(request, text)
+    return HttpResponseRedirect(instance.get_absolute_url())
+
+
+def _refused(
+    request: HtmxRequest, name: str, id: str, text: str, *, status: int, dialog: str = "", **typed: Any
+) -> HttpResponse:
+    """Report why it was not done; reopen the dialog with what was typed if that was wrong."""
+    if request.htmx and not dialog:
+        return HttpResponse(flash(text, "errored") + _now(request, _instance(name, id)), status=status)
+    response = show_instance(request, name, id, status=status, refused=text, dialog=dialog, **typed)
+    return retarget(response, "body") if request.htmx else response
+
+
+def _now(request: HtmxRequest, instance: Instance) -> str:
+    return frame_of(InstanceView(instance.key).draw(request.user))
+
+
+def who_did(instance: Instance, text: str) -> str:
+    """Add who acted on the instance last."""
+    last = Audit.objects.filter(instance_key=instance.key, outcome="done").order_by("-key").first()
+    if last is None:
+        return text
+    reason = f": “{last.reason}”" if last.reason else ""
+    return f"{text} Last: {_DONE.get(last.verb, last.verb)} by {last.actor or 'a program'}{reason}."
+
+
+def _words(status: str) -> str:
+    """Return a status in the words of the page."""
+    return "pausing" if status == InstanceStatus.WAITING_FOR_PAUSE else status.replace("_", " ")

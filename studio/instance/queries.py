@@ -1,0 +1,130 @@
+"""Read what the instance page shows, with a fixed number of queries, however many steps there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.models import Event, Instance, Step
+from engine.status import record
+from engine.status.prefixes import with_prefixes
+from engine.status.record import Limits, Record
+from engine.status.snapshot import snapshot
+from engine.status.steps import logs_of, steps_of
+from engine.values.identity import TOP
+from studio.display import payloads
+from studio.display.status import display_status
+from studio.instance import changed_code
+from studio.instance.page import InstancePage, place_of
+from studio.instance.steps import nested as nested_steps
+from studio.instance.steps.failures import failure, origin_of
+from studio.instance.steps.line import INLINE
+from studio.instance.steps.lines import lines_of
+from studio.instance.steps.nested import NestedSteps
+from studio.instance.timeline_tracks import timeline_of
+from studio.instances.rows import rows_of
+
+STEPS_SHOWN = 200
+LOGS_SHOWN = 200
+UNREACHED_SHOWN = 50
+CHILDREN_SHOWN = 50
+LIMITS = Limits(events=100, children=CHILDREN_SHOWN, actions=50)
+
+
+def of(workflow: str, id: str, upto: int | None = None, generation: int | None = None) -> InstancePage:
+    """Read an instance by workflow and id. Of many steps, read the newest, or those up to `upto`.
+
+    `generation` selects an earlier one. Raises Instance.DoesNotExist and GenerationNotFoundError.
+    """
+    return _read(_instances().get(workflow=workflow, id=id), upto, generation)
+
+
+def of_key(key: int, upto: int | None = None) -> InstancePage:
+    """Read an instance by key. Raises Instance.DoesNotExist."""
+    return _read(_instances().get(key=key), upto)
+
+
+def _instances() -> Any:
+    return with_prefixes(Instance.objects, "params", "output", length=payloads.FULL_UP_TO)
+
+
+def _read(newest: Instance, upto: int | None, generation: int | None = None) -> InstancePage:
+    shown = snapshot(newest, generation, output_up_to=payloads.FULL_UP_TO)
+    top = _top_steps(shown.instance, upto)
+    inner, nested = nested_steps.within(shown.instance, top, step_rows(shown.instance))
+    found = record.read(shown, [*top, *inner], limits=LIMITS, with_payloads=True)
+    return _page(found, top, nested, upto)
+
+
+def step_rows(instance: Instance) -> Any:
+    """Return the query for its steps, with prefixes of their outputs."""
+    return with_prefixes(steps_of(instance), "output", length=INLINE)
+
+
+def _top_steps(instance: Instance, upto: int | None) -> list[Any]:
+    """Read the newest steps of the handler up to `upto`, in order."""
+    rows = step_rows(instance).filter(parent=TOP)
+    if upto is not None:
+        rows = rows.filter(seq__lte=min(upto, 2**31 - 1))
+    return list(rows.order_by("-seq")[:STEPS_SHOWN])[::-1]
+
+
+def _page(
+    found: Record, top: Sequence[Any], nested: Mapping[int, NestedSteps], upto: int | None
+) -> InstancePage:
+    instance, place = found.instance, place_of(found.generations)
+    logs = tuple(logs_of(instance).order_by("-key")[:LOGS_SHOWN])[::-1]
+    events, paused_at = found.events, instance.paused_at
+    lines = tuple(
+        lines_of(found.steps, found.attempts, events, logs, nested, paused_at=paused_at, place=place)
+    )
+    is_all = upto is None and len(top) < STEPS_SHOWN
+    error = instance.last_problem if isinstance(instance.last_problem, dict) else None
+    code = changed_code.notice_of(instance, error)
+    return InstancePage(
+        record=found,
+        status=_status(found),
+        lines=lines,
+        steps_shown=len(top),
+        steps_total=len(top) if is_all else steps_of(instance).filter(parent=TOP).count(),
+        earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
+        timeline=timeline_of(found, lines, is_newest=upto is None),
+        children=tuple(rows_of(found.children)) if found.children else (),
+        events=tuple((event, _event_payload(event)) for event in events),
+        logs=logs,
+        params=_params(instance),
+        output=_output(instance, is_past=found.is_past),
+        failure=None if code and code.is_paused else failure(error),
+        code=code,
+        unreached=_unreached(instance),
+        origin=origin_of(found, {line.step.seq for line in lines}, place),
+    )
+
+
+def _status(found: Record) -> str:
+    asks = any(step.is_asking for step in found.facts.steps)
+    return display_status(found.instance.status, found.instance.waiting_for, asks=asks)
+
+
+def _params(instance: Any) -> payloads.Payload:
+    return payloads.payload("params", instance.params_text or "null", instance.params_size)
+
+
+def _output(instance: Any, *, is_past: bool) -> payloads.Payload | None:
+    if instance.status != "complete":
+        return None
+    what = f"output-g{instance.generation}" if is_past else "output"
+    return payloads.payload(what, instance.output_text or "null", instance.output_size)
+
+
+def _unreached(instance: Instance) -> tuple[Step, ...]:
+    """Read the first steps that the code no longer called when the instance ended."""
+    if not instance.unreached:
+        return ()
+    rows = steps_of(instance).filter(seq__in=instance.unreached[:UNREACHED_SHOWN])
+    return tuple(rows.only("seq", "name", "count").order_by("seq"))
+
+
+def _event_payload(event: Event) -> payloads.Payload:
+    text = payloads.stored_text(event.payload)
+    return payloads.payload(f"event-{event.key}", text, full_up_to=INLINE)

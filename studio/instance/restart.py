@@ -1,0 +1,120 @@
+"""Restart an instance, after a page that shows what will happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+
+from engine.models import Instance
+from engine.steer import lifecycle, restart
+from engine.values.errors import InstanceNotFoundError, RestartError, StepNotFoundError
+from studio.access.permissions import Verb, allowed
+from studio.frame.address_query import cursor
+from studio.frame.guard import guard
+from studio.frame.page import page
+from studio.instance.actions import reason_of, who_did
+
+LISTED = 100  # steps in each list, at most
+CHOICES = 200  # steps to choose from
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The step to restart from, as in an address: `do:charge:1`. Empty for the start."""
+
+    kind: str = ""
+    name: str = ""
+    count: int = 1
+
+    @classmethod
+    def of(cls, text: str) -> Target:
+        kind, _, rest = text[:300].replace("\0", "").partition(":")
+        if text and not kind:
+            kind = "?"  # invalid; only an empty text means the start
+        name, _, count = rest.rpartition(":")
+        return cls(kind, name, min(cursor(count) or 1, 2**31 - 1)) if name else cls(kind, rest)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {"from_step": self.name, "count": self.count, "kind": self.kind} if self.kind else {}
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}:{self.name}:{self.count}" if self.kind else ""
+
+    def __str__(self) -> str:
+        return self.name if self.count == 1 else f"{self.name} #{self.count}"
+
+
+class StalePageError(Exception):
+    """The instance was restarted after the page was rendered."""
+
+
+@guard(get=Verb.VIEW, post=Verb.OPERATE, deed="restart")
+def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
+    """Preview a restart, or do it. A reason is required, for the audit log."""
+    try:
+        instance = Instance.objects.defer("params", "output", "error").get(workflow=name, id=id)
+        return _restart(request, instance) if request.method == "POST" else _preview(request, instance)
+    except (Instance.DoesNotExist, InstanceNotFoundError):
+        raise Http404 from None
+
+
+def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
+    target, reason = Target.of(request.POST.get("step", "")), reason_of(request)
+    if not reason:
+        return _preview(request, instance, status=422, refused="Say why: restarting needs a reason.")
+    try:
+        _restart_unless_stale(request, instance, target, reason)
+    except StalePageError:
+        text = who_did(instance, "It has been restarted since this page was loaded. Nothing was changed.")
+        return _preview(request, instance.refresh(), status=409, refused=text, reason=reason)
+    except (RestartError, StepNotFoundError) as error:
+        return _preview(request, instance.refresh(), status=409, refused=str(error), reason=reason)
+    where = f"from {target}" if target.kind else "from the start"
+    messages.success(
+        request, f"{instance.id} was restarted {where}: this is generation {instance.generation}."
+    )
+    return HttpResponseRedirect(instance.get_absolute_url())
+
+
+def _restart_unless_stale(request: HttpRequest, instance: Instance, target: Target, reason: str) -> None:
+    """Restart the generation that the page showed. Two users who press at the same time restart it once."""
+    with transaction.atomic():
+        if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
+            raise StalePageError
+        restart.restart(instance, **target.arguments, by=request.user, reason=reason)
+
+
+def _preview(
+    request: HttpRequest, instance: Instance, *, status: int = 200, refused: str = "", reason: str = ""
+) -> HttpResponse:
+    given = request.POST if request.method == "POST" else request.GET
+    target = Target.of(given.get("step", ""))
+    try:
+        plan = restart.preview(instance, **target.arguments)
+    except StepNotFoundError as error:
+        target, status, refused = Target(), max(status, 404), str(error)
+        plan = restart.preview(instance)
+    top = sorted([*plan.keeps, *plan.runs_again], key=lambda one: one.seq)
+    choices = [(f"{one.kind}:{one.name}:{one.count}", one) for one in top[:CHOICES]]
+    return page(
+        request,
+        "studio/instance/restart.html",
+        status=status,
+        instance=instance,
+        target=target,
+        plan=plan,
+        choices=choices,
+        is_far=bool(target.kind) and target.key not in dict(choices),
+        is_cut=len(top) > CHOICES,
+        listed=LISTED,
+        first=f":{LISTED}",
+        refused=refused,
+        reason=reason,
+        may_act=allowed(request.user, Verb.OPERATE, instance.workflow),
+    )

@@ -1,0 +1,162 @@
+"""A step with all its attempts, as the instance page shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from engine.models import Event, Log, Step
+from engine.steer.requests import Asked
+from engine.values.identity import TOP
+from studio.display import payloads
+from studio.instance.steps.failures import Failure
+from studio.instance.steps.nested import NestedSteps
+
+ICONS = {
+    "do": "square-function",
+    "sleep": "moon",
+    "event": "inbox",
+    "request": "user",
+    "child": "workflow",
+    "parallel": "git-fork",
+    "map": "layers",
+    "progress": "flag",
+}
+INLINE = 8 * 1024  # of a step's payload; the rest is a download
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """An attempt, with the gap before it."""
+
+    number: int
+    status: str
+    worker: str
+    started_at: datetime
+    finished_at: datetime | None
+    failure: Failure | None
+    gap: timedelta | None
+    likeness: str  # "same error" or "differs" compared to the attempt before, if both failed
+
+    @property
+    def took(self) -> timedelta | None:
+        return self.finished_at - self.started_at if self.finished_at else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A step with its attempts, newest first."""
+
+    step: Step
+    status: str
+    tries: tuple[Try, ...]
+    output: payloads.Payload | None
+    failure: Failure | None
+    max_attempts: int | None
+    tree: tuple[str, ...] = ()  # the lines of the tree in front of it, one for each level
+    is_item: bool = False
+    event: Event | None = None
+    logs: tuple[Log, ...] = ()
+    nested: NestedSteps | None = None  # the steps inside it, if they are folded
+    undone: tuple[Try, ...] = ()  # attempts at its rollback
+    undone_counted: int = 0  # how many of those count towards
+    undone_of: int | None = None  # this maximum
+    paused_at: datetime | None = None
+    place: str = ""  # start of the query strings of links; not empty in an earlier generation
+
+    @property
+    def left(self) -> timedelta | None:
+        """The remaining time of a timer while the instance is paused. Timers with a fixed date do not stop."""
+        wake_at = self.step.wake_at
+        if self.paused_at is None or wake_at is None or self.is_final or self.step.wake_is_fixed:
+            return None
+        return max(wake_at - self.paused_at, timedelta(0))
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What the HTML of an ended step depends on."""
+        event = self.event.key if self.event else None
+        inside = self.nested.state if self.nested else None
+        undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
+        of_step = self.step.pk, self.step.status, self.step.attempts
+        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
+
+    @property
+    def is_final(self) -> bool:
+        return self.step.finished_at is not None
+
+    @property
+    def depth(self) -> int:
+        return len(self.tree)
+
+    @property
+    def label(self) -> str:
+        """Its name. Items of a map have their index, as in errors; old milestones show their message."""
+        if self.step.is_old_milestone and self.output is not None:
+            return payloads.milestone(self.output)[0]
+        return f"{self.step.name}[{self.step.count - 1}]" if self.is_item else str(self.step)
+
+    @property
+    def icon(self) -> str:
+        return ICONS.get(self.step.kind, "square-function")
+
+    @property
+    def may_restart(self) -> bool:
+        """Whether the instance can restart from it: only steps of the handler, in the newest generation."""
+        return self.step.parent == TOP and not self.place
+
+    @property
+    def key(self) -> str:
+        """Its name in the address of a restart."""
+        return f"{self.step.kind}:{self.step.name}:{self.step.count}"
+
+    @property
+    def relative(self) -> tuple[str, str] | None:
+        """Workflow and id of the instance that it started or waits for, if any."""
+        options = self.step.options if isinstance(self.step.options, dict) else {}
+        found = options.get("workflow"), options.get("id")
+        is_one = self.step.kind == "child" and all(isinstance(one, str) and one for one in found)
+        return (str(found[0]), str(found[1])) if is_one else None
+
+    @property
+    def anchor(self) -> str:
+        return f"s-{self.step.seq}"
+
+    @property
+    def took(self) -> timedelta | None:
+        return self.step.finished_at - self.step.started_at if self.step.finished_at else None
+
+    @property
+    def counted(self) -> int:
+        """How many attempts count towards max_attempts: not those lost with a worker or drained."""
+        return sum(one.status not in ("lost", "cancelled") for one in self.tries)
+
+    @property
+    def question(self) -> Asked | None:
+        """The question of a request."""
+        return Asked.of(self.step) if self.step.kind == "request" else None
+
+    @property
+    def answer(self) -> payloads.Payload | None:
+        """The answer to a request."""
+        given = self.event.payload if self.event is not None and self.step.kind == "request" else None
+        if self.event is None or not isinstance(given, dict):
+            return None
+        text = payloads.stored_text(given.get("value"))
+        return payloads.payload(f"event-{self.event.key}", text, full_up_to=INLINE)
+
+    @property
+    def comment(self) -> str:
+        given = self.event.payload if self.event is not None else None
+        return str(given.get("comment") or "") if isinstance(given, dict) and self.question else ""
+
+    @property
+    def preview(self) -> str:
+        if self.answer is not None:
+            return payloads.preview(self.answer.text)
+        if self.question is not None and not self.failure:
+            return payloads.preview(self.question.message)
+        if self.output is not None and not self.output.is_masked:
+            is_milestone = self.step.kind == "progress"  # its label has the message
+            return payloads.milestone(self.output)[1] if is_milestone else payloads.preview(self.output.text)
+        return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""

@@ -1,0 +1,224 @@
+"""Lay out the timeline: bars for steps and attempts, in percent of its width.
+
+Pure: no database, no HTML. Long idle times are folded to a break mark.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from engine.values.durations import format_duration
+
+FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
+FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
+THINNEST = 0.15  # percent of the line
+BUSY = ("solid", "undo", "group")
+FOLD_SHARE = 0.15  # and at least this share of the line
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback runs), `group` (inner steps run),
+    `backoff`, `sleep`, `mark` (a milestone), `kept` (it ran in an earlier generation; `number` says which)."""
+
+    kind: str
+    status: str
+    start: datetime
+    end: datetime
+    number: int = 0
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stretch with its position."""
+
+    kind: str
+    status: str
+    x: float
+    width: float
+    number: int
+    title: str
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+    @property
+    def end(self) -> float:
+        return self.x + self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The bars of one step."""
+
+    seq: int
+    name: str
+    depth: int
+    status: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A label on the axis, or the mark of a folded gap."""
+
+    x: float
+    text: str
+    folded: bool = False
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its text does not fit on a narrow page."""
+        return self.x > 80
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The stretches of a step."""
+
+    seq: int
+    name: str
+    depth: int
+    status: str
+    stretches: tuple[Stretch, ...]
+
+
+class Scale:
+    """Maps times to positions on the line, in percent."""
+
+    def __init__(
+        self, start: datetime, end: datetime, folds: Sequence[tuple[datetime, datetime]] = ()
+    ) -> None:
+        self.start = start
+        self.end = max(end, start + timedelta(milliseconds=1))
+        self.folds = list(folds)
+        hidden = sum(((b - a) for a, b in self.folds), timedelta(0))
+        shown = max((self.end - start - hidden).total_seconds(), 0.001)
+        self._per_second = (100.0 - FOLD_WIDTH * len(self.folds)) / shown
+        self._times: list[datetime] = [start]
+        self._xs: list[float] = [0.0]
+        for a, b in self.folds:
+            at = self._xs[-1] + (a - self._times[-1]).total_seconds() * self._per_second
+            self._times += [a, b]
+            self._xs += [at, at + FOLD_WIDTH]
+
+    def x(self, at: datetime) -> float:
+        at = min(max(at, self.start), self.end)
+        i = bisect_right(self._times, at) - 1
+        if i + 1 < len(self._times) and i % 2:  # inside a fold
+            share = (at - self._times[i]) / (self._times[i + 1] - self._times[i])
+            return round(self._xs[i] + share * FOLD_WIDTH, 2)
+        passed = (at - self._times[i]).total_seconds()
+        return round(min(self._xs[i] + passed * self._per_second, 100.0), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A timeline, ready to render."""
+
+    lines: tuple[Line, ...]
+    axis: tuple[Mark, ...]
+    folds: tuple[Mark, ...]
+    now: float | None
+
+
+def build(tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: bool) -> Timeline:
+    """Lay out the tracks between `start` and `end`, which is now while the instance is open."""
+    stretches = [stretch for track in tracks for stretch in track.stretches]
+    folds = idle_gaps(stretches, start, end)
+    scale = Scale(start, end, folds)
+    return Timeline(
+        lines=tuple(_line(track, scale) for track in tracks),
+        axis=tuple(_axis(scale)),
+        folds=tuple(Mark(scale.x(a), format_duration(b - a), folded=True) for a, b in folds),
+        now=scale.x(end) if is_open else None,
+    )
+
+
+def idle_gaps(
+    stretches: Iterable[Stretch], start: datetime, end: datetime
+) -> list[tuple[datetime, datetime]]:
+    """Find times without a running body that are so long that they would hide everything else."""
+    busy = sorted((s.start, s.end) for s in stretches if s.kind in BUSY)
+    if not busy:
+        return []
+    usual = median((b - a).total_seconds() for a, b in busy)
+    least = max(usual * FOLD_TIMES, (end - start).total_seconds() * FOLD_SHARE, 1.0)
+    gaps, reached = [], start
+    for a, b in [*busy, (end, end)]:
+        if (a - reached).total_seconds() > least:
+            # Keep the edges of a gap readable: up to a tenth on either side is to scale.
+            edge = min((a - reached) / 10, timedelta(seconds=max(usual * 2, 0.2)))
+            gaps.append((reached + edge, a - edge))
+        reached = max(reached, b)
+    return gaps
+
+
+def _line(track: Track, scale: Scale) -> Line:
+    return Line(
+        track.seq, track.name, track.depth, track.status, tuple(_bar(s, scale) for s in track.stretches)
+    )
+
+
+_SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said", "group": "all within"}
+
+
+def _bar(stretch: Stretch, scale: Scale) -> Bar:
+    x = scale.x(stretch.start)
+    # Bars of zero duration are visible, too.
+    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in BUSY else 0.0)
+    took = format_duration(stretch.end - stretch.start)
+    if stretch.kind == "kept":
+        return Bar("kept", stretch.status, x, 0.0, 0, f"kept from generation {stretch.number}")
+    what = "attempt at its rollback" if stretch.kind == "undo" else "attempt"
+    said = f"{what} {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
+    title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"
+    return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
+
+
+_STEPS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    20,
+    30,
+    60,
+    120,
+    300,
+    600,
+    1200,
+    1800,
+    3600,
+    7200,
+    14400,
+    43200,
+)
+
+
+def _axis(scale: Scale) -> Iterable[Mark]:
+    """Yield about six labels at round times since the start, none inside a fold or too close to another."""
+    total = (scale.end - scale.start).total_seconds()
+    shown = total - sum((b - a).total_seconds() for a, b in scale.folds)
+    step = next((s for s in _STEPS if shown / s <= 6), max(86_400.0, total / 6))
+    last, at, count = -100.0, 0.0, 0
+    while at <= total and count < 2_000:
+        count += 1
+        when = scale.start + timedelta(seconds=at)
+        x = scale.x(when)
+        if x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < 9 for a, _ in scale.folds):
+            yield Mark(x, "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}")
+            last = x
+        at += step

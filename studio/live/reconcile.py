@@ -1,0 +1,29 @@
+"""The slow reconcile: a page polls the same pieces as over the socket, since it may have missed some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.http import HttpResponse, HttpResponseNotModified
+
+from studio.access.permissions import Verb
+from studio.approvals.live import count_piece
+from studio.frame.errors import bad_request
+from studio.frame.guard import guard
+from studio.frame.htmx import HtmxRequest
+from studio.frame.pieces import frame_of
+from studio.live.topics import UnknownViewError, view_of
+
+
+@guard(get=Verb.VIEW)
+def live_frame(request: HtmxRequest) -> HttpResponse:
+    """Answer with all pieces of a topic, or 304 if the page has them already (htmx's ptag)."""
+    try:
+        topic = view_of(request.GET)
+    except UnknownViewError:
+        return bad_request(request)
+    drawing = topic.draw(request.user)
+    drawing = replace(drawing, pieces={**drawing.pieces, **count_piece(request.user)})
+    if request.htmx.ptag == drawing.tag:
+        return HttpResponseNotModified()
+    return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})

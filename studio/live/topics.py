@@ -1,0 +1,40 @@
+"""The live views that a page can watch."""
+
+from __future__ import annotations
+
+from django.http import QueryDict
+
+from studio.approvals.live import ApprovalsView
+from studio.audit.live import AuditView
+from studio.frame.live_view import LiveView
+from studio.home.live import HomeView
+from studio.instance.live import InstanceView
+from studio.instances.live import InstancesView
+from studio.schedules.live import SchedulesView
+from studio.workflows.live import WorkflowsView, WorkflowView
+
+VIEWS: tuple[type[LiveView], ...] = (
+    HomeView,
+    WorkflowsView,
+    WorkflowView,
+    InstancesView,
+    InstanceView,
+    ApprovalsView,
+    SchedulesView,
+    AuditView,
+)
+LONGEST_QUERY = 4_000
+
+
+class UnknownViewError(Exception):
+    """There is no such topic."""
+
+
+def view_of(query: str | QueryDict) -> LiveView:
+    """Return the live view in a query string. Raises UnknownViewError."""
+    given = QueryDict(query[:LONGEST_QUERY]) if isinstance(query, str) else query
+    text = given.get("topic", "")
+    for view in VIEWS:
+        if topic := view.topic.fullmatch(text):
+            return view.of(topic, given)
+    raise UnknownViewError(text)

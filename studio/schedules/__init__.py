@@ -1,0 +1,1 @@
+"""The timetable of schedules."""

@@ -1,0 +1,103 @@
+"""The page of schedules, and pausing, resuming and running them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from engine.models import ScheduleRow
+from engine.steer import schedules
+from engine.values.errors import RepriseError, ScheduleNotFoundError
+from studio.access.denied_audit import Subject
+from studio.access.permissions import Verb
+from studio.forms.tokens import new_token, token_of
+from studio.frame.guard import Names, guard
+from studio.frame.page import page
+from studio.schedules.live import SchedulesView
+
+
+def subject_of(names: Names) -> Subject:
+    """Return the subject of a schedule's address."""
+    row = ScheduleRow.objects.filter(key=names["key"]).first()
+    return Subject(row.workflow, data={"schedule": row.name}) if row is not None else Subject(None)
+
+
+@guard(get=Verb.VIEW)
+def timetable(request: HttpRequest) -> HttpResponse:
+    return _page(request)
+
+
+@guard(post=Verb.OPERATE, deed="schedule-pause", about=subject_of)
+def pause(request: HttpRequest, key: int) -> HttpResponse:
+    row = _row(key)
+    if row.paused_at is not None:
+        return _refused(request, f"{row.name} was paused already{_by(row)}.")
+    _found(schedules.pause, row, request)
+    return _done(request, f"{row.name} is paused: it starts nothing until it is resumed.")
+
+
+@guard(post=Verb.OPERATE, deed="schedule-resume", about=subject_of)
+def resume(request: HttpRequest, key: int) -> HttpResponse:
+    row = _row(key)
+    if row.paused_at is None:
+        return _refused(request, f"{row.name} is not paused any more.")
+    _found(schedules.resume, row, request)
+    return _done(request, f"{row.name} goes on with its next planned time.")
+
+
+@guard(post=Verb.OPERATE, deed="schedule-run", about=subject_of)
+def run(request: HttpRequest, key: int) -> HttpResponse:
+    """Start an instance now. The form's token is its id, so a double click starts one."""
+    row = _row(key)
+    chosen = f"{token_of(request.POST.get('token', ''))}-{row.key}"
+    try:
+        instance = schedules.run_now(row, id=chosen, by=request.user)
+    except ScheduleNotFoundError:
+        raise Http404 from None
+    except RepriseError as error:
+        return _refused(request, str(error))
+    messages.success(request, f"{row.name} was run: this is what it has started.")
+    return HttpResponseRedirect(instance.get_absolute_url())
+
+
+def _row(key: int) -> ScheduleRow:
+    row = ScheduleRow.objects.filter(key=key).first()
+    if row is None:
+        raise Http404
+    return row
+
+
+def _found(act: Any, row: ScheduleRow, request: HttpRequest) -> None:
+    try:
+        act(row, by=request.user)
+    except ScheduleNotFoundError:
+        raise Http404 from None
+
+
+def _by(row: ScheduleRow) -> str:
+    return f" by {row.paused_by}" if row.paused_by else ""
+
+
+def _done(request: HttpRequest, text: str) -> HttpResponse:
+    messages.success(request, text)
+    return HttpResponseRedirect(reverse("schedules"))
+
+
+def _refused(request: HttpRequest, text: str) -> HttpResponse:
+    return _page(request, status=409, refused=text)
+
+
+def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> HttpResponse:
+    drawing = SchedulesView().draw(request.user)
+    return page(
+        request,
+        "studio/schedules/schedules.html",
+        drawing,
+        topic="topic=schedules",
+        status=status,
+        refused=refused,
+        token=new_token(),
+    )

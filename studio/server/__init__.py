@@ -1,0 +1,1 @@
+"""The web process: what a request passes before Django sees it, and what is logged."""

@@ -1,0 +1,60 @@
+"""Decide which requests the Studio's limits apply to: in a larger site, only those for the Studio's own pages."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.handlers.asgi import get_script_prefix
+from django.db import InterfaceError, OperationalError
+from django.urls import Resolver404, resolve
+
+from studio.access.anonymous_queue import is_known, take_turn
+from studio.access.cookies import broken_cookie, session_key_of
+from studio.access.people import in_thread, person_of_session
+from studio.access.refusals import Scope
+from studio.frame.guard import Rule, rule_of
+
+
+def is_whole_site() -> bool:
+    """Tell whether the Studio is the whole site."""
+    return bool(settings.ROOT_URLCONF == "studio.urls")
+
+
+def is_studio_request(scope: Scope) -> bool:
+    """Tell whether a request is for a page of the Studio, or for a socket."""
+    return scope["type"] == "websocket" or is_whole_site() or rule_for(scope) is not None
+
+
+async def may_be_large(scope: Scope) -> bool:
+    """Tell whether a body may exceed 64 KiB: only if the view takes a payload and the sender is signed in.
+
+    Raises QueueFullError if too many anonymous requests are waiting.
+    """
+    rule = rule_for(scope)
+    if rule is None:
+        return not is_whole_site()
+    # Without a session there is nothing to ask the database, so nothing to wait for. PostgreSQL refuses a broken key.
+    if not rule.takes_payload or not session_key_of(scope) or broken_cookie(scope["headers"]):
+        return False
+    return await take_turn(scope, _is_signed_in)
+
+
+def is_from_known(scope: Scope) -> bool:
+    """Tell whether the session of a request has been accepted lately."""
+    return is_known(session_key_of(scope))
+
+
+def rule_for(scope: Scope) -> Rule | None:
+    """Return the rule of the view that Django would call, or None if it is not a view of the Studio."""
+    # As in ASGIRequest. The prefix may come from the client: daphne reads it from a header.
+    path = scope["path"].removeprefix(get_script_prefix(scope))
+    try:
+        return rule_of(resolve(path).func)
+    except Resolver404:
+        return None
+
+
+async def _is_signed_in(scope: Scope) -> bool:
+    try:
+        return await in_thread(person_of_session, session_key_of(scope)) is not None
+    except (OperationalError, InterfaceError):
+        return True  # Django's own answer says that the database is away

@@ -1,1 +1,0 @@
-"""A module a page."""

@@ -1,0 +1,1 @@
+"""The table of workflows, the page of one, and its start form."""

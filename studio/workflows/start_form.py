@@ -1,0 +1,130 @@
+"""The start form: validate params, id and tags without writing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.declare import secrets
+from engine.declare.registry import Workflow
+from engine.models import Instance
+from engine.steer import launch
+from engine.values.errors import (
+    InvalidNameError,
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    SecretKeyError,
+)
+from engine.values.identity import check_instance_id
+from engine.values.serialization import decode
+from engine.values.tags import check_tags
+from studio.forms.checked import MOST_PROBLEMS, Checked, Problem
+from studio.forms.json_text import placed, read_text
+from studio.forms.tokens import token_of
+from studio.forms.typed_secrets import hidden, together
+
+CLOCKS_APART_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The submitted start form."""
+
+    text: str
+    id: str
+    tags: str
+    token: str
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Typed:
+        return cls(
+            text=given.get("params", "").replace("\r\n", "\n"),
+            id=given.get("id", "").strip(),
+            tags=given.get("tags", "").strip(),
+            token=token_of(given.get("token", "")),
+        )
+
+    @property
+    def tag_list(self) -> list[str]:
+        return [tag.strip() for tag in self.tags.split(",") if tag.strip()]
+
+
+def check_start(workflow: Workflow[Any, Any], typed: Typed) -> Checked:
+    """Validate everything before a start: syntax, schema, id, tags."""
+    read = read_text(typed.text, "params", is_optional=not workflow.takes_params)
+    problems = list(read.problems)
+    if read.is_good:
+        problems += _schema_problems(workflow, typed.text, read.value)
+    problems += _id_problems(workflow, typed.id)
+    problems += _tag_problems(typed.tag_list)
+    return Checked(read.value, tuple(problems[:MOST_PROBLEMS]))
+
+
+def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user: Any) -> Instance | None:
+    """Return the instance that this form has already started, by a double click or when sent again.
+
+    The form contains the id of its instance, so the database lets it start only once. An instance of another user or
+    with other parameters does not count.
+    """
+    try:
+        wanted = check_instance_id(typed.id or typed.token)
+    except InvalidNameError:
+        return None
+    found = Instance.objects.filter(workflow=workflow.name, id=wanted).first()
+    if found is None or found.started_by != user.get_username():
+        return None
+    try:
+        same = secrets.are_equal(found.params, decode(launch.validate_params(workflow, value)))
+    except SecretKeyError:  # cannot compare
+        return None
+    return found if same and (not typed.id or _is_younger(found, typed.token)) else None
+
+
+def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> tuple[Typed, Checked]:
+    """Return the rejected form without secrets, and its problems."""
+    text = hidden(typed.text, workflow.params_schema())
+    if text == typed.text:
+        return typed, checked
+    masked = replace(typed, text=text)
+    return masked, Checked(None, together(check_start(workflow, masked), checked))
+
+
+def _is_younger(instance: Instance, token: str) -> bool:
+    """Return whether the instance started after the form was rendered: the token is a UUIDv7 with that time."""
+    drawn_ms = uuid.UUID(token).int >> 80
+    return instance.created_at.timestamp() * 1000 >= drawn_ms - CLOCKS_APART_MS
+
+
+def _schema_problems(workflow: Workflow[Any, Any], text: str, value: Any) -> list[Problem]:
+    try:
+        launch.validate_params(workflow, value)
+    except InvalidParamsError as error:
+        return placed(text, "params", error.errors)
+    except InvalidValueError as error:
+        return [Problem("params", str(error), path=error.path)]
+    except LimitError as error:
+        return [Problem("params", str(error))]
+    return []
+
+
+def _id_problems(workflow: Workflow[Any, Any], id: str) -> list[Problem]:
+    if not id:
+        return []
+    try:
+        check_instance_id(id)
+    except InvalidNameError as error:
+        return [Problem("id", str(error))]
+    if Instance.objects.filter(workflow=workflow.name, id=id).exists():
+        return [Problem("id", f"{id} is in use. Choose another id, or leave it empty.")]
+    return []
+
+
+def _tag_problems(tags: Sequence[str]) -> list[Problem]:
+    try:
+        check_tags(tags)
+    except (InvalidNameError, LimitError, InvalidValueError) as error:
+        return [Problem("tags", str(error))]
+    return []

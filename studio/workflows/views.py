@@ -1,0 +1,53 @@
+"""The table of workflows, and the page of one workflow."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from engine.declare.registry import workflows as registry
+from studio.access.permissions import Verb, allowed
+from studio.forms import schema
+from studio.forms.tokens import new_token
+from studio.frame.guard import guard
+from studio.frame.page import page
+from studio.instances import queries, rows
+from studio.instances.filters import Filter
+from studio.workflows import lints
+from studio.workflows.live import WorkflowsView, WorkflowView
+from studio.workflows.queries import overviews
+
+RECENT = 20
+
+
+@guard(get=Verb.VIEW)
+def workflows(request: HttpRequest) -> HttpResponse:
+    return page(
+        request,
+        "studio/workflows/workflows.html",
+        WorkflowsView().draw(request.user),
+        topic="topic=workflows",
+    )
+
+
+@guard(get=Verb.VIEW)
+def workflow(request: HttpRequest, name: str) -> HttpResponse:
+    (overview,) = overviews([name])
+    if not overview.is_known and not overview.counts:
+        raise Http404
+    wanted = Filter(workflow=name)
+    recent = queries.page_of(wanted).instances[:RECENT]
+    shown = ",".join(str(instance.key) for instance in recent)
+    return page(
+        request,
+        "studio/workflows/workflow.html",
+        WorkflowView(name).draw(request.user),
+        topic=f"topic=workflow:{name}&keys={shown}",
+        overview=overview,
+        wanted=wanted,
+        rows=rows.rows_of(recent),
+        definition=registry.get(name),
+        token=new_token(),
+        may_act=allowed(request.user, Verb.OPERATE, name),
+        lints=lints.lines_of(name, has_run=bool(overview.counts)),
+        fields=schema.fields(registry[name].params_schema()) if overview.is_known else [],
+    )

@@ -1,0 +1,58 @@
+"""The page of an instance that starts others, and of those that it started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from engine.models import Instance
+from studio.instance.queries import CHILDREN_SHOWN
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def child_of(parent: Instance, status: str = "waiting", **given: Any) -> Instance:
+    return factories.child(parent, status, **given)
+
+
+def page_of(client: Client, instance: Instance) -> str:
+    return client.get(instance.get_absolute_url()).content.decode()
+
+
+def test_children_are_listed_with_their_status_and_lead_back(operator: Client) -> None:
+    parent = factories.instance("waiting", waiting_for="child")
+    children = [child_of(parent), child_of(parent, "complete"), child_of(parent, "errored")]
+    shown = page_of(operator, parent).split('id="children"')[1].split("</section>")[0]
+    for child in children:
+        assert f'href="{child.get_absolute_url()}"' in shown
+        assert f'href="{parent.get_absolute_url()}#s-{child.parent_step}"' in page_of(operator, child)
+    assert [word in shown for word in ("waiting", "complete", "errored", "paused")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_an_instance_without_children_says_nothing_of_them(operator: Client) -> None:
+    assert "<h2>Children</h2>" not in page_of(operator, factories.instance())
+
+
+def test_of_many_children_the_newest_are_listed(operator: Client) -> None:
+    parent = factories.instance("running")
+    for _ in range(CHILDREN_SHOWN + 2):
+        child_of(parent)
+    shown = page_of(operator, parent)
+    assert shown.count("/workflows/invoices/instances/") >= CHILDREN_SHOWN
+    assert f"The newest {CHILDREN_SHOWN} of {CHILDREN_SHOWN + 2}." in shown
+
+
+def test_what_an_instance_waits_for_is_named(operator: Client) -> None:
+    parent = factories.instance("waiting", waiting_for="child")
+    child_of(parent, "running", workflow="invoices", id="inv-7")
+    shown = page_of(operator, parent)
+    assert "Waits for child " in shown
+    assert ">inv-7<" in shown

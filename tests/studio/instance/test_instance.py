@@ -1,0 +1,417 @@
+"""The page of one instance, in every state."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from engine.models import Instance, Step
+from engine.steer import restart
+from studio.instance import queries as instance_queries
+from studio.instance.queries import STEPS_SHOWN
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(client: Client, instance: Instance) -> str:
+    answer = client.get(instance.get_absolute_url())
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def buttons(page: str) -> list[str]:
+    actions = page[page.index('id="actions"') :]
+    actions = actions[: actions.index("</p>")]
+    return [
+        re.sub(r"<[^>]+>", "", button).strip()
+        for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("queued", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("running", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("waiting", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("waiting_for_pause", ["Keep running", "Send event…", "Restart…", "Terminate…"]),
+        ("paused", ["Resume", "Send event…", "Restart…", "Terminate…"]),
+        ("complete", ["Restart…", "Start another like it", "Delete…"]),
+        ("errored", ["Restart…", "Start another like it", "Delete…"]),
+        ("terminated", ["Restart…", "Start another like it", "Delete…"]),
+    ],
+)
+def test_only_what_the_status_allows_is_offered(operator: Client, status: str, expected: list[str]) -> None:
+    assert buttons(page_of(operator, factories.instance(status))) == expected
+
+
+def test_the_tab_tells_the_state(operator: Client) -> None:
+    page = page_of(operator, factories.instance("errored", id="order-1"))
+    assert 'data-tab-title="order-1 · errored · orders"' in page
+    assert 'data-tab-icon="/static/icons/errored.svg"' in page
+
+
+@pytest.mark.parametrize(
+    ("status", "is_ended"),
+    [("running", False), ("paused", False), ("complete", True), ("errored", True), ("terminated", True)],
+)
+def test_open_dialogs_learn_that_the_instance_has_ended(
+    operator: Client, status: str, is_ended: bool
+) -> None:
+    instance = factories.instance(status)
+    frame = operator.get(f"/_f/live/?topic=instance:{instance.key}").content.decode()
+    assert ("data-ended" in frame) is is_ended
+
+
+def test_the_tab_says_pausing_as_the_page_does(operator: Client) -> None:
+    page = page_of(operator, factories.instance("waiting_for_pause", id="order-1"))
+    assert 'data-tab-title="order-1 · pausing · orders"' in page
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [("queued", "No step has started yet."), ("terminated", "It ended without a step.")],
+)
+def test_an_instance_without_steps_says_so(operator: Client, status: str, said: str) -> None:
+    assert page_of(operator, factories.instance(status)).count(said) == 2
+
+
+def test_dialogs_are_closed_not_gone_back_from(operator: Client) -> None:
+    page = page_of(operator, factories.instance("running"))
+    closing = re.findall(r"<button[^>]*data-close>([^<]*)</button>", page)
+    assert set(closing) == {"Close"}
+
+
+def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operator: Client) -> None:
+    """HC-14"""
+    page = page_of(operator, factories.retrying())
+    step = page[page.index('<li id="s-2"') :]
+    order = [
+        step.index(mark)
+        for mark in (
+            "next attempt",
+            'id="s-2-a3"',
+            "waited 39 s",
+            'id="s-2-a2"',
+            "waited 19 s",
+            'id="s-2-a1"',
+        )
+    ]
+    assert order == sorted(order)
+    assert 'data-kind="until"' in step
+    assert '<span title="3 of at most 5 attempts">3/5</span>' in step
+    assert "same error as 2" in step
+
+
+def test_an_attempt_shows_worker_error_and_traceback_with_own_frames(operator: Client) -> None:
+    page = page_of(operator, factories.retrying())
+    assert "worker-2" in page
+    assert "<strong>TimeoutError</strong>: no answer from the card service after 5 s" in page
+    assert "Traceback · 1 app frame" in page
+    assert re.search(r'<span class="lib">  File &quot;/srv/venv/lib/python3.11/site-packages/httpx', page)
+
+
+def test_the_error_of_an_instance_is_where_its_step_raised(operator: Client) -> None:
+    handlers = {"traceback": "StepError, as the handler got it", "step": "charge_card", "attempts": 1}
+    instance = factories.instance("errored", error={**factories.FAILURE, **handlers})
+    first = factories.step(instance, "charge_card", "errored")
+    factories.attempt(first, "errored")
+    other = factories.step(
+        instance, "charge_card", "errored", count=2, error={"type": "Other", "message": "x"}
+    )
+    factories.attempt(other, "errored")
+    page = page_of(operator, instance)
+    result = page[page.index('id="result"') :]
+    result = result[: result.index("</section>")]
+    assert '<a href="#s-1-a1">step 1 <code>charge_card</code>, attempt 1</a>' in result
+    assert "/srv/shop/provider.py" in result
+    assert "as the handler got it" not in page
+
+
+def test_the_error_links_to_its_step_on_the_page_that_has_it(operator: Client) -> None:
+    instance = factories.instance("errored")
+    factories.step(instance, "load")
+    factories.attempt(factories.step(instance, "charge_card", "errored"), "errored")
+    page = operator.get(f"{instance.get_absolute_url()}?upto=1").content.decode()
+    assert '<a href="?upto=2#s-2-a1">step 2' in page
+
+
+def test_attempts_that_died_with_a_worker_are_extra(operator: Client) -> None:
+    instance = factories.instance("running")
+    step = factories.step(instance, "reserve", "running", lost=1)
+    factories.attempt(step, "lost")
+    factories.attempt(step, "running")
+    page = page_of(operator, instance)
+    assert ">1/5 · 1 lost</span>" in page
+    assert "runs on worker-2 for <time" in page
+    assert "attempt 1 of 5, not counting 1 lost." in page
+    assert "1 attempt with a worker that died" in page
+
+
+def test_an_attempt_that_was_drained_does_not_count(operator: Client) -> None:
+    instance = factories.instance("waiting", waiting_for="retry", wake_at=factories.ago(hours=-1))
+    step = factories.step(instance, "reserve", "waiting", wake_at=instance.wake_at)
+    for status in ("cancelled", "lost", "errored"):
+        factories.attempt(step, status)
+    page = page_of(operator, instance)
+    assert ">1/5 · 1 lost</span>" in page
+    assert "failed once" in page
+    assert "(attempt 2 of 5, not counting 1 lost)." in page
+    assert "attempt 2 of 5, not counting 1 lost" in operator.get("/instances/").content.decode()
+
+
+def test_a_differing_error_is_told(operator: Client) -> None:
+    instance = factories.instance("running")
+    step = factories.step(instance, "reserve", "running")
+    factories.attempt(step, "errored", error={"type": "ConnectionReset", "message": "x"})
+    factories.attempt(step, "errored")
+    assert "differs from 1" in page_of(operator, instance)
+
+
+def test_children_stand_indented_under_their_parent(operator: Client) -> None:
+    instance = factories.instance("running")
+    factories.step(instance, "parent")
+    factories.step(instance, "sibling")
+    factories.step(instance, "child", parent=1)
+    found = instance_queries.of_key(instance.key)
+    assert [(str(line.step), line.depth) for line in found.lines] == [
+        ("parent", 0),
+        ("child", 1),
+        ("sibling", 0),
+    ]
+    assert re.search(r'<li id="s-3" class="step s-complete depth-1">', page_of(operator, instance))
+
+
+def test_a_wait_links_to_the_event_it_took(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    factories.step(instance, "approval", kind="event", event_types=["order-approved"])
+    event = factories.event(
+        instance, payload={"ok": True}, state="consumed", consumed_by=1, consumed_generation=1, sent_by="ana"
+    )
+    factories.event(instance, "later")
+    page = page_of(operator, instance)
+    assert f'<a href="#e-{event.key}"><code>order-approved</code></a> from ana' in page
+    assert 'taken by <a href="#s-1">step 1</a>' in page
+    assert "waiting to be taken" in page
+
+
+def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    factories.step(
+        instance,
+        "approval",
+        "waiting",
+        "event",
+        event_types=["approved", "refused"],
+        started_at=factories.ago(minutes=1),
+    )
+    page = page_of(operator, instance)
+    assert (
+        'id="event-type" name="type" required maxlength="100" autocomplete="off" list="wanted-events" value="approved"'
+        in page
+    )
+    assert "It waits for <code>approved</code> or <code>refused</code>." in page
+
+
+def test_the_event_form_shows_what_a_declared_event_takes_and_starts_from_an_example(
+    operator: Client,
+) -> None:
+    instance = factories.instance("waiting")
+    factories.step(instance, "order-approved", "waiting", "event", started_at=factories.ago(minutes=1))
+    page = page_of(operator, instance)
+    form = page[page.index('id="event-title"') :]
+    form = form[: form.index("</form>")]
+    assert "<code>approved</code>" in form
+    assert "boolean" in form
+    typed = re.search(r"<textarea[^>]*>([^<]*)</textarea>", form)
+    assert typed is not None
+    assert json.loads(html.unescape(typed[1]))["approved"] is False
+    assert "data-optional hidden" in form
+
+
+def test_the_payload_of_an_event_nobody_declared_may_stay_empty(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    factories.step(instance, "paid", "waiting", "event", started_at=factories.ago(minutes=1))
+    page = page_of(operator, instance)
+    assert "Payload (JSON<span data-optional>, optional</span>)" in page
+    assert "data-event=" not in page
+
+
+@pytest.mark.parametrize("kind", ["do", "sleep", "event"])
+def test_the_times_of_a_paused_instance_stand_still(operator: Client, kind: str) -> None:
+    paused_at = factories.ago(minutes=30)
+    instance = factories.instance("paused", paused_at=paused_at, created_at=factories.ago(minutes=40))
+    wake_at = paused_at + timedelta(hours=1, minutes=59, seconds=1)
+    made = factories.step(instance, "x", "waiting", kind, wake_at=wake_at)
+    if kind == "do":
+        factories.attempt(made, "errored")
+    page = page_of(operator, instance)
+    assert 'data-kind="until"' not in page
+    assert page.count("1 h 59 m left when resumed") == 2
+    assert ("next attempt 1 h 59 m after it is resumed" in page) == (kind == "do")
+
+
+def test_a_date_comes_also_while_an_instance_is_paused(operator: Client) -> None:
+    instance = factories.instance("paused")
+    wake_at = timezone.now() + timedelta(hours=1)
+    factories.step(instance, "x", "waiting", "sleep", wake_at=wake_at, wake_is_fixed=True)
+    page = page_of(operator, instance)
+    assert 'data-kind="until"' in page
+    assert "left when resumed" not in page
+
+
+def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
+    instance = factories.instance("running")
+    factories.step(instance, "reserve")
+    factories.log(instance, "stock is low", level="warning", step_seq=1, attempt=1, fields={"left": 3})
+    page = page_of(operator, instance)
+    assert page.count("stock is low") == 2
+    assert '<span class="muted">left=</span>3' in page
+
+
+def test_a_sensitive_output_is_masked_everywhere(operator: Client) -> None:
+    instance = factories.instance("running")
+    factories.step(instance, "token", output={"token": "s3cr3t"}, sensitive=True)
+    page = page_of(operator, instance)
+    assert "s3cr3t" not in page
+    assert "Marked sensitive" in page
+    assert operator.get(f"{instance.get_absolute_url()}payload/step-1/").status_code == 404
+    assert "s3cr3t" not in operator.get(f"/_f/live/?topic=instance:{instance.key}").content.decode()
+
+
+def test_a_large_output_shows_its_beginning_and_a_download(operator: Client) -> None:
+    value = {"rows": ["x" * 100] * 2_000}
+    instance = factories.instance("complete", output=value)
+    factories.step(instance, "load", output=value)
+    page = page_of(operator, instance)
+    assert "The beginning of" in page
+    assert "… 1,900 more" in page
+    assert len(page) < 120_000
+    answer = operator.get(f"{instance.get_absolute_url()}payload/output/")
+    assert json.loads(answer.content) == value
+    assert json.loads(operator.get(f"{instance.get_absolute_url()}payload/step-1/").content) == value
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "nothing",
+        "step-0",
+        "step-99999999999999999999",
+        "step-3000000000",
+        "event-1",
+        "step-1x",
+        "params-",
+        "error",
+    ],
+)
+def test_a_value_that_is_not_there_is_not_found(operator: Client, what: str) -> None:
+    instance = factories.instance("running")
+    assert operator.get(f"{instance.get_absolute_url()}payload/{what}/").status_code == 404
+
+
+def test_the_payload_of_another_instances_event_is_not_found(operator: Client) -> None:
+    mine, other = factories.instance(), factories.instance()
+    event = factories.event(other, payload={"x": 1})
+    assert operator.get(f"{mine.get_absolute_url()}payload/event-{event.key}/").status_code == 404
+    assert operator.get(f"{other.get_absolute_url()}payload/event-{event.key}/").status_code == 200
+
+
+def test_a_value_that_cannot_be_read_does_not_break_the_page(operator: Client) -> None:
+    """A number of 4,301 digits that came in some other way."""
+    from django.db import connection
+
+    instance = factories.instance("running")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_event (instance_id, type, payload, received_at)"
+            " VALUES (%s, 'odd', %s::json, clock_timestamp())",
+            [instance.key, "1" * 4_301],
+        )
+    assert "This value cannot be read" in page_of(operator, instance)
+
+
+def test_hundreds_of_steps_cost_no_more_questions_than_one(
+    operator: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    instance = factories.instance("running")
+    start = timezone.now()
+    steps = [
+        Step(
+            instance_id=instance.key,
+            generation=1,
+            seq=n,
+            delivery=n,
+            attempts=1,
+            kind="do",
+            name=f"step-{n}",
+            count=1,
+            status="complete",
+            started_at=start + timedelta(milliseconds=n),
+            finished_at=start + timedelta(milliseconds=n + 1),
+            output=n,
+        )
+        for n in range(1, STEPS_SHOWN + 21)
+    ]
+    Step.objects.bulk_create(steps)
+    factories.attempts_of(steps)
+    with django_assert_max_num_queries(22):
+        page = page_of(operator, instance)
+    assert f"{STEPS_SHOWN} of {STEPS_SHOWN + 20} steps" in page
+    assert 'id="s-20"' not in page
+    assert f'id="s-{STEPS_SHOWN + 20}"' in page
+    earlier = operator.get(f"{instance.get_absolute_url()}?upto=20").content.decode()
+    assert 'href="?upto=20"' in page
+    assert 'id="s-1"' in earlier
+    assert 'id="s-21"' not in earlier
+    assert f"topic=instance:{instance.key}&amp;upto=20" in earlier
+
+
+def test_the_why_line_knows_of_open_steps_that_the_page_does_not_show(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    for n in range(3):
+        factories.step(instance, f"step-{n}")
+    factories.step(instance, "approval", "waiting", "event", started_at=factories.ago(minutes=1))
+    page = operator.get(f"{instance.get_absolute_url()}?upto=2").content.decode()
+    assert "Waits for event <code>approval</code> at step 4" in page
+    assert 'id="s-4"' not in page
+
+
+def test_an_earlier_generation_is_not_mixed_in(operator: Client) -> None:
+    instance = factories.instance("running")
+    factories.step(instance, "from-before")
+    restart.restart(instance)
+    assert "from-before" not in page_of(operator, instance)
+
+
+def test_who_did_what_is_told(operator: Client) -> None:
+    instance = factories.instance("paused")
+    factories.deed(instance, "pause", "li", "provider down")
+    page = page_of(operator, instance)
+    assert re.search(r"Paused by li <time [^>]*>[^<]*</time>: “provider down”", page)
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["queued", "running", "waiting", "waiting_for_pause", "paused", "complete", "errored", "terminated"],
+)
+def test_every_state_has_a_page_and_every_id_on_it_is_unique(operator: Client, status: str) -> None:
+    """A patch finds its place by its id: twice the same, and state moves to the wrong element."""
+    instance = factories.instance(status, fence=2)
+    first = factories.step(instance, "reserve")
+    factories.attempt(first)
+    factories.step(instance, "charge", "errored")
+    factories.event(instance, "later", payload=1)
+    factories.log(instance, "x", step_seq=1, attempt=1)
+    factories.deed(instance, "pause")
+    ids = re.findall(r'\sid="([^"]*)"', page_of(operator, instance))
+    assert "" not in ids
+    assert sorted(ids) == sorted(set(ids))

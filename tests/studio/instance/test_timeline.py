@@ -1,0 +1,86 @@
+"""The timeline: bars at their place, idle time folded."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.template.loader import render_to_string
+
+from studio.instance.timeline import FOLD_WIDTH, THINNEST, Scale, Stretch, Track, build, idle_gaps
+
+START = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def body(start: float, end: float, status: str = "complete", number: int = 1) -> Stretch:
+    return Stretch("solid", status, at(start), at(end), number)
+
+
+def track(*stretches: Stretch, seq: int = 1) -> Track:
+    return Track(seq, f"step-{seq}", 0, "complete", stretches)
+
+
+def test_bars_stand_where_their_time_is() -> None:
+    drawn = build([track(body(0, 2)), track(body(5, 10), seq=2)], start=START, end=at(10), is_open=False)
+    bars = [(bar.x, bar.width) for line in drawn.lines for bar in line.bars]
+    assert bars == [(0.0, 20.0), (50.0, 50.0)]
+    assert drawn.now is None
+
+
+def test_an_open_instance_has_a_line_at_now() -> None:
+    drawn = build([track(body(0, 4))], start=START, end=at(8), is_open=True)
+    assert drawn.now == 100.0
+
+
+def test_a_long_idle_gap_is_folded_to_a_mark() -> None:
+    stretches = [body(0, 1), body(2, 3), body(86_400, 86_401)]
+    drawn = build([track(*stretches)], start=START, end=at(86_401), is_open=False)
+    assert [fold.text for fold in drawn.folds] == ["23 h 59 m"]
+    first, second, last = drawn.lines[0].bars
+    assert first.width > 8
+    assert last.x - second.end == pytest.approx(FOLD_WIDTH + 2 * 2 * first.width, abs=1)
+    assert last.end == pytest.approx(100, abs=0.1)
+
+
+def test_gaps_in_proportion_to_the_work_stay_as_they_are() -> None:
+    assert idle_gaps([body(0, 1), body(5, 6), body(11, 12)], START, at(12)) == []
+
+
+def test_time_never_goes_backwards_across_folds() -> None:
+    scale = Scale(START, at(1000), [(at(10), at(500)), (at(510), at(990))])
+    xs = [scale.x(at(second)) for second in range(0, 1001, 5)]
+    assert xs == sorted(xs)
+    assert xs[0] == 0.0
+    assert xs[-1] == 100.0
+
+
+def test_what_lies_outside_is_drawn_at_the_edge() -> None:
+    scale = Scale(START, at(10))
+    assert (scale.x(at(-5)), scale.x(at(50))) == (0.0, 100.0)
+
+
+def test_an_instance_without_duration_can_be_drawn() -> None:
+    drawn = build([track(body(0, 0))], start=START, end=START, is_open=False)
+    assert drawn.lines[0].bars[0].width == THINNEST
+
+
+def test_the_axis_names_about_six_round_times() -> None:
+    drawn = build([track(body(0, 30))], start=START, end=at(30), is_open=False)
+    assert [mark.text for mark in drawn.axis] == ["0", "+5 s", "+10 s", "+15 s", "+20 s", "+25 s"]
+
+
+def test_labels_that_a_narrow_page_would_cut_are_known() -> None:
+    drawn = build([track(body(0, 30))], start=START, end=at(30), is_open=False)
+    assert [mark.text for mark in drawn.axis if mark.is_late] == ["+25 s"]
+    html = render_to_string("studio/instance/pieces/timeline.html", {"d": {"timeline": drawn}})
+    assert re.findall(r'<text class="late"[^>]*>([^<]*)', html) == ["+25 s"]
+
+
+def test_each_bar_says_in_words_what_it_shows() -> None:
+    drawn = build([track(body(0, 5, "timed_out", 2))], start=START, end=at(10), is_open=False)
+    assert drawn.lines[0].bars[0].title == "attempt 2: timed out, 5 s"

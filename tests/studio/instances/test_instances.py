@@ -1,0 +1,381 @@
+"""The list of instances: bounded, filtered by its address, paged by keys."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from django.utils import timezone
+from psycopg.errors import QueryCanceled
+from pytest_django import DjangoAssertNumQueries
+
+from engine import WorkflowStep, workflow
+from engine.models import Instance
+from engine.status import search
+from engine.status.gathering import without_values
+from studio.frame.patience import TooSlowError, patience
+from studio.instances import queries, status_counts
+from studio.workflows import queries as overviews
+from tests.studio import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def ids(page: str) -> list[str]:
+    return re.findall(r'<td class="id"><a [^>]*>([^<]+)</a>', page)
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    answer = client.get(f"/instances/{query}")
+    assert answer.status_code == 200
+    return ids(answer.content.decode())
+
+
+def many(count: int, **given: Any) -> list[Instance]:
+    now = timezone.now()
+    rows = [
+        Instance(workflow="orders", id=f"o-{n}", status="queued", params={}, wake_at=now, **given)
+        for n in range(count)
+    ]
+    return Instance.objects.bulk_create(rows)
+
+
+def test_nothing_yet_says_how_to_begin(operator: Client) -> None:
+    assert "Nothing has run yet" in operator.get("/instances/").content.decode()
+
+
+def test_no_match_offers_to_drop_each_filter(operator: Client) -> None:
+    factories.instance()
+    page = operator.get("/instances/?workflow=orders&status=errored").content.decode()
+    assert "No instances match" in page
+    assert 'href="?workflow=orders" title="Drop this filter"' in page
+    assert 'href="?status=errored" title="Drop this filter"' in page
+
+
+@pytest.mark.parametrize(
+    ("status", "given"),
+    [
+        ("queued", {}),
+        ("running", {}),
+        ("sleeping", {"status": "waiting", "waiting_for": "sleep", "wake_at": factories.ago(minutes=-5)}),
+        ("retrying", {"status": "waiting", "waiting_for": "retry", "wake_at": factories.ago(minutes=-5)}),
+        ("waiting", {"status": "waiting", "waiting_for": "event"}),
+        ("waiting", {"status": "waiting", "waiting_for": "child"}),
+        ("paused", {}),
+        ("complete", {}),
+        ("errored", {}),
+        ("terminated", {}),
+    ],
+)
+def test_each_status_is_found_under_its_word(operator: Client, status: str, given: dict[str, Any]) -> None:
+    other = "complete" if status != "complete" else "queued"
+    factories.instance(other, id="other")
+    factories.instance(given.pop("status", status), id="wanted", **given)
+    assert listed(operator, f"?status={status}") == ["wanted"]
+    assert f'class="chip s-{status} ' in operator.get("/instances/").content.decode()
+
+
+def test_what_is_pausing_runs_and_says_so(operator: Client) -> None:
+    factories.instance("waiting_for_pause", id="wanted")
+    assert listed(operator, "?status=running") == ["wanted"]
+    assert "pausing</span>" in operator.get("/instances/").content.decode()
+
+
+def test_filters_work_together(operator: Client) -> None:
+    factories.instance("errored", id="a-1")
+    factories.instance("errored", id="a-2", workflow="imports")
+    factories.instance("complete", id="a-3")
+    factories.instance("errored", id="b-1")
+    assert listed(operator, "?workflow=orders&status=errored&q=a") == ["a-1"]
+    assert listed(operator, "?status=closed&workflow=orders") == ["b-1", "a-3", "a-1"]
+
+
+@pytest.mark.parametrize("q", ["Order-17", "order-1", "ORDER-17", "o"])
+@pytest.mark.parametrize(
+    "more", ["", "&workflow=orders", "&status=errored", "&workflow=orders&status=closed"]
+)
+def test_the_start_of_an_id_is_found_in_any_case_however_old(operator: Client, q: str, more: str) -> None:
+    """Older than any window that a search could have: all rows are in the index."""
+    factories.instance("errored", id="Order-17")
+    newest = factories.instance(id="x-1")
+    Instance.objects.filter(key=newest.key).update(key=newest.key + 1_000_000)
+    assert listed(operator, f"?q={q}{more}") == ["Order-17"]
+
+
+def test_an_underscore_in_a_search_is_no_wildcard(operator: Client) -> None:
+    factories.instance(id="a_1")
+    factories.instance(id="ab1")
+    assert listed(operator, "?q=a_") == ["a_1"]
+
+
+def test_a_search_with_too_many_finds_asks_the_planner(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "MOST_ALIKE", 2)
+    many(4)
+    page = operator.get("/instances/?q=O-").content.decode()
+    assert ids(page) == ["o-3", "o-2", "o-1", "o-0"]
+    assert 'class="s-queued"' in page
+    assert 'queued <span class="num">' not in page
+
+
+def test_no_match_says_what_was_searched(operator: Client) -> None:
+    factories.instance(id="order-1")
+    page = operator.get("/instances/?q=rder-1").content.decode()
+    assert "No instances match" in page
+    assert (
+        "All instances were searched for IDs that start with “<bdi>rder-1</bdi>”, in upper or lower case."
+        in page
+    )
+
+
+@pytest.mark.parametrize("q", ["a b", "-abc", "x" * 101])
+def test_what_cannot_be_an_id_is_said_to_be_none(operator: Client, q: str) -> None:
+    factories.instance(id="x" * 100)
+    page = operator.get("/instances/", {"q": q}).content.decode()
+    assert "No instances match" in page
+    assert "IDs start with a letter, digit or “_” and have up to 100 letters, digits, “-” and “_”." in page
+
+
+def test_beside_the_statuses_stand_the_counts_of_what_is_searched(operator: Client) -> None:
+    many(3)
+    factories.instance("complete", id="a-1")
+    factories.instance("complete", id="a-2", workflow="imports")
+    page = operator.get("/instances/?q=a").content.decode()
+    assert re.findall(r'(\w+) <span class="num">(\d+)</span>', page) == [("complete", "2")]
+    page = operator.get("/instances/?q=a&workflow=imports&status=closed").content.decode()
+    assert re.findall(r'(\w+) <span class="num">(\d+)</span>', page) == [("closed", "1"), ("complete", "1")]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("?status=nope", ["status=nope"]),
+        ("?since=1h&tag=eu&workflow=orders", ["since=1h", "tag=eu"]),
+        ("?status=errored&status=running", ["status=errored"]),
+        ("?workflow=no+name&before=x", ["workflow=no name", "before=x"]),
+        ("?tag=" + "x" * 500, ["tag=" + "x" * 75 + "…"]),
+        ("?status=errored&workflow=orders&q=a&before=7", []),
+        ("?status=&workflow=&q=", []),
+    ],
+)
+def test_a_filter_that_has_no_effect_is_named(operator: Client, query: str, named: list[str]) -> None:
+    page = operator.get(f"/instances/{query}").content.decode()
+    assert re.findall(r"<code><bdi>([^<]*)</bdi></code>", page) == named
+    said = f"Ignored, because this page does not understand {'it' if len(named) == 1 else 'them'}:"
+    assert (said in page) == bool(named)
+
+
+def test_a_search_asks_the_index_of_ids_whatever_else_there_is() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, output, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', '1', now() FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+    plan = Instance.objects.filter(search.id_begins("B-1999")).values_list("key").explain()
+    assert "engine_instance_id_start" in plan
+    assert "Seq Scan" not in plan
+    assert search.keys_alike("b-199") is not None
+
+
+def test_counts_stand_beside_the_statuses(operator: Client) -> None:
+    many(3)
+    factories.instance("complete")
+    page = operator.get("/instances/").content.decode()
+    assert re.search(r'queued <span class="num">3</span>', page)
+    assert re.search(r'complete <span class="num">1</span>', page)
+
+
+def test_a_count_stops_at_its_cap(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_counts, "COUNT_CAP", 3)
+    many(5)
+    assert status_counts.counts_by_status(["orders"]) == {"orders": {"queued": 2}}
+    assert 'queued <span class="num">2+</span>' in operator.get("/instances/").content.decode()
+
+
+def test_a_few_that_try_again_are_counted_beside_more_sleepers_than_are_counted(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_counts, "COUNT_CAP", 4)
+    for n in range(6):
+        factories.instance("waiting", waiting_for="sleep", wake_at=factories.ago(hours=-1), id=f"s-{n}")
+    factories.retrying()
+    page = operator.get("/instances/").content.decode()
+    assert 'sleeping <span class="num">3+</span>' in page
+    assert 'retrying <span class="num">1</span>' in page
+
+
+def test_pages_follow_each_other_without_gap_or_repeat(operator: Client) -> None:
+    many(queries.PAGE * 2 + 20)
+    where, seen = "/instances/", []
+    for _ in range(3):
+        page = operator.get(where).content.decode()
+        seen += ids(page)
+        older = re.search(r'href="(\?[^"]*before=\d+)"', page)
+        where = f"/instances/{older[1]}" if older else ""
+    assert where == ""
+    assert seen == [f"o-{n}" for n in reversed(range(queries.PAGE * 2 + 20))]
+
+
+def test_newer_leads_back(operator: Client) -> None:
+    made = many(queries.PAGE * 2)
+    page = operator.get(f"/instances/?before={made[queries.PAGE].key}").content.decode()
+    newer = re.search(r'href="(\?after=\d+)"', page)
+    assert newer
+    assert listed(operator, newer[1])[-1] == f"o-{queries.PAGE}"
+
+
+def test_rows_that_come_meanwhile_shift_no_page(operator: Client) -> None:
+    many(queries.PAGE + 10)
+    page = operator.get("/instances/").content.decode()
+    older = re.search(r'href="(\?before=\d+)"', page)
+    factories.instance(id="late")
+    assert older
+    assert listed(operator, older[1]) == [f"o-{n}" for n in reversed(range(10))]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?page=-1",
+        "?before=-1",
+        "?before=99999999999999999999",
+        "?after=x",
+        "?limit=1000000",
+        "?order=password",
+        "?filter[user__password__startswith]=a",
+        "?q=(",
+        "?q=%5E(a%2B)%2B%24",
+        "?q=%00",
+        "?q=" + "x" * 5_000,
+        "?status=%00&workflow=%00",
+        "?workflow=" + "w" * 5_000,
+        "?status=errored&status=running",
+        "?q=%ff%fe",
+        "?" + "&".join(f"a{n}=1" for n in range(500)),
+    ],
+)
+def test_a_strange_query_is_no_error(operator: Client, query: str) -> None:
+    many(60)
+    page = operator.get(f"/instances/{query[:1900]}")
+    assert page.status_code == 200
+    assert len(ids(page.content.decode())) <= queries.PAGE
+
+
+def test_a_page_asks_a_fixed_number_of_questions(
+    operator: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for status in ("running", "waiting", "errored", "paused") * 5:
+        made = factories.instance(status)
+        factories.step(made, "reserve", "running" if status == "running" else "complete")
+    with django_assert_max_num_queries(22):
+        operator.get("/instances/")
+
+
+def test_a_row_reads_no_payloads(operator: Client) -> None:
+    factories.instance("complete", params={"secret": "s3cr3t-param"}, output={"secret": "s3cr3t-output"})
+    assert not {"params", "output", "error"} & set(without_values().get().__dict__)
+
+
+def test_a_search_that_takes_too_long_says_so(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*args: object, **given: object) -> None:
+        raise OperationalError("canceling statement due to statement timeout") from QueryCanceled()
+
+    monkeypatch.setattr(queries, "page_of", slow)
+    page = operator.get("/instances/?q=a").content.decode()
+    assert "took more than 3 s" in page
+    assert "Without “a”" in page
+
+
+def dawdle() -> None:
+    with patience(1), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = '50ms'")
+        cursor.execute("SELECT pg_sleep(2)")
+
+
+def test_patience_really_ends() -> None:
+    with pytest.raises(TooSlowError):
+        dawdle()
+
+
+def test_the_socket_watches_the_rows_on_the_page(operator: Client) -> None:
+    made = many(2)
+    page = operator.get("/instances/?workflow=orders").content.decode()
+    assert f"topic=list&amp;workflow=orders&amp;status=&amp;q=&amp;keys={made[1].key}%2C{made[0].key}" in page
+
+
+class TestReconcile:
+    def test_it_answers_with_every_piece_once(self, operator: Client) -> None:
+        made = many(2)
+        where = f"/_f/live/?topic=list&keys={made[0].key},{made[1].key}&top={made[1].key}"
+        answer = operator.get(where)
+        page = answer.content.decode()
+        for piece in ("strip", "more", f"i-{made[0].key}", f"i-{made[1].key}"):
+            assert page.count(f'hx-target="#{piece}"') == 1
+        again = operator.get(where, headers={"HX-PTag": answer.headers["HX-PTag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+    def test_a_change_makes_another_tag(self, operator: Client) -> None:
+        made = factories.instance("waiting")
+        where = f"/_f/live/?topic=instance:{made.key}"
+        before = operator.get(where).headers["HX-PTag"]
+        made.pause()
+        assert operator.get(where, headers={"HX-PTag": before}).status_code == 200
+
+
+def test_the_table_of_workflows_has_those_of_the_code_and_of_the_record(operator: Client) -> None:
+    factories.instance(workflow="forgotten")
+    factories.instance("complete", workflow="process-order")
+    page = operator.get("/workflows/").content.decode()
+    assert "no longer in the code" in page
+    assert "Reserve the items, wait for somebody&#x27;s approval, and ship." in page
+    assert "never run" in page
+
+
+def test_the_page_of_a_workflow_that_left_the_code_stays_readable(operator: Client) -> None:
+    made = factories.instance("complete", workflow="forgotten")
+    page = operator.get("/workflows/forgotten/").content.decode()
+    assert "no longer in the code" in page
+    assert made.id in page
+    assert operator.get("/workflows/nowhere/").status_code == 404
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_a_workflow_with_a_limit_says_how_many_run_and_what_is_held_back(operator: Client) -> None:
+    @workflow(max_running=2)
+    async def limited(step: WorkflowStep) -> None: ...
+
+    for _ in range(2):
+        factories.instance("running", workflow="limited")
+    waits = factories.instance("queued", workflow="limited")
+    factories.workers(["limited"])
+    page = operator.get("/workflows/limited/").content.decode()
+    assert "at most 2 (max_running)" in page
+    assert "2 of at most 2 run now" in page
+    assert "held back: 2 of 2 run" in page
+    assert (
+        "2 of 2 <code>limited</code> run (max_running)"
+        in operator.get(waits.get_absolute_url()).content.decode()
+    )
+    assert "no limit" in operator.get("/workflows/tick/").content.decode()
+
+
+def test_the_overviews_never_walk_past_the_rows_of_other_workflows() -> None:
+    """Asked plainly, the planner would take the primary key for the newest of each status."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, output, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', '1', now() FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+        cursor.execute(
+            f"EXPLAIN (FORMAT TEXT) {overviews._NEWEST}", [["bulk-1", "tick"], overviews._STATUSES, 1]
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "engine_instance_list" in plan
+    assert "pkey" not in plan
+    assert "Seq Scan" not in plan
