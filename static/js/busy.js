@@ -7,8 +7,8 @@
   const pressed = new Map(); // by form: its button, and the timer
 
   const unanswered = () => note(
-    "The server did not answer, so it is not known whether this was done. " +
-    "See what the page shows once it is live again.",
+    "The server did not respond, so this may or may not have been done. " +
+    "Check the page when it is live again.",
   );
   const sends = (form) => form.method === "post" && form.dataset.theme === undefined;
   function begin(form, button) {

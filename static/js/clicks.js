@@ -54,6 +54,6 @@
     const body = new FormData(form);
     body.set("theme", next);
     fetch(form.action, { method: "POST", body, keepalive: true, headers: { "HX-Request": "true" } });
-    $(".theme-word").textContent = next[0].toUpperCase() + next.slice(1);
+    $(".theme-word").textContent = next;
   });
 })();

@@ -98,7 +98,7 @@
   // Signed out, or in again, in another tab: the way there would take what was typed along.
   const OUT = "You are signed out, so nothing was sent. What you typed is still here: copy it, then sign in.";
   const IN_AGAIN =
-    "You have signed in again since this page was opened, so nothing was sent. " +
+    "You signed in again after this page was opened, so nothing was sent. " +
     "Copy what you typed, then reload the page.";
   document.addEventListener("htmx:before:response", (event) => {
     const { hx, sourceElement } = event.detail.ctx;
@@ -109,7 +109,7 @@
   // A form that leaves the page does so once the server is there, and still knows who asks.
   const PATIENCE_MS = 8000;
   const AWAY =
-    "The server did not answer, so nothing was sent. What you typed is still here: try again in a moment.";
+    "The server did not respond, so nothing was sent. What you typed is still here: try again in a moment.";
   document.addEventListener("submit", async (event) => {
     const form = event.target, where = $("#reconcile")?.getAttribute("hx-get");
     if (form.hasAttribute("hx-post") || !drafts.has(form.id) || !where) return;

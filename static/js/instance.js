@@ -18,8 +18,8 @@
     open.close();
     Studio.unsent?.($("form", open));
     note(
-      ended ? "The instance has ended meanwhile: there is nothing left to send or to terminate."
-        : "The instance was restarted meanwhile: only a finished one can be deleted.",
+      ended ? "The instance has ended, so there is nothing to send or terminate."
+        : "The instance was restarted. Only a finished instance can be deleted.",
     );
   }
 

@@ -15,7 +15,7 @@
     }
     const bar = $("#offline");
     if (bar) bar.hidden = !(name === "offline" || name === "out");
-    if (bar && name === "out") $("#offline-text").textContent = "Signed out. Sign in again to go on.";
+    if (bar && name === "out") $("#offline-text").textContent = "You are signed out. Sign in again to continue.";
     if (name === "live") lost = false;
   }
   function lose() {
@@ -27,7 +27,7 @@
     if (document.body.dataset.live !== "offline") return;
     const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
     const [what, next] = !navigator.onLine ? ["This device is offline", "waiting for its network"]
-      : isSilent() ? ["No answer from the server", "trying again…"]
+      : isSilent() ? ["No response from the server", "trying again…"]
       : ["Connection lost", left ? `reconnecting in ${left} s` : "reconnecting…"];
     $("#offline-text").textContent = `${what} · showing ${clock(new Date(heard))} · ${next}`;
   }

@@ -144,7 +144,7 @@ def _node(node: payloads.Node, *, is_root: bool = False) -> SafeString:
         else SafeString("")
     )
     if node.kind == "secret":
-        about = "Stored encrypted; only the program gets it."
+        about = "Stored encrypted; only the workflow can read it."
         return format_html(
             '{}<span class="s" title="{}">{}</span> <span class="muted">secret</span>', key, about, node.text
         )
@@ -180,20 +180,20 @@ def sprite_of(name: str) -> str:
 
 
 DEEDS = {
-    "start": "started it",
-    "pause": "paused it",
-    "resume": "resumed it",
-    "terminate": "terminated it",
+    "start": "started",
+    "pause": "paused",
+    "resume": "resumed",
+    "terminate": "terminated",
     "send_event": "sent an event",
-    "accept_code": "accepted its new code",
-    "retry_rollback": "retried its rollback",
-    "restart": "restarted it",
-    "delete": "deleted it",
+    "accept_code": "accepted the new code",
+    "retry_rollback": "retried the rollback",
+    "restart": "restarted",
+    "delete": "deleted",
     "answer": "answered",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
-    "retention": "deleted what was kept long enough",
+    "retention": "deleted instances past their retention",
     "sign_in": "signed in",
 }
 
@@ -210,16 +210,16 @@ def deed(entry: Audit) -> str:
     verb = verb_name(entry.verb)
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
-        return f"could not start what schedule {isolated(data.get('schedule'))} had planned"
+        return f"could not start the planned run of schedule {isolated(data.get('schedule'))}"
     of = f" {isolated(data['schedule'])}" if data.get("schedule") else ""
     if entry.outcome == "denied":
-        return f"was refused: {verb}{of}"
+        return f"denied: {verb}{of}"
     if entry.verb == ANSWER:
         return f"answered {isolated(data.get('request', ''))}"
     if entry.verb == retention.VERB:
-        return f"deleted {sum(data.values())} whose retention was over"
+        return f"deleted {sum(data.values())} past their retention"
     if data.get("from_step"):
-        return f"restarted it from {isolated(data['from_step'])}"
+        return f"restarted from {isolated(data['from_step'])}"
     kind = data.get("type")
     return f"sent event {isolated(kind)}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
 
@@ -235,11 +235,11 @@ def kept_for(rules: Retention) -> str:
     """Say how long finished instances are kept."""
     spans = {status: getattr(rules, status) for status in ("complete", "errored", "terminated")}
     said = {
-        status: format_duration(span) if span is not None else "for ever" for status, span in spans.items()
+        status: format_duration(span) if span is not None else "forever" for status, span in spans.items()
     }
     if len(set(said.values())) == 1:
         only = said["complete"]
-        return only if only == "for ever" else f"{only} after its end"
+        return only if only == "forever" else f"{only} after the end"
     return " · ".join(f"{status} {span}" for status, span in said.items())
 
 

@@ -156,7 +156,7 @@ def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
         page.fill("#event-type", text)
         type_json(page, json.dumps({text: text}), within="dialog")
         page.get_by_role("button", name="Send", exact=True).click()
-        expect(page.locator("#events")).to_contain_text("taken by")
+        expect(page.locator("#events")).to_contain_text("received by")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     expect(page.locator("#events")).to_contain_text(EVIL[2])
     for where in ("/instances/", "/", "/workflows/listen-for/"):

@@ -161,7 +161,7 @@ class TestViewer:
     def test_sees_actions_disabled_with_the_reason(self, viewer: Client) -> None:
         """LC-49"""
         page = viewer.get(factories.instance("waiting").get_absolute_url()).content.decode()
-        assert page.count('disabled title="Needs the role operator"') == 4
+        assert page.count('disabled title="Requires the operator role"') == 4
 
 
 @pytest.mark.django_db
@@ -183,7 +183,7 @@ class TestWithoutARole:
 
     def test_somebody_with_a_role_is_led_home(self, viewer: Client) -> None:
         page = viewer.post(factories.instance("waiting").get_absolute_url() + "pause/").content.decode()
-        assert '<a class="button" href="/">Home</a>' in page
+        assert '<a class="button" href="/">Go home</a>' in page
         assert "the group <strong>reprise-operator</strong>" in page
 
 

@@ -82,7 +82,7 @@ def test_a_stale_action_is_refused_and_says_who_was_first(
     factories.deed(instance, "terminate", "li", "wrong IBAN")
     code, page = act(operator, instance, action, htmx=htmx, reason="me too")
     assert code == 409
-    assert "Last: terminated by li: “wrong IBAN”" in page
+    assert "Last action: terminated by li (“wrong IBAN”)." in page
     assert 'id="why"' in page
     assert instance.refresh().status == status
 

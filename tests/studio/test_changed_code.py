@@ -101,7 +101,7 @@ def test_a_workflow_that_is_gone_cannot_be_accepted(operator: Client) -> None:
 def test_a_viewer_sees_the_button_disabled(viewer: Client) -> None:
     declared(on_code_change="pause")
     page = page_of(viewer, paused())
-    assert re.search(r'<button[^>]*form="accept-form"[^>]*disabled title="Needs the role operator"', page)
+    assert re.search(r'<button[^>]*form="accept-form"[^>]*disabled title="Requires the operator role"', page)
 
 
 def test_accepting_resumes_the_instance_and_is_recorded(operator: Client) -> None:
@@ -124,7 +124,7 @@ def test_an_answer_to_htmx_takes_the_notice_away(operator: Client) -> None:
     current = declared(on_code_change="pause").fingerprint
     status, frame = accept(operator, paused(), current, htmx=True)
     assert status == 200
-    assert "The new code is accepted; order-1 is queued." in frame
+    assert "Accepted the new code. order-1 is queued." in frame
     assert '<div id="code" class="note s-retrying" hidden>' in frame
 
 

@@ -199,7 +199,7 @@ def test_a_wait_links_to_the_event_it_took(operator: Client) -> None:
     factories.event(instance, "later")
     page = page_of(operator, instance)
     assert f'<a href="#e-{event.key}"><code>order-approved</code></a> from ana' in page
-    assert 'taken by <a href="#s-1">step 1</a>' in page
+    assert 'received by <a href="#s-1">step 1</a>' in page
     assert "waiting to be taken" in page
 
 
@@ -218,7 +218,7 @@ def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
         'id="event-type" name="type" required maxlength="100" autocomplete="off" list="wanted-events" value="approved"'
         in page
     )
-    assert "It waits for <code>approved</code> or <code>refused</code>." in page
+    assert "It is waiting for <code>approved</code> or <code>refused</code>." in page
 
 
 def test_the_event_form_shows_what_a_declared_event_takes_and_starts_from_an_example(

@@ -49,8 +49,8 @@ def test_no_match_offers_to_drop_each_filter(operator: Client) -> None:
     factories.instance()
     page = operator.get("/instances/?workflow=orders&status=errored").content.decode()
     assert "No instances match" in page
-    assert 'href="?workflow=orders" title="Drop this filter"' in page
-    assert 'href="?status=errored" title="Drop this filter"' in page
+    assert 'href="?workflow=orders" title="Remove this filter"' in page
+    assert 'href="?status=errored" title="Remove this filter"' in page
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ class TestAnswer:
         (entry,) = Audit.objects.all()
         assert (entry.verb, entry.actor, entry.reason) == ("answer", "oli", "photo is clear")
         if htmx:
-            assert "Your answer was taken" in page
+            assert "Answer sent" in page
             assert 'hx-target="#approvals-count"' in page
             assert 'hx-target="#pane"' in page if place else 'hx-target="#requests"' in page
 
@@ -200,7 +200,7 @@ class TestPermission:
             client.get(step.instance.get_absolute_url()).content.decode(),
             inbox(client, "open", r=ref(step)),
         ):
-            assert "Send the answer" not in page
+            assert "Send answer" not in page
             assert "can answer this" in page
 
     def test_a_viewer_may_not_answer(self, viewer: Client) -> None:
@@ -220,7 +220,7 @@ class TestPermission:
     def test_a_member_of_the_group_may_also_as_a_viewer(self, signed_in: SignIn) -> None:
         step = asked(assignees=["group:finance"])
         client = member_of(signed_in, "finance")
-        assert "Send the answer" in client.get(step.instance.get_absolute_url()).content.decode()
+        assert "Send answer" in client.get(step.instance.get_absolute_url()).content.decode()
         assert send(client, step)[0] == 302
 
     def test_who_is_named_may_also_as_a_viewer(self, viewer: Client) -> None:
@@ -272,7 +272,7 @@ class TestInbox:
     @pytest.mark.parametrize(
         ("box", "said"),
         [
-            ("mine", "Nothing waits for you"),
+            ("mine", "Nothing is waiting for you"),
             ("open", "No open requests"),
             ("done", "No requests have ended yet"),
         ],
@@ -297,7 +297,7 @@ class TestInbox:
         assert pane(page)[0] == "two?"
         assert "See &lt;b&gt;there&lt;/b&gt;." in page
         assert 'class="inbox chosen"' in page
-        assert "Send the answer" in page
+        assert "Send answer" in page
         assert pane(inbox(operator))[0] == "one?"
         answer(second.instance, "decide", {"refund": True, "amount": 1}, by="ada")
         assert "Answered by <strong>ada</strong>" in inbox(operator, r=ref(second))
@@ -402,7 +402,7 @@ class TestElsewhere:
     ) -> None:
         page = operator.get(asked().instance.get_absolute_url()).content.decode()
         assert "Needs an answer from an approver at step 1" in page
-        assert re.search(r"<dt>Of</dt><dd>\s*any approver\s*</dd>", page)
+        assert re.search(r"<dt>Assigned to</dt>\s*<dd>\s*any approver\s*</dd>", page)
         assert "any approver" in inbox(operator, "open")
 
     def test_an_instance_that_asks_is_shown_as_approval(self, operator: Client) -> None:
@@ -439,7 +439,7 @@ class TestElsewhere:
         page = operator.get(instance.get_absolute_url()).content.decode()
         assert "by ada" in page
         assert "“fine”" in page
-        assert "Send the answer" not in page
+        assert "Send answer" not in page
 
     def test_a_form_without_script_has_its_token(self, operator: Client) -> None:
         step = asked()

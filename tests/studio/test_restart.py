@@ -104,7 +104,7 @@ def test_it_is_done_and_recorded_once(operator: Client, status: str) -> None:
     )
     page = operator.get(instance.get_absolute_url()).content.decode()
     assert "order-1 was restarted from approved: this is generation 2." in page
-    assert "restarted it from approved: “the card is good”" in page
+    assert "restarted from approved: “the card is good”" in page
 
 
 @pytest.mark.parametrize("reason", ["", "   "])
@@ -121,7 +121,7 @@ def test_of_two_who_press_the_second_is_told_who_was_first(operator: Client, sig
     assert press(signed_in("operator", "ana"), instance)[0] == 302
     code, page = press(operator, instance, reason="me too")
     assert (code, instance.refresh().generation) == (409, 2)
-    assert "Last: restarted by ana: “the card is good”" in page
+    assert "Last action: restarted by ana (“the card is good”)." in page
     assert 'name="reason" required maxlength="2000" autocomplete="off" value="me too"' in page
     assert Audit.objects.count() == 1
 
@@ -164,7 +164,7 @@ def test_a_step_that_is_not_there_is_named_with_those_that_are(operator: Client,
 
 def test_a_viewer_reads_the_page_and_may_not_press(viewer: Client) -> None:
     instance = failed()
-    assert 'disabled title="Needs the role operator"' in preview_of(viewer, instance, "do:charge:1")
+    assert 'disabled title="Requires the operator role"' in preview_of(viewer, instance, "do:charge:1")
     assert press(viewer, instance)[0] == 403
     assert instance.refresh().generation == 1
     (entry,) = Audit.objects.all()
@@ -211,7 +211,7 @@ class TestDelete:
         instance = failed()
         code, _ = act(operator, instance, "delete", reason="a test")
         assert (code, Instance.objects.count()) == (302, 0)
-        assert "order-1 was deleted." in operator.get("/instances/").content.decode()
+        assert "Deleted order-1." in operator.get("/instances/").content.decode()
         (entry,) = Audit.objects.all()
         assert (entry.verb, entry.actor, entry.reason) == ("delete", "oli", "a test")
 

@@ -38,7 +38,7 @@ def page_of(client: Client, instance: Instance) -> str:
 
 def test_a_step_shows_its_rollback_and_the_attempts_at_it(viewer: Client) -> None:
     page = page_of(viewer, rolled_back())
-    assert page.count("Attempts at its rollback") == 2
+    assert page.count("Rollback attempts") == 2
     assert (page.count(">undone</span>"), page.count(">not undone</span>")) == (2, 2)
     assert (page.count('id="s-2-r1"'), page.count('id="s-2-a1"'), page.count('id="s-1-r1"')) == (1, 1, 0)
     assert "the bank is closed" in page

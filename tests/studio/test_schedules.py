@@ -70,8 +70,8 @@ def test_it_leads_to_what_was_started_last_and_says_what_went_wrong(viewer: Clie
     refused = row("refused", last_error="customer: is missing", **fired)
     page = page_of(viewer)
     assert made.get_absolute_url() in line_of(page, ran)
-    assert "3 planned times before it passed while nothing ran" in line_of(page, ran)
-    assert "what it started is gone" in line_of(page, gone)
+    assert "missed 3 runs before it: no worker was running" in line_of(page, ran)
+    assert "its instance was deleted" in line_of(page, gone)
     assert "could not start" in line_of(page, refused)
     assert "customer: is missing" in line_of(page, refused)
 
@@ -95,10 +95,10 @@ def test_one_that_no_cluster_has_taken_over_is_shown(viewer: Client, monkeypatch
     declared = DeclaredSchedule("nights", Cron("0 2 * * *", "UTC"), "null")
     monkeypatch.setattr(timetable, "registry", {"process-order": SimpleNamespace(schedules=(declared,))})
     page = page_of(viewer, "/workflows/process-order/")
-    assert "planned once a cluster runs" in page
+    assert "planned when a worker starts" in page
     assert "<code>0 2 * * *</code> UTC" in page
     row("nights", expression="0 2 * * *", timezone="UTC")
-    assert "planned once a cluster runs" not in page_of(viewer, "/workflows/process-order/")
+    assert "planned when a worker starts" not in page_of(viewer, "/workflows/process-order/")
 
 
 def test_it_is_paused_and_resumed_and_both_are_recorded(operator: Client) -> None:
@@ -112,7 +112,7 @@ def test_it_is_paused_and_resumed_and_both_are_recorded(operator: Client) -> Non
     assert ">Resume</button>" in re.sub(r"<svg.*?</svg>", "", line_of(page, schedule))
     code, stale = act(operator, schedule, "pause")
     assert code == 409
-    assert "was paused already by oli" in stale
+    assert "is already paused by oli" in stale
     assert act(operator, schedule, "resume")[0] == 302
     assert act(operator, schedule, "resume")[0] == 409
     schedule.refresh_from_db()
@@ -151,7 +151,7 @@ def test_params_that_fit_no_more_start_nothing(operator: Client) -> None:
 @pytest.mark.parametrize("action", ["pause", "resume", "run"])
 def test_a_viewer_sees_the_buttons_disabled_and_may_not_press(viewer: Client, action: str) -> None:
     schedule = row()
-    assert line_of(page_of(viewer), schedule).count('disabled title="Needs the role operator"') == 2
+    assert line_of(page_of(viewer), schedule).count('disabled title="Requires the operator role"') == 2
     assert act(viewer, schedule, action)[0] == 403
     (entry,) = Audit.objects.all()
     assert (entry.verb, entry.outcome, entry.data) == (

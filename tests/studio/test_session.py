@@ -151,7 +151,7 @@ class TestForgery:
     def test_an_old_page_is_told_to_reload(self, signed_in) -> None:  # type: ignore[no-untyped-def]
         client = signed_in("operator", enforce_csrf_checks=True)
         where = f"{factories.instance('waiting').get_absolute_url()}pause/"
-        assert "older than your sign-in" in client.post(where).content.decode()
+        assert "This page is out of date" in client.post(where).content.decode()
         answer = client.post(where, headers={"HX-Request": "true"})
         assert (answer.status_code, answer.headers["HX-Refresh"]) == (403, "true")
 
