@@ -48,7 +48,7 @@ def home(client: Client) -> str:
 def text_of(client: Client, pattern: str) -> str:
     found = re.search(pattern, home(client), re.DOTALL)
     assert found is not None
-    return html.unescape(re.sub(r"<[^>]+>", "", found[1]))
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", found[1])).split())
 
 
 def failed(count: int, *, workflows: int = 1, **given: Any) -> None:

@@ -111,7 +111,7 @@ class TestAnswer:
         status, page = send(operator, step, **wrong)
         assert status == 422
         assert "Not sent: fix 4 fields." in page
-        assert len(re.findall(r'<ul class="problem" id="[^"]*-problem"><li>', page)) == 4
+        assert len(re.findall(r'<ul class="problem" id="[^"]*-problem">\s*<li>', page)) == 4
 
     @pytest.mark.parametrize("htmx", [True, False])
     @pytest.mark.parametrize("place", ["", "mine"])
@@ -501,7 +501,7 @@ def pane(page: str) -> list[str]:
 
 
 def badge(page: str) -> int:
-    found = re.search(r'<span id="approvals-count" class="badge"( hidden)?>(\d+)', page)
+    found = re.search(r'<span id="approvals-count" class="badge"( hidden)?>\s*(\d+)', page)
     assert found
     assert (found[1] is not None) == (found[2] == "0")
     return int(found[2])

@@ -324,7 +324,7 @@ class TestAnswers:
         for text in ("", "••••••", "**********"):
             status, page = self.send(operator, step, **{"answer/user": "ada", "answer/password": text})
             assert status == 422
-            said = re.search(r'id="[^"]*answer-password-problem"><li>([^<]*)<', page)
+            said = re.search(r'id="[^"]*answer-password-problem">\s*<li>([^<]*)<', page)
             assert said is not None
             assert said[1]
         assert EventRow.objects.count() == 0
