@@ -312,7 +312,7 @@ class LimitedRequest(WebRequest):
             self.requestReceived(*self._received)
 
     def _refuse_large(self, limit: int) -> None:
-        self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body can have up to {limit} bytes.")
+        self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body may have {limit} bytes at most.")
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         # Do not promise "100 Continue".
