@@ -139,7 +139,7 @@ def test_it_is_read_page_by_page_and_window_by_window(
 
     assert all_of({}) == [[11, 10, 9], [8, 7, 6], [5, 4, 3], [2, 1, 0]]
     assert all_of({"person": "rare"}) == [[], [], [1, 0]]
-    assert "Look further back" in viewer.get("/audit/?person=rare").content.decode()
+    assert "Search older entries" in viewer.get("/audit/?person=rare").content.decode()
     exported = json.loads(text_of(viewer, "json", "?person=rare"))
     assert ([entry["key"] - rows[0].key for entry in exported["entries"]], exported["is_whole"]) == (
         [1, 0],

@@ -121,7 +121,7 @@ class TestAnswer:
         answer(step.instance, step.seq, {"refund": False, "amount": 0}, by="ada", comment="wrong IBAN")
         status, page = send(operator, step, htmx=htmx, place=place)
         assert status == 409
-        assert "ada has answered this already" in page
+        assert "ada already answered at" in page
         assert "“wrong IBAN”" in page
         assert f'id="answer-{ref(step)}"' not in page
         assert Event.objects.count() == 1
@@ -274,7 +274,7 @@ class TestInbox:
         [
             ("mine", "Nothing is waiting for you"),
             ("open", "No open requests"),
-            ("done", "No requests have ended yet"),
+            ("done", "No closed requests yet"),
         ],
     )
     def test_is_never_an_empty_page(self, operator: Client, box: str, said: str) -> None:
@@ -285,7 +285,7 @@ class TestInbox:
     def test_of_a_viewer_says_that_others_are_asked(self, viewer: Client) -> None:
         asked()
         page = inbox(viewer)
-        assert "1 waits for others." in page
+        assert "1 is waiting for others." in page
         assert badge(page) == 0
 
     def test_shows_the_chosen_request_and_what_became_of_it(self, operator: Client) -> None:
@@ -369,7 +369,7 @@ class TestInbox:
         monkeypatch.setattr(inbox_module, "SHOWN", 2)
         for _ in range(3):
             asked(of=factories.instance("waiting")).instance.terminate(by="zoe")
-        assert "The latest 2 are shown." in inbox(operator, "done")
+        assert "These are the latest 2." in inbox(operator, "done")
 
     @pytest.mark.parametrize(
         "nonsense", ["1", "x", "9-9-9", "99999999999999999999-1-1", "1-1-1' OR 1=1", "\0"]

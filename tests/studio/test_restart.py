@@ -53,8 +53,8 @@ def press(client: Client, instance: Instance, step: str = "", **given: str) -> t
 def test_from_a_step_it_says_what_is_kept_and_what_happens_again(operator: Client) -> None:
     page = preview_of(operator, failed(), "event:approved:1")
     assert parts(page) == (["reserve"], ["approved", "charge"])
-    assert "Its side effects happen again:" in page
-    assert "1 event that these steps have taken goes back to be taken again." in page
+    assert "Side effects happen again:" in page
+    assert "1 event that these steps received will be delivered again." in page
     assert "dropped" not in page
     assert "as generation 2" in page
     assert '<option value="event:approved:1" selected>' in page
@@ -65,12 +65,12 @@ def test_from_a_step_it_says_what_is_kept_and_what_happens_again(operator: Clien
 def test_from_the_start_nothing_is_kept(operator: Client) -> None:
     page = preview_of(operator, failed())
     assert parts(page) == ([], ["reserve", "approved", "charge"])
-    assert "1 event that no wait has consumed is discarded." in page
+    assert "1 event that no step received is discarded." in page
 
 
 def test_of_one_that_is_open_it_says_that_it_ends(operator: Client) -> None:
     page = preview_of(operator, failed("running"))
-    assert "Generation 1, which is running, ends now as terminated" in page
+    assert "Generation 1 (running) is terminated now" in page
 
 
 def test_each_step_of_the_handler_leads_there(viewer: Client) -> None:
@@ -103,7 +103,7 @@ def test_it_is_done_and_recorded_once(operator: Client, status: str) -> None:
         "queued",
     )
     page = operator.get(instance.get_absolute_url()).content.decode()
-    assert "order-1 was restarted from approved: this is generation 2." in page
+    assert "Restarted order-1 from approved as generation 2." in page
     assert "restarted from approved: “the card is good”" in page
 
 
