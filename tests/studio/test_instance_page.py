@@ -213,10 +213,10 @@ def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
         event_types=["approved", "refused"],
         started_at=factories.ago(minutes=1),
     )
-    page = page_of(operator, instance)
+    page = " ".join(page_of(operator, instance).split())
     assert (
         'id="event-type" name="type" required maxlength="100" autocomplete="off" list="wanted-events" value="approved"'
-        in " ".join(page.split())
+        in page
     )
     assert "It is waiting for <code>approved</code> or <code>refused</code>." in page
 

@@ -88,7 +88,7 @@ def test_one_that_the_code_declares_no_more_is_shown_and_left_alone(operator: Cl
 
 def test_one_of_a_zone_that_nobody_here_knows_is_shown(viewer: Client) -> None:
     schedule = row(timezone="Moon/Base")
-    assert "nothing is planned" in line_of(page_of(viewer), schedule)
+    assert "no run is planned" in line_of(page_of(viewer), schedule)
 
 
 def test_one_that_no_cluster_has_taken_over_is_shown(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_it_is_paused_and_resumed_and_both_are_recorded(operator: Client) -> Non
     schedule.refresh_from_db()
     assert (schedule.paused_by, schedule.next_at) == ("oli", None)
     page = page_of(operator)
-    assert "mornings is paused: it starts nothing until it is resumed." in page
+    assert "Paused mornings. It starts no planned runs until it is resumed." in page
     assert "by oli" in line_of(page, schedule)
     assert ">Resume</button>" in re.sub(r"<svg.*?</svg>", "", line_of(page, schedule))
     code, stale = act(operator, schedule, "pause")

@@ -49,7 +49,7 @@ def test_fields_are_listed_nested_with_type_and_rules() -> None:
         (1, "sku", "string", True, ("at least 1 character",)),
         (1, "quantity", "integer", True, ("> 0",)),
         (0, "ship_by", "string (date) or null", False, ()),
-        (0, "priority", "normal | express", False, ("default 'normal'",)),
+        (0, "priority", "normal | express", False, ('default: "normal"',)),
     ]
     assert rows[2].description == "As on the shelf"
 
