@@ -118,7 +118,7 @@ def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def rules(both: Mapping[str, Any]) -> Iterator[str]:
-    """Say in a few words what a value must keep to."""
+    """Say in a few signs what a value must keep to."""
     for option in [both, *(both.get("anyOf") or [])]:
         for word, sign in _LIMITS.items():
             if word in option:

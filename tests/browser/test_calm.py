@@ -91,7 +91,7 @@ def test_a_server_that_hangs_is_not_said_to_be_live(signed_in: Page, live_stack:
     with hung(live_stack):
         expect(page.locator("body")).to_have_attribute("data-live", "offline", timeout=12_000)
         expect(page.locator("#offline")).to_contain_text(
-            re.compile(r"No answer from the server · showing \d\d:\d\d:\d\d")
+            re.compile(r"No response from the server · showing \d\d:\d\d:\d\d")
         )
     expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=15_000)
     expect(page.locator("#offline")).to_be_hidden()
@@ -248,7 +248,7 @@ def test_a_dialog_stays_with_what_was_typed_while_the_server_hangs(
     with hung(live_stack):
         page.get_by_role("button", name="Terminate", exact=True).click()
         expect(page.locator("dialog[open] .note")).to_contain_text(
-            "The server did not answer", timeout=12_000
+            "The server did not respond", timeout=12_000
         )
         expect(page.locator("#reason")).to_have_value("a long story")
     page.get_by_role("button", name="Terminate", exact=True).click()

@@ -140,7 +140,7 @@ def test_pause_resume_and_terminate_are_seen_in_the_other_tab(signed_in: Page, n
     terminate(page, "not <b>wanted</b>")
     status(other, "terminated")
     expect(other.locator("#terminate")).to_be_hidden()
-    expect(other.locator("#flash")).to_contain_text("has ended meanwhile")
+    expect(other.locator("#flash")).to_contain_text("The instance has ended")
     expect(other.locator("#why")).to_contain_text("“not <b>wanted</b>”")
     expect(other.locator("#actions").get_by_role("button", name="Pause")).to_have_count(0)
     expect(other.locator("body")).to_have_attribute("data-live", "done")

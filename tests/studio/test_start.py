@@ -203,14 +203,14 @@ class TestCheck:
         assert "order-7 is in use" in self.check(operator, id="order-7")
 
     def test_it_says_whether_a_worker_serves_it(self, operator: Client) -> None:
-        assert "No worker serves it now" in self.check(operator)
+        assert "No worker serves this workflow" in self.check(operator)
         factories.workers(["process-order"], count=2, held=5)
         page = " ".join(self.check(operator).split())
         assert "Served by 2 workers, 10 of 128 slots busy, seen <time" in page
 
     def test_a_worker_not_seen_for_a_while_serves_nothing(self, operator: Client) -> None:
         factories.workers(["process-order"], seen_at=factories.ago(seconds=30))
-        assert "No worker serves it now" in self.check(operator)
+        assert "No worker serves this workflow" in self.check(operator)
 
     def test_every_problem_is_listed_with_its_path(self, operator: Client) -> None:
         page = self.check(operator, text=json.dumps({"customer": 1, "items": [{"sku": "", "quantity": "x"}]}))
