@@ -263,7 +263,7 @@ def test_the_pages_read_and_act_without_a_script(
         tab.get_by_role("button", name="Start nap").click()
         expect(tab.locator("h1")).to_be_visible()
         tab.get_by_role("button", name="Pause").click()
-        expect(tab.locator("#flash")).to_contain_text("is")
+        expect(tab.locator("#flash")).to_contain_text("Paus")
         expect(
             tab.locator("#actions").get_by_role("button", name=re.compile("Resume|Withdraw"))
         ).to_be_visible()

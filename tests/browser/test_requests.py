@@ -108,7 +108,7 @@ def test_who_answers_late_is_told_so(signed_in: Page, new_tab: NewTab, complaint
     send(page)
     status(page, "complete")
     send(late)
-    expect(late.locator("#flash")).to_contain_text("admin has answered this already")
+    expect(late.locator("#flash")).to_contain_text("admin already answered at")
     status(late, "complete")
     expect(late.locator("#result")).to_contain_text("admin: True 7.0")
 
@@ -145,7 +145,7 @@ def test_an_answer_that_was_overtaken_by_news_is_put_right(signed_in: Page) -> N
 
     page.route("**/resume/", answer_late)
     page.locator("#actions").get_by_role("button", name="Resume").click()
-    expect(page.locator("#flash")).to_contain_text("is queued")
+    expect(page.locator("#flash")).to_contain_text("Resumed ")
     status(page, "approval")
 
 
