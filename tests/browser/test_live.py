@@ -89,7 +89,9 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     other.goto("/")
     other.locator("form[action='/sign-out/'] button").click()
     other.wait_for_url("**/sign-in/")
-    expect(page.locator("#offline")).to_contain_text("You are signed out. Sign in again to continue.", timeout=15_000)
+    expect(page.locator("#offline")).to_contain_text(
+        "You are signed out. Sign in again to continue.", timeout=15_000
+    )
     page.get_by_role("button", name="Pause").click()
     page.wait_for_url(re.compile(r"/sign-in/\?next="))
     name, password = live_stack.account

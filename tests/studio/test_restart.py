@@ -122,7 +122,7 @@ def test_of_two_who_press_the_second_is_told_who_was_first(operator: Client, sig
     code, page = press(operator, instance, reason="me too")
     assert (code, instance.refresh().generation) == (409, 2)
     assert "Last action: restarted by ana (“the card is good”)." in page
-    assert 'name="reason" required maxlength="2000" autocomplete="off" value="me too"' in " ".join(page.split())
+    assert re.search(r'name="reason" [^>]*value="me too"', page)
     assert Audit.objects.count() == 1
 
 
