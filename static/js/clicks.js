@@ -1,10 +1,10 @@
-/* What a click does by an attribute: copy, open and close a dialog, change the theme. */
+/* Click actions that attributes name: copy, open and close a dialog, change the theme. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
   const DONE_MS = 1200;
 
-  // A large value is not on the page as a whole: it is fetched when somebody wants it.
+  // The page does not contain all of a large value: fetch it when somebody copies it.
   async function copied({ dataset: { copy, copyAddress } }) {
     if (!copyAddress) return copy;
     const answer = await fetch(copyAddress);

@@ -1,10 +1,10 @@
-/* Keys: g and a letter goes to a page, j and k choose a row. partials/keys.html lists them all. */
+/* Keyboard shortcuts: g and a letter opens a page, j and k select a row. keys.html lists them all. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
   let pending = "";
   const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/", t: "/audit/", s: "/schedules/" };
-  let chosen = ""; // a patch draws a row without our mark
+  let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {
     const rows = $$("table.rows tbody tr[id], .inbox-list > li");
