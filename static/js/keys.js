@@ -1,4 +1,4 @@
-/* Keyboard shortcuts: g and a letter opens a page, j and k select a row. keys.html lists them all. */
+/* Keys: g and a letter goes to a page, j and k choose a row. partials/keys.html lists them all. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
