@@ -47,7 +47,7 @@ def check_groups(
         return []
     return [
         Caution(
-            f'The group "{name}" has none of the Studio\'s permissions: its members may not even see anything.',
+            f'The group "{name}" has none of the Studio\'s permissions: its members see nothing.',
             hint="It existed before the Studio, which does not change existing groups. Give it the permissions "
             '"studio | access" that its members should have, or rename it.',
             id="studio.W001",
@@ -75,9 +75,9 @@ def _context_processors() -> Iterator[CheckMessage]:
 
 def _origins() -> Iterator[CheckMessage]:
     if not getattr(settings, "REPRISE_ORIGINS", None):
-        hint = 'Set it to the origins that people use, as REPRISE_ORIGINS = ["https://studio.example"].'
+        hint = 'Set it to the origins that people use, such as REPRISE_ORIGINS = ["https://studio.example"].'
         yield Error(
-            "REPRISE_ORIGINS is missing: the Studio does not know which pages may open its sockets.",
+            "REPRISE_ORIGINS is not set, so the Studio does not know which pages may open its sockets.",
             hint=hint,
             id="studio.E003",
         )
@@ -88,8 +88,12 @@ def _proxies() -> Iterator[CheckMessage]:
         try:
             ip_network(one, strict=False)
         except ValueError:
-            hint = "It takes addresses and networks, as 10.0.0.5 or 10.0.0.0/8."
-            yield Error(f"REPRISE_TRUSTED_PROXIES holds {one!r}.", hint=hint, id="studio.E004")
+            hint = "Use addresses and networks, such as 10.0.0.5 or 10.0.0.0/8."
+            yield Error(
+                f"REPRISE_TRUSTED_PROXIES contains {one!r}, which is not an address or a network.",
+                hint=hint,
+                id="studio.E004",
+            )
 
 
 def _is_kind_of(name: str, wanted: str) -> bool:

@@ -33,7 +33,7 @@ class TooManyAttemptsError(Exception):
     """The next attempt has to wait."""
 
     def __init__(self, wait: timedelta) -> None:
-        super().__init__(f"Too many attempts. The next one is allowed in {wait}.")
+        super().__init__(f"Too many attempts. Try again in {wait}.")
         self.wait = wait
 
 

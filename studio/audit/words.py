@@ -8,20 +8,20 @@ from engine.steer import retention, schedules
 from engine.steer.requests import ANSWER
 
 DEEDS = {
-    "start": "started it",
-    "pause": "paused it",
-    "resume": "resumed it",
-    "terminate": "terminated it",
+    "start": "started",
+    "pause": "paused",
+    "resume": "resumed",
+    "terminate": "terminated",
     "send_event": "sent an event",
-    "accept_code": "accepted its new code",
-    "retry_rollback": "retried its rollback",
-    "restart": "restarted it",
-    "delete": "deleted it",
+    "accept_code": "accepted the new code",
+    "retry_rollback": "retried the rollback",
+    "restart": "restarted",
+    "delete": "deleted",
     "answer": "answered",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
-    "retention": "deleted what was kept long enough",
+    "retention": "deleted instances past their retention",
     "sign_in": "signed in",
 }
 
@@ -34,11 +34,11 @@ def deed(entry: Audit) -> str:
         return f"could not start what schedule {_isolated(data.get('schedule'))} had planned"
     of = f" {_isolated(data['schedule'])}" if data.get("schedule") else ""
     if entry.outcome == "denied":
-        return f"was refused: {verb}{of}"
+        return f"denied: {verb}{of}"
     if entry.verb == ANSWER:
         return f"answered {_isolated(data.get('request', ''))}"
     if entry.verb == retention.VERB:
-        return f"deleted {sum(data.values())} whose retention was over"
+        return f"deleted {sum(data.values())} past their retention"
     if data.get("from_step"):
         return f"restarted it from {_isolated(data['from_step'])}"
     kind = data.get("type")

@@ -17,7 +17,7 @@ def draw(node: Node, *, is_root: bool = False) -> SafeString:
         else SafeString("")
     )
     if node.kind == "secret":
-        about = "Stored encrypted; only the program gets it."
+        about = "Stored encrypted; only the workflow can read it."
         return format_html(
             '{}<span class="s" title="{}">{}</span> <span class="muted">secret</span>', key, about, node.text
         )

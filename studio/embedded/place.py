@@ -68,7 +68,7 @@ def _wheel_programs() -> Path:
 def _make_own(data: Path) -> None:
     if data.is_symlink() or (data.exists() and data.stat().st_uid != os.geteuid()):
         raise EmbeddedError(
-            f"The database in {data} belongs to another account (it was first started as root?). "
+            f"The database in {data} belongs to another account (was it first started as root?). "
             "Start it as that account again, or set REPRISE_HOME to another directory."
         )
     data.mkdir(mode=0o700, exist_ok=True)
@@ -76,7 +76,9 @@ def _make_own(data: Path) -> None:
 
 def _account_for(home: Path, data: Path) -> Account:
     if data.is_symlink() and data.lstat().st_uid != 0:
-        raise EmbeddedError(f"{data} is a link that root has not made. Replace it by what it leads to.")
+        raise EmbeddedError(
+            f"{data} is a link that root did not create. Replace it with the directory it points to."
+        )
     account = choose_account(home, data)
     if account is None:
         raise EmbeddedError(

@@ -51,11 +51,11 @@ def _from_url(url: str) -> dict[str, Any]:
     except (ValueError, KeyError) as error:
         # The URL may contain a password, so it is not in the message.
         raise SettingError(
-            "DATABASE_URL cannot be read. It looks like postgresql://user:password@host:5432/name."
+            "DATABASE_URL cannot be read. It must look like postgresql://user:password@host:5432/name."
         ) from error
     if database["ENGINE"] != POSTGRESQL:
         raise SettingError(
-            "DATABASE_URL has to name a PostgreSQL (15 or newer), as postgresql://user:password@host:5432/name."
+            "DATABASE_URL must name a PostgreSQL database (15 or newer), such as postgresql://user:password@host:5432/name."
         )
     return database
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -103,23 +104,17 @@ _LIMITS = {
     "exclusiveMinimum": ">",
     "maximum": "≤",
     "exclusiveMaximum": "<",
-    "minLength": "length ≥",
-    "maxLength": "length ≤",
-    "minItems": "items ≥",
-    "maxItems": "items ≤",
     "pattern": "matches",
 }
+_SIZES = {"character": ("minLength", "maxLength"), "item": ("minItems", "maxItems")}
 
 
 def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
     both = {**found, **(node if isinstance(node, Mapping) else {})}
     yield from rules(both)
     if "default" in both and both["default"] is not None:
-        yield (
-            f"default {both['default']!r}"
-            if not isinstance(both["default"], dict | list)
-            else "has a default"
-        )
+        is_long = isinstance(both["default"], dict | list)
+        yield "has a default" if is_long else f"default: {json.dumps(both['default'], ensure_ascii=False)}"
 
 
 def rules(both: Mapping[str, Any]) -> Iterator[str]:
@@ -128,6 +123,17 @@ def rules(both: Mapping[str, Any]) -> Iterator[str]:
         for word, sign in _LIMITS.items():
             if word in option:
                 yield f"{sign} {option[word]}"
+        for unit, (least, most) in _SIZES.items():
+            if least in option or most in option:
+                yield _size(option.get(least), option.get(most), unit)
+
+
+def _size(least: int | None, most: int | None, unit: str) -> str:
+    if least is not None and most is not None and least != most:
+        return f"{least}–{most} {unit}s"
+    bound = "" if least == most else "at least " if most is None else "at most "
+    number = most if least is None else least
+    return f"{bound}{number} {unit}{'' if number == 1 else 's'}"
 
 
 def _innermost(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ def _workers(servers: Servers) -> str:
     if servers.is_starting:
         return "workers are starting"
     if not servers.count:
-        return "no worker is running, so nothing runs"
+        return "no worker is running, so no workflow runs"
     return f"{_many(servers.count, 'worker')} OK, {busy(servers)}"
 
 

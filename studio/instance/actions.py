@@ -42,7 +42,7 @@ _DONE = {
     "terminate": "terminated",
     "send_event": "event sent",
     "answer": "answered",
-    "accept_code": "its new code accepted",
+    "accept_code": "new code accepted",
     "retry_rollback": "rollback retried",
     "restart": "restarted",
 }
@@ -62,9 +62,7 @@ def resume(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Terminate it. A reason is required, for the audit log."""
     if not reason_of(request):
-        return _refused(
-            request, name, id, "Say why: terminating needs a reason.", status=422, dialog="terminate"
-        )
+        return _refused(request, name, id, "Enter a reason to terminate it.", status=422, dialog="terminate")
     act = functools.partial(lifecycle.terminate, rollback=bool(request.POST.get("rollback")))
     return _steer(request, name, id, Action.TERMINATE, act)
 
@@ -74,7 +72,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Delete it. A reason is required: only the audit log remains."""
     instance = _instance(name, id)
     if not reason_of(request):
-        return _refused(request, name, id, "Say why: deleting needs a reason.", status=422, dialog="delete")
+        return _refused(request, name, id, "Enter a reason to delete it.", status=422, dialog="delete")
     try:
         deletion.delete(instance, by=request.user, reason=reason_of(request))
     except InstanceNotFinishedError as error:
@@ -83,7 +81,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
         return _refused(request, name, id, str(error), status=409)
     except InstanceNotFoundError:
         raise Http404 from None
-    messages.success(request, f"{id} was deleted.")
+    messages.success(request, f"Deleted {id}.")
     return HttpResponseRedirect(f"{reverse('instances')}?workflow={name}")
 
 
@@ -95,7 +93,7 @@ def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
         instance = lifecycle.retry_rollback(instance, by=request.user, reason=reason_of(request))
     except RollbackNotFailedError as error:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
-    return _done(request, instance, f"The rollback of {instance.id} goes on.")
+    return _done(request, instance, f"Retrying the rollback of {instance.id}.")
 
 
 @guard(post=Verb.OPERATE, deed="accept_code")
@@ -104,13 +102,13 @@ def accept_code(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     instance = _instance(name, id)
     known = registry.get(name)
     if known is None or request.POST.get("code") != known.fingerprint:
-        text = "The code has changed again since this page was drawn. Nothing was accepted."
+        text = "The code has changed again since you opened this page. Nothing was changed: review it and try again."
         return _refused(request, name, id, text, status=409)
     try:
         instance = lifecycle.accept_code(instance, by=request.user, reason=reason_of(request))
     except InstanceFinishedError as error:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
-    return _done(request, instance, f"The new code is accepted; {instance.id} is {_words(instance.status)}.")
+    return _done(request, instance, f"Accepted the new code. {instance.id} is {_words(instance.status)}.")
 
 
 @guard(post=Verb.OPERATE, deed="send_event", takes_payload=True)
@@ -139,7 +137,7 @@ def send_event(request: HtmxRequest, name: str, id: str) -> HttpResponse:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
     except RepriseError as error:
         return _refused(request, name, id, str(error), status=422, dialog="event", event_text=shown)
-    return _done(request, instance, f"Event {kind} was sent.")
+    return _done(request, instance, f"Sent event {kind}.")
 
 
 def _steer(
@@ -151,14 +149,16 @@ def _steer(
     try:
         if not allows(action, before):
             return _refused(
-                request, name, id, who_did(instance, f"It is {_words(before)} already."), status=409
+                request, name, id, who_did(instance, f"It is already {_words(before)}."), status=409
             )
         instance = act(instance, by=request.user, reason=reason)
     except InstanceFinishedError as error:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
     if action is Action.TERMINATE and not instance.is_finished:
-        return _done(request, instance, f"{instance.id} is rolled back first, and ends when that is over.")
-    return _done(request, instance, f"{instance.id} is {_words(instance.status)}.")
+        return _done(request, instance, f"{instance.id} is being rolled back, then ends.")
+    if instance.status == InstanceStatus.WAITING_FOR_PAUSE:
+        return _done(request, instance, f"Pausing {instance.id} when its running steps have finished.")
+    return _done(request, instance, f"{_DONE[action].capitalize()} {instance.id}.")
 
 
 def reason_of(request: HttpRequest) -> str:
@@ -198,8 +198,8 @@ def who_did(instance: Instance, text: str) -> str:
     last = Audit.objects.filter(instance_key=instance.key, outcome="done").order_by("-key").first()
     if last is None:
         return text
-    reason = f": “{last.reason}”" if last.reason else ""
-    return f"{text} Last: {_DONE.get(last.verb, last.verb)} by {last.actor or 'a program'}{reason}."
+    reason = f" (“{last.reason}”)" if last.reason else ""
+    return f"{text} Last action: {_DONE.get(last.verb, last.verb)} by {last.actor or 'a program'}{reason}."
 
 
 def _words(status: str) -> str:

@@ -91,7 +91,7 @@ def _is_own(entry: Entry, error: RequestAnsweredError, value: Any, user: Any) ->
 def _who_was_first(error: RequestAnsweredError) -> str:
     said = f": “{error.comment}”" if error.comment else ""
     when = f"{error.answered_at:%H:%M:%S} UTC"
-    return f"{error.answered_by} has answered this already, at {when}{said}. Yours was not taken."
+    return f"{error.answered_by} already answered at {when}{said}. Your answer was not sent."
 
 
 def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
@@ -106,7 +106,7 @@ def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
 
 
 def _done(request: HtmxRequest, entry: Entry) -> HttpResponse:
-    text = f"Your answer was taken: {entry.title}"
+    text = f"Answer sent: {entry.title}"
     if request.htmx:
         return HttpResponse(flash(text, "complete") + _now(request, entry))
     messages.success(request, text)

@@ -67,18 +67,16 @@ def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
 def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     target, reason = Target.of(request.POST.get("step", "")), reason_of(request)
     if not reason:
-        return _preview(request, instance, status=422, refused="Say why: restarting needs a reason.")
+        return _preview(request, instance, status=422, refused="Enter a reason to restart it.")
     try:
         _restart_unless_stale(request, instance, target, reason)
     except StalePageError:
-        text = who_did(instance, "It has been restarted since this page was loaded. Nothing was changed.")
+        text = who_did(instance, "It was restarted after you opened this page. Nothing was changed.")
         return _preview(request, instance.refresh(), status=409, refused=text, reason=reason)
     except (RestartError, StepNotFoundError) as error:
         return _preview(request, instance.refresh(), status=409, refused=str(error), reason=reason)
     where = f"from {target}" if target.kind else "from the start"
-    messages.success(
-        request, f"{instance.id} was restarted {where}: this is generation {instance.generation}."
-    )
+    messages.success(request, f"Restarted {instance.id} {where} as generation {instance.generation}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 

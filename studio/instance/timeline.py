@@ -166,7 +166,7 @@ def _line(track: Track, scale: Scale) -> Line:
     )
 
 
-_SAID = {"backoff": "waited to try again", "sleep": "waited", "mark": "said", "group": "all within"}
+_SAID = {"backoff": "back-off", "sleep": "waited", "mark": "said", "group": "nested steps"}
 
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
@@ -176,7 +176,7 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
     took = format_duration(stretch.end - stretch.start)
     if stretch.kind == "kept":
         return Bar("kept", stretch.status, x, 0.0, 0, f"kept from generation {stretch.number}")
-    what = "attempt at its rollback" if stretch.kind == "undo" else "attempt"
+    what = "rollback attempt" if stretch.kind == "undo" else "attempt"
     said = f"{what} {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)

@@ -34,18 +34,18 @@ def timetable(request: HttpRequest) -> HttpResponse:
 def pause(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if row.paused_at is not None:
-        return _refused(request, f"{row.name} was paused already{_by(row)}.")
+        return _refused(request, f"{row.name} is already paused{_by(row)}.")
     _found(schedules.pause, row, request)
-    return _done(request, f"{row.name} is paused: it starts nothing until it is resumed.")
+    return _done(request, f"Paused {row.name}. It starts no planned runs until it is resumed.")
 
 
 @guard(post=Verb.OPERATE, deed="schedule-resume", about=subject_of)
 def resume(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if row.paused_at is None:
-        return _refused(request, f"{row.name} is not paused any more.")
+        return _refused(request, f"{row.name} is not paused.")
     _found(schedules.resume, row, request)
-    return _done(request, f"{row.name} goes on with its next planned time.")
+    return _done(request, f"Resumed {row.name}. It continues with its next planned run.")
 
 
 @guard(post=Verb.OPERATE, deed="schedule-run", about=subject_of)
@@ -59,7 +59,7 @@ def run(request: HttpRequest, key: int) -> HttpResponse:
         raise Http404 from None
     except RepriseError as error:
         return _refused(request, str(error))
-    messages.success(request, f"{row.name} was run: this is what it has started.")
+    messages.success(request, f"Started this instance from schedule {row.name}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 

@@ -34,7 +34,7 @@ def refusal_of(scope: Scope) -> Refusal | None:
     name = broken_cookie(scope["headers"])
     if name:
         header = (b"set-cookie", deletion_of(name).encode("ascii"))
-        return Refusal(400, "A cookie of this site is not valid. It was deleted.", (header,))
+        return Refusal(400, "A cookie of this site was not valid. It was deleted.", (header,))
     if scope["type"] == "websocket" and not _is_host_allowed(scope):
         return Refusal(403, "This host name is not allowed.")
     for header, value in scope["headers"]:

@@ -33,7 +33,7 @@ class FullOriginValidator:
             await self.application(scope, receive, send)
         else:
             await refuse(
-                scope, receive, send, Refusal(403, "A page of another origin may not open a socket.")
+                scope, receive, send, Refusal(403, "A page from another origin cannot open a socket.")
             )
 
 

@@ -70,7 +70,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
         found = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     except OSError as error:
         raise AddressError(
-            f'HOST is "{host}", which is no address of this machine: {error.strerror}.'
+            f'HOST is "{host}", which is not an address of this machine: {error.strerror}.'
         ) from None
     return family, (str(found[0][4][0]), port)
 
@@ -89,7 +89,9 @@ def _explain(error: OSError, host: str, port: int) -> str:
             f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 make run"
         )
     if error.errno == errno.EADDRNOTAVAIL:
-        return f'HOST is "{host}", which is no address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of them.'
+        return (
+            f'HOST is "{host}", which is not an address of this machine. Use 127.0.0.1, or 0.0.0.0 for all.'
+        )
     return f"Cannot listen on {host} port {port}: {error.strerror}."
 
 

@@ -37,7 +37,7 @@ def hold(home: Path, address: str) -> IO[str]:
         file.close()
         raise AlreadyRunningError(
             f"Reprise is already running on {home} ({holder}). "
-            "Stop that one, or set REPRISE_HOME and PORT to start another beside it."
+            "Stop that one, or set REPRISE_HOME and PORT to start a second one."
         ) from None
     os.fchmod(file.fileno(), 0o600)
     file.seek(0)

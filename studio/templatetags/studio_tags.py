@@ -139,11 +139,11 @@ def kept_for(rules: Retention) -> str:
     """Return how long finished instances are kept."""
     spans = {status: getattr(rules, status) for status in ("complete", "errored", "terminated")}
     said = {
-        status: format_duration(span) if span is not None else "for ever" for status, span in spans.items()
+        status: format_duration(span) if span is not None else "forever" for status, span in spans.items()
     }
     if len(set(said.values())) == 1:
         only = said["complete"]
-        return only if only == "for ever" else f"{only} after its end"
+        return only if only == "forever" else f"{only} after the end"
     return " · ".join(f"{status} {span}" for status, span in said.items())
 
 

@@ -118,7 +118,7 @@ def _id_problems(workflow: Workflow[Any, Any], id: str) -> list[Problem]:
     except InvalidNameError as error:
         return [Problem("id", str(error))]
     if Instance.objects.filter(workflow=workflow.name, id=id).exists():
-        return [Problem("id", f"{id} is in use. Choose another id, or leave it empty.")]
+        return [Problem("id", f"{id} is in use. Choose another ID, or leave it empty.")]
     return []
 
 

@@ -91,7 +91,7 @@ def test_a_server_that_hangs_is_not_said_to_be_live(signed_in: Page, live_stack:
     with hung(live_stack):
         expect(page.locator("body")).to_have_attribute("data-live", "offline", timeout=12_000)
         expect(page.locator("#offline")).to_contain_text(
-            re.compile(r"No answer from the server · showing \d\d:\d\d:\d\d")
+            re.compile(r"No response from the server · showing \d\d:\d\d:\d\d")
         )
     expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=15_000)
     expect(page.locator("#offline")).to_be_hidden()
@@ -139,7 +139,7 @@ def test_what_was_typed_stays_when_somebody_else_answers(signed_in: Page, new_ta
         other.get_by_label("Comment").fill("half of it, because …")
     fill(page, "5")
     page.get_by_label("Comment").fill("was quicker")
-    page.get_by_role("button", name="Send the answer").click()
+    page.get_by_role("button", name="Send answer").click()
     status(page, "complete")
     said = unsent(other)
     assert said.startswith("Your answer was not sent. Answered by admin ")
@@ -216,7 +216,7 @@ def test_what_was_typed_stays_after_a_sign_out_elsewhere(
     other.goto("/")
     other.locator("form[action='/sign-out/'] button").click()
     other.wait_for_url("**/sign-in/")
-    page.get_by_role("button", name="Send the answer").click()
+    page.get_by_role("button", name="Send answer").click()
     expect(page.locator("#flash")).to_contain_text("You are signed out, so nothing was sent.")
     expect(page.get_by_label("Amount")).to_have_value("17")
 
@@ -248,7 +248,7 @@ def test_a_dialog_stays_with_what_was_typed_while_the_server_hangs(
     with hung(live_stack):
         page.get_by_role("button", name="Terminate", exact=True).click()
         expect(page.locator("dialog[open] .note")).to_contain_text(
-            "The server did not answer", timeout=12_000
+            "The server did not respond", timeout=12_000
         )
         expect(page.locator("#reason")).to_have_value("a long story")
     page.get_by_role("button", name="Terminate", exact=True).click()
@@ -329,10 +329,10 @@ def test_a_refused_answer_comes_back_with_what_was_typed(signed_in: Page, compla
     page = signed_in
     ask(page)
     fill(page, "9999")
-    page.get_by_role("button", name="Send the answer").click()
+    page.get_by_role("button", name="Send answer").click()
     expect(page.get_by_role("alert")).to_contain_text("Not sent: fix 1 field.")
     expect(page.get_by_label("Amount")).to_have_value("9999")
     fill(page, "9")
-    page.get_by_role("button", name="Send the answer").click()
+    page.get_by_role("button", name="Send answer").click()
     status(page, "complete")
     expect(page.locator("#unsent .unsent")).to_have_count(0)

@@ -89,7 +89,9 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     other.goto("/")
     other.locator("form[action='/sign-out/'] button").click()
     other.wait_for_url("**/sign-in/")
-    expect(page.locator("#offline")).to_contain_text("Signed out. Sign in again to go on.", timeout=15_000)
+    expect(page.locator("#offline")).to_contain_text(
+        "You are signed out. Sign in again to continue.", timeout=15_000
+    )
     page.get_by_role("button", name="Pause").click()
     page.wait_for_url(re.compile(r"/sign-in/\?next="))
     name, password = live_stack.account
@@ -156,7 +158,7 @@ def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
         page.fill("#event-type", text)
         type_json(page, json.dumps({text: text}), within="dialog")
         page.get_by_role("button", name="Send", exact=True).click()
-        expect(page.locator("#events")).to_contain_text("taken by")
+        expect(page.locator("#events")).to_contain_text("received by")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     expect(page.locator("#events")).to_contain_text(EVIL[2])
     for where in ("/instances/", "/", "/workflows/listen-for/"):

@@ -43,7 +43,7 @@ def test_a_map_is_opened_stays_open_while_it_moves_on_and_is_folded_again(
     seen = last.locator(".attempts > li[id]").count()
     expect(last.locator(f"#s-{LETTERS + 1}-a{seen + 2}")).to_be_visible(timeout=20_000)
     expect(last).to_have_attribute("open", "")
-    page.get_by_role("link", name="After").press("Enter")  # it moves while attempts come in above it
+    page.get_by_role("link", name="Next").press("Enter")  # it moves while attempts come in above it
     expect(items).to_have_count(10)
     other = new_tab()
     other.goto(page.url)

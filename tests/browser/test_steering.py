@@ -36,7 +36,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     expect(page.locator("main .why")).to_contain_text("from step approval, as generation 2")
     page.get_by_role("textbox", name="Reason").fill("asked too early")
     page.get_by_role("button", name="Restart from approval").click()
-    expect(page.locator("#flash")).to_contain_text("this is generation 2")
+    expect(page.locator("#flash")).to_contain_text("as generation 2")
     status(page, "waiting")
     expect(other.locator("#flash")).to_contain_text(
         re.compile("This is generation 2 now.*by admin.*asked too early")
@@ -48,7 +48,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     other.locator("#generations").get_by_role("link", name="1").click()
     expect(other.locator("#generations [role=note]")).to_contain_text("This is generation 1 as it ended")
     expect(other.locator("#actions")).to_be_hidden()
-    other.get_by_role("link", name="The present one is generation 2").click()
+    other.get_by_role("link", name="Go to the current generation, 2").click()
     live(other)
 
     # A finished one is restarted and deleted as well, and whoever comes back to its page sees it.
@@ -57,7 +57,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     page.locator("#actions").get_by_role("link", name="Restart…").click()
     page.get_by_role("textbox", name="Reason").fill("once more")
     page.get_by_role("button", name="Restart from the start").click()
-    expect(page.locator("#flash")).to_contain_text("this is generation 3")
+    expect(page.locator("#flash")).to_contain_text("as generation 3")
     look_again(other)
     expect(other.locator("#flash")).to_contain_text("This is generation 3 now.")
     live(other)
@@ -72,7 +72,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     page.get_by_role("button", name="Delete…").click()
     page.fill("#delete-reason", "of no use")
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.locator("#flash")).to_contain_text("was deleted")
+    expect(page.locator("#flash")).to_contain_text("Deleted ")
     expect(trail.locator("#more")).to_contain_text("1 new · show")
     look_again(other)
     expect(other.locator("#flash")).to_contain_text("Deleted by admin")

@@ -66,7 +66,7 @@ async def test_no_other_page_may(origin: bytes, caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.INFO, "studio.refused"):
         assert not await is_let_in("https://studio.example", origin)
     assert caplog.messages == [
-        "Refused a request from a local socket: A page of another origin may not open a socket."
+        "Refused a request from a local socket: A page from another origin cannot open a socket."
     ]
 
 

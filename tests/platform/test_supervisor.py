@@ -136,7 +136,7 @@ def test_a_port_that_another_reprise_has_is_said_to_be_its(stack: LiveStack, mak
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS=* would accept"),
         ({"HOST": "0.0.0.0", "DEBUG": "1"}, "DEBUG=1 shows settings"),
         ({"SECRET_KEY": "guess"}, "SECRET_KEY is too weak"),
-        ({"HOST": "192.0.2.1"}, "no address of this machine"),
+        ({"HOST": "192.0.2.1"}, "not an address of this machine"),
     ],
 )
 def test_a_wrong_setting_is_said_in_a_line_and_nothing_is_started(

@@ -61,7 +61,7 @@ def test_pages_say_that_the_database_is_away_and_come_back_by_themselves(arena: 
         asked_at = time.monotonic()
         status, headers, page = get(studio)
         assert (status, headers["Retry-After"]) == (503, "5")
-        assert "The database does not answer" in page
+        assert "The database is not responding" in page
         assert time.monotonic() - asked_at < PATIENCE
 
     arena.server.start()

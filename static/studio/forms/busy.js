@@ -1,14 +1,14 @@
-/* A button that was pressed says at once that something happens, a form is sent once, and where no answer came to what
-   a person did, the page says so: nothing else on it changes. */
+/* Show at once that a pressed button works, send each form once, and say so when no answer comes to what somebody
+   did. */
 (() => {
   "use strict";
   const { note } = Studio;
-  const PATIENCE_MS = 20000; // then it may be pressed again: each of these forms is done once, however often it is sent
-  const pressed = new Map(); // by form: its button, and the timer
+  const PATIENCE_MS = 20000; // then it can be pressed again: sending one of these forms twice does it once
+  const pressed = new Map(); // form → its button and timer
 
   const unanswered = () => note(
-    "The server did not answer, so it is not known whether this was done. " +
-    "See what the page shows once it is live again.",
+    "The server did not respond, so this may or may not have been done. " +
+    "Check the page when it is live again.",
   );
   const sends = (form) => form.method === "post" && form.dataset.theme === undefined;
   function begin(form, button) {
@@ -22,7 +22,7 @@
     pressed.delete(form);
   });
 
-  // Of its own requests htmx says that no answer came.
+  // htmx reports missing answers to its own requests.
   function giveUp(form) {
     end(form);
     if (!form.hasAttribute("hx-post")) unanswered();
@@ -40,11 +40,11 @@
       event.stopImmediatePropagation();
     } else begin(form, event.submitter);
   }, true);
-  // The answer may take the form away, and htmx then names another element: note the form before.
+  // The answer may remove the form, and htmx then names another element: remember the form first.
   document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
     if (pressed.has(ctx.sourceElement)) ctx.studioForm = ctx.sourceElement;
   });
   document.addEventListener("htmx:finally:request", ({ detail }) => end(detail?.ctx?.studioForm));
-  // Back to a page that the browser has kept: what was pressed then is over.
+  // The browser may restore a cached page: what was pressed then is over.
   addEventListener("pageshow", (event) => { if (event.persisted) for (const form of [...pressed.keys()]) end(form); });
 })();

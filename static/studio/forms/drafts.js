@@ -1,13 +1,13 @@
-/* What somebody has typed is never wiped. Where the page takes a form away, since somebody else was faster or the
-   instance has ended, its content stays beside, to be read and copied. */
+/* Never lose what somebody has typed. If the page removes a form because somebody else was faster or the instance has
+   ended, what was typed stays on the page, to be read and copied. */
 (() => {
   "use strict";
   const { $, $$, note } = Studio;
-  const drafts = new Map(); // by the id of the form: the form, and what was typed
+  const drafts = new Map(); // form id → the form, and what was typed
   const FIELDS = "input:not([type=hidden], [type=password]), select, textarea";
 
   function fields(form) {
-    const found = []; // of a label and a text: two fields may have the same label
+    const found = []; // pairs of label and text: two fields may have the same label
     for (const one of $$(FIELDS, form)) {
       const isChoice = one.type === "radio" || one.type === "checkbox";
       if (isChoice ? one.checked : one.value.trim()) found.push([label(one), (text(one) ?? "").trim()]);
@@ -19,7 +19,7 @@
     if (one.type === "radio") return one.labels[0]?.textContent;
     return one.tagName === "SELECT" ? one.selectedOptions[0]?.textContent : one.value;
   }
-  // A street says whose: the legends of the groups around a field stand before its own label.
+  // "Home › street": the legends of the groups around a field come before its own label.
   function label(one) {
     const parts = one.type === "radio" ? [] : [one.labels?.[0]?.textContent ?? one.name];
     for (let group = one.closest("fieldset"); group; group = group.parentElement.closest("fieldset")) {
@@ -30,7 +30,7 @@
   }
 
   const words = (node) => node?.textContent.replace(/\s+/g, " ").trim() ?? "";
-  // Who was faster and why. The page may have gone on already: then its request is asked for.
+  // Who was faster and why. If the page shows something else by now, ask for the request's page.
   async function why(id, form) {
     const closing = (page) => words($(`#${CSS.escape(id.replace("answer-", "ask-"))} [data-closed]`, page));
     const told = closing(document);
@@ -71,14 +71,14 @@
     if (typed.length) drafts.set(form.id, { form, typed });
     else drafts.delete(form.id);
   });
-  // A dialog that is closed since there is nothing left to do in it.
+  // For a dialog that closes because there is nothing left to do in it.
   Studio.unsent = (form) => { if (drafts.has(form?.id)) show(form.id); };
-  // What an answer has done may be on the page before the server's word that it was taken: until then nothing is lost.
+  // The effect of an answer can be on the page before the server confirms it: keep the draft until then.
   const sending = new Set();
   function settle() {
     for (const [id, draft] of drafts) {
       const now = document.getElementById(id);
-      if (now) draft.form = now; // the server has put it back, with what was typed
+      if (now) draft.form = now; // the server has drawn it again, with what was typed
       else if (!sending.has(id)) show(id);
     }
   }
@@ -95,10 +95,10 @@
   });
   document.addEventListener("htmx:after:swap", settle);
 
-  // Signed out, or in again, in another tab: the way there would take what was typed along.
+  // Signed out, or in again, in another tab: leaving the page would lose what was typed.
   const OUT = "You are signed out, so nothing was sent. What you typed is still here: copy it, then sign in.";
   const IN_AGAIN =
-    "You have signed in again since this page was opened, so nothing was sent. " +
+    "You signed in again after this page was opened, so nothing was sent. " +
     "Copy what you typed, then reload the page.";
   document.addEventListener("htmx:before:response", (event) => {
     const { hx, sourceElement } = event.detail.ctx;
@@ -106,17 +106,17 @@
     event.preventDefault();
     note(hx.refresh ? IN_AGAIN : OUT);
   });
-  // A form that leaves the page does so once the server is there, and still knows who asks.
+  // Before a form leaves the page, check that the server answers and the session is still valid.
   const PATIENCE_MS = 8000;
   const AWAY =
-    "The server did not answer, so nothing was sent. What you typed is still here: try again in a moment.";
+    "The server did not respond, so nothing was sent. What you typed is still here: try again in a moment.";
   document.addEventListener("submit", async (event) => {
     const form = event.target, where = $("#reconcile")?.getAttribute("hx-get");
     if (form.hasAttribute("hx-post") || !drafts.has(form.id) || !where) return;
     event.preventDefault();
     const asked = fetch(where, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(PATIENCE_MS) });
     const answer = await asked.catch(() => null);
-    if (!form.isConnected || !drafts.has(form.id)) return; // it was over meanwhile, and has been told so
+    if (!form.isConnected || !drafts.has(form.id)) return; // it has ended in the meantime, and the page says so
     if (answer && answer.status !== 401) {
       drafts.delete(form.id);
       form.submit();

@@ -1,4 +1,4 @@
-/* JSON editors: a textarea that works, and an editor over it where the script is there. */
+/* JSON editors: a textarea that works, replaced by an editor when its script has loaded. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;

@@ -1,8 +1,8 @@
-/* Forms: what the typed event takes, fields that submit at once, and where a refused form is wrong. */
+/* Forms: the payload of the chosen event, fields that submit at once, and focus on what is wrong. */
 (() => {
   "use strict";
   const { $, $$, onDrawn } = Studio;
-  // The form for an event shows what the typed type takes, and its example where nobody has typed anything else.
+  // Show the payload of the typed event, and fill in its example unless somebody has typed something else.
   document.addEventListener("input", ({ target }) => {
     if (target.name === "type") fit(target.closest("form[data-send]"));
   });
@@ -27,7 +27,7 @@
     if (target.dataset.submit !== undefined) target.form.requestSubmit();
   });
 
-  // A refused form comes back with what is wrong: whoever sent it is led there.
+  // A refused form comes back with its problems: move the focus there.
   document.addEventListener("htmx:after:swap", () => {
     const wrong = $("form.answer [data-focus]:not([data-led])");
     if (!wrong) return;
@@ -36,7 +36,7 @@
   });
   document.addEventListener("DOMContentLoaded", () => {
     $("[data-focus]")?.focus();
-    // An answer to a refused form is the instance's page: a reload shall show that, not send the form again.
+    // The answer to a refused form is the instance's page: a reload must show that, not send the form again.
     const address = $("[data-address]")?.dataset.address;
     if (address && address !== location.pathname) history.replaceState(null, "", address);
   });

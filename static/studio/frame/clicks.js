@@ -1,10 +1,10 @@
-/* What a click does by an attribute: copy, open and close a dialog, change the theme. */
+/* Click actions that attributes name: copy, open and close a dialog, change the theme. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
   const DONE_MS = 1200;
 
-  // A large value is not on the page as a whole: it is fetched when somebody wants it.
+  // The page does not contain all of a large value: fetch it when somebody copies it.
   async function copied({ dataset: { copy, copyAddress } }) {
     if (!copyAddress) return copy;
     const answer = await fetch(copyAddress);
@@ -54,6 +54,6 @@
     const body = new FormData(form);
     body.set("theme", next);
     fetch(form.action, { method: "POST", body, keepalive: true, headers: { "HX-Request": "true" } });
-    $(".theme-word").textContent = next[0].toUpperCase() + next.slice(1);
+    $(".theme-word").textContent = next;
   });
 })();

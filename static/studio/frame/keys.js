@@ -4,7 +4,7 @@
   const { $, $$ } = Studio;
   let pending = "";
   const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/", t: "/audit/", s: "/schedules/" };
-  let chosen = ""; // a patch draws a row without our mark
+  let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {
     const rows = $$("table.rows tbody tr[id], .inbox-list > li");

@@ -1,10 +1,9 @@
-/* What was done, and what went wrong, is told above the page. */
+/* Messages over the page: what was done, and what went wrong. */
 (() => {
   "use strict";
   const { $, onDrawn } = Studio;
-  // What was done is told until the instance moves on, and long enough to be read: "is paused" must not outlive a
-  // resume.
-  // It lies over the page, so it goes by itself in the end.
+  // A message about an action stays until the instance changes, but long enough to be read: "Paused" must not outlive a
+  // resume. It covers a part of the page, so it disappears in the end.
   const READ_MS = 5000, LONGEST_MS = 10000;
   let told = null, toldAt = 0, toldOf = "";
   const hush = (note, ms) => setTimeout(() => note.isConnected && $("#flash").replaceChildren(), Math.max(0, ms));
@@ -20,7 +19,7 @@
     const said = document.createElement("div");
     said.className = `note s-${status}`;
     said.append(Object.assign(document.createElement("span"), { textContent: text }), closer());
-    const form = $("dialog[open] form"); // which lies over all else
+    const form = $("dialog[open] form"); // a dialog covers everything else
     if (form) { $(":scope > .note", form)?.remove(); form.prepend(said); }
     else $("#flash")?.replaceChildren(said);
   };

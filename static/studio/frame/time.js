@@ -1,4 +1,4 @@
-/* Times tick here; their moments come from the server, as attributes. */
+/* Keep times current; their moments come from the server, as attributes. */
 (() => {
   "use strict";
   const { $, $$, onDrawn } = Studio;

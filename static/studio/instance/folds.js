@@ -1,10 +1,10 @@
-/* What is folded is fetched when somebody opens it, and anew while the instance moves on and it is open. */
+/* Fetch nested steps when somebody opens them, and again while they are open and the instance changes. */
 (() => {
   "use strict";
   const { $, $$, isReconcile } = Studio;
   const INNER_MS = 1000;
-  const asked = new Map(); // by id: when it was last asked for, or that it soon will be
-  const flying = new Set(), stale = new Set(); // an answer that is on its way may be older than what has happened
+  const asked = new Map(); // id → when it was last requested; Infinity: it is about to be
+  const flying = new Set(), stale = new Set(); // an answer on its way may be out of date
   function renew(node) {
     const { id } = node, last = asked.get(id);
     if (last === Infinity) return;

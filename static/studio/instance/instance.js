@@ -1,4 +1,4 @@
-/* The page of an instance follows it: the tab, the dialogs and the generation. */
+/* Keep the page of an instance up to date: tab title and icon, dialogs, generation. */
 (() => {
   "use strict";
   const { $, note, onDrawn } = Studio;
@@ -10,7 +10,7 @@
     if (icon && icon.getAttribute("href") !== head.dataset.tabIcon) icon.href = head.dataset.tabIcon;
   }
 
-  // What a dialog offers is over once the instance is: somebody else ended it, or it ended by itself, or began again.
+  // Close a dialog whose action is no longer possible: the instance has ended, or was restarted.
   function release() {
     const has = (dialogs) => $(dialogs.map((id) => `${id}[open]`).join());
     const ended = $("#head[data-ended]"), open = ended ? has(["#terminate", "#event"]) : $("#head") && has(["#delete"]);
@@ -18,12 +18,12 @@
     open.close();
     Studio.unsent?.($("form", open));
     note(
-      ended ? "The instance has ended meanwhile: there is nothing left to send or to terminate."
-        : "The instance was restarted meanwhile: only a finished one can be deleted.",
+      ended ? "The instance has ended, so there is nothing to send or terminate."
+        : "The instance was restarted. Only a finished instance can be deleted.",
     );
   }
 
-  // Somebody else has restarted the instance: all that the page shows is of another generation now.
+  // Somebody else restarted the instance: the whole page now shows another generation.
   let generation = "";
   function renewed() {
     const now = $("#head")?.dataset.generation;

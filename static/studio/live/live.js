@@ -1,11 +1,11 @@
-/* One socket a page, honest about its state, and a slow question for what the socket may have missed. */
+/* One socket for each page, its state shown truthfully, and a slow poll for what the socket may have missed. */
 (() => {
   "use strict";
   const { $, $$, clock, isReconcile } = Studio;
   const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline", done: "Finished", out: "Signed out" };
   let heard = Date.now(), retryAt = 0, lost = false;
   let connection = null;
-  const LONGEST_MS = 20000; // between two tries to connect
+  const LONGEST_MS = 20000; // between two attempts to connect
 
   function state(name) {
     document.body.dataset.live = name;
@@ -15,7 +15,7 @@
     }
     const bar = $("#offline");
     if (bar) bar.hidden = !(name === "offline" || name === "out");
-    if (bar && name === "out") $("#offline-text").textContent = "Signed out. Sign in again to go on.";
+    if (bar && name === "out") $("#offline-text").textContent = "You are signed out. Sign in again to continue.";
     if (name === "live") lost = false;
   }
   function lose() {
@@ -27,7 +27,7 @@
     if (document.body.dataset.live !== "offline") return;
     const left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
     const [what, next] = !navigator.onLine ? ["This device is offline", "waiting for its network"]
-      : isSilent() ? ["No answer from the server", "trying again…"]
+      : isSilent() ? ["No response from the server", "trying again…"]
       : ["Connection lost", left ? `reconnecting in ${left} s` : "reconnecting…"];
     $("#offline-text").textContent = `${what} · showing ${clock(new Date(heard))} · ${next}`;
   }
@@ -42,7 +42,7 @@
   });
   document.addEventListener("htmx:ws:before:connection", ({ detail }) => {
     connection = detail.connection;
-    // Jitter is ours (one draw a page), so that the bar can say truly when the next try comes.
+    // Our own jitter, drawn once for each page: so the bar knows when the next attempt comes.
     connection.config.reconnectJitter = 0;
     connection.config.reconnectDelay = connection.studioDelay ??= 400 + Math.random() * 400;
     connection.config.reconnectMaxDelay = LONGEST_MS;
@@ -62,9 +62,9 @@
     lose();
   });
 
-  // The socket's session is over, but this browser may have a new one: after a new password, say. The socket is opened
-  // again and the page is not loaded again, so that nothing typed is lost. Once: until a message comes, it proves
-  // nothing.
+  // The socket's session has ended, but the browser may have a new one, for example after a password change. Reopen the
+  // socket without reloading the page, so that nothing typed is lost. Only once until a message arrives: an open socket
+  // proves nothing.
   let cameBack = false;
   async function comeBack() {
     const where = $("#reconcile")?.getAttribute("hx-get");
@@ -76,9 +76,9 @@
     reconnect();
   }
 
-  // --- a server that hangs keeps its sockets open: only an answer tells that it is there --------------------------
+  // --- a server that hangs keeps its sockets open: only an answer shows that it is alive ---------------------------
   const BEAT = "beat", BEAT_MS = 2000, SILENT_MS = 3500, GIVE_UP_MS = 15000;
-  let unanswered = 0, triedAt = 0; // since when a beat waits for its answer, and the socket to open
+  let unanswered = 0, triedAt = 0; // since when a beat waits for its answer, and the socket for its opening
   const isSilent = () => unanswered > 0 && Date.now() - unanswered > SILENT_MS;
   function beat() {
     const socket = connection?.socket;
@@ -114,7 +114,7 @@
     if (!$("#live")) for (const dot of $$(".live")) dot.hidden = true;
     else if (!navigator.onLine) lose();
   });
-  // Back to a page that the browser has kept: its socket is closed.
+  // The browser may restore a cached page: its socket is closed.
   addEventListener("pageshow", (event) => {
     if (event.persisted) reconnect();
   });
@@ -122,9 +122,9 @@
     if (target.closest("[data-retry]")) reconnect();
   });
 
-  // --- whatever the socket missed, this asks for: slowly while it is live, sooner while it is not -----------------
+  // --- poll for what the socket may have missed: slowly while it is live, faster while it is not ------------------
   const ask = () => $("#reconcile")?.dispatchEvent(new CustomEvent("studio:tick"));
-  // A finished instance has no socket, and may be restarted all the same: whoever comes back to the page sees it.
+  // A finished instance has no socket but can be restarted: check when somebody returns to the page.
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && document.body.dataset.live === "done") ask();
   });
@@ -140,8 +140,8 @@
     if (isReconcile(detail) && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
-  // An answer shows the page as it was when it was drawn: news that came meanwhile are younger, and what the socket
-  // sent last, and would not send again, is no longer on the page. So have it send everything once more.
+  // An answer can be older than what the socket has sent since, and the socket does not send that again. So ask it for
+  // everything once more.
   document.addEventListener("htmx:finally:request", ({ detail }) => {
     const paints = detail?.ctx?.sourceElement?.matches?.("#reconcile, form[method=post]");
     if (paints && isOpen()) connection.socket.send("painted");

@@ -23,8 +23,8 @@ class Command(Program):
             raise CommandError(str(error)) from None
         except PermissionError as error:
             raise CommandError(
-                f"{os.fspath(error.filename or '')}: no right to write there. Set REPRISE_HOME to a directory of yours."
+                f"{os.fspath(error.filename or '')}: permission denied. Set REPRISE_HOME to a directory of your own."
             ) from None
         except OSError as error:
             where = os.fspath(error.filename or "")
-            raise CommandError(f"Reprise cannot go on. {where}: {error.strerror}.") from error
+            raise CommandError(f"Reprise cannot continue. {where}: {error.strerror}.") from error

@@ -112,7 +112,7 @@ class TestViewer:
         answer = viewer.post(address(name, instance), {"reason": "x", "type": "x", "params": "{}"})
         assert answer.status_code == 403
         needed = "approver" if name == "answer" else "operator"
-        assert f"This needs the role <strong>{needed}</strong>" in answer.content.decode()
+        assert f"This requires the <strong>{needed}</strong> role." in answer.content.decode()
         instance.refresh()
         assert (instance.status, Event.objects.count(), Instance.objects.count()) == ("waiting", 0, 1)
         assert not Audit.objects.filter(outcome="done").exists()
@@ -163,7 +163,7 @@ class TestViewer:
     def test_sees_actions_disabled_with_the_reason(self, viewer: Client) -> None:
         """LC-49"""
         page = viewer.get(factories.instance("waiting").get_absolute_url()).content.decode()
-        assert page.count('disabled title="Needs the role operator"') == 4
+        assert page.count('disabled title="Requires the operator role"') == 4
 
 
 @pytest.mark.django_db
@@ -185,8 +185,8 @@ class TestWithoutARole:
 
     def test_somebody_with_a_role_is_led_home(self, viewer: Client) -> None:
         page = viewer.post(factories.instance("waiting").get_absolute_url() + "pause/").content.decode()
-        assert '<a class="button" href="/">Home</a>' in page
-        assert "the group <strong>reprise-operator</strong>" in page
+        assert '<a class="button" href="/">Go home</a>' in page
+        assert "the group <strong>reprise-operator</strong>" in " ".join(page.split())
 
 
 @pytest.mark.django_db

@@ -180,7 +180,7 @@ class TestTrail:
     def test_is_shown_on_the_page(self, client: Client, viewer: Client) -> None:
         statuses(client, OF_A_NAME_FROM_AN_ADDRESS + 1, name="vic")
         page = viewer.get("/audit/").content.decode()
-        assert "was refused: sign in" in page
+        assert "denied: sign in" in page
         assert f"for this name from {HERE}." in page
 
 

@@ -48,11 +48,11 @@ def trodden() -> None:
 
 def test_it_is_listed_newest_first(viewer: Client, trodden: None) -> None:
     assert shown(viewer) == [
-        "resumed it",
-        "was refused: terminate",
-        "paused it",
-        "paused it",
-        "started it",
+        "resumed",
+        "denied: terminate",
+        "paused",
+        "paused",
+        "started",
     ]
     page = viewer.get("/audit/").content.decode()
     assert "provider down" in page
@@ -115,7 +115,7 @@ def test_an_id_that_was_deleted_and_given_again_shows_both_lives(viewer: Client,
     factories.deed(old, "delete", "ana")
     factories.Instance.objects.filter(key=old.key).delete()
     factories.deed(factories.instance(id="order-1"), "start", "zoe")
-    assert [one.strip() for one in shown(viewer, "?id=order-1")][:2] == ["started it", "deleted it"]
+    assert [one.strip() for one in shown(viewer, "?id=order-1")][:2] == ["started", "deleted"]
     assert len(shown(viewer, "?id=order-1")) == 6
 
 
@@ -139,7 +139,7 @@ def test_it_is_read_page_by_page_and_window_by_window(
 
     assert all_of({}) == [[11, 10, 9], [8, 7, 6], [5, 4, 3], [2, 1, 0]]
     assert all_of({"person": "rare"}) == [[], [], [1, 0]]
-    assert "Look further back" in viewer.get("/audit/?person=rare").content.decode()
+    assert "Search older entries" in viewer.get("/audit/?person=rare").content.decode()
     exported = json.loads(text_of(viewer, "json", "?person=rare"))
     assert ([entry["key"] - rows[0].key for entry in exported["entries"]], exported["is_whole"]) == (
         [1, 0],

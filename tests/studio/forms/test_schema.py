@@ -45,11 +45,11 @@ def test_fields_are_listed_nested_with_type_and_rules() -> None:
     rows = schema.fields(TypeAdapter(Order).json_schema())
     assert [(row.depth, row.name, row.type, row.is_required, row.rules) for row in rows] == [
         (0, "customer", "string", True, ()),
-        (0, "items", "list of object", True, ("items ≥ 1",)),
-        (1, "sku", "string", True, ("length ≥ 1",)),
+        (0, "items", "list of object", True, ("at least 1 item",)),
+        (1, "sku", "string", True, ("at least 1 character",)),
         (1, "quantity", "integer", True, ("> 0",)),
         (0, "ship_by", "string (date) or null", False, ()),
-        (0, "priority", "normal | express", False, ("default 'normal'",)),
+        (0, "priority", "normal | express", False, ('default: "normal"',)),
     ]
     assert rows[2].description == "As on the shelf"
 

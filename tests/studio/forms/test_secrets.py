@@ -326,7 +326,7 @@ class TestAnswers:
         for text in ("", "••••••", "**********"):
             status, page = self.send(operator, step, **{"answer/user": "ada", "answer/password": text})
             assert status == 422
-            said = re.search(r'id="[^"]*answer-password-problem"><li>([^<]*)<', page)
+            said = re.search(r'id="[^"]*answer-password-problem">\s*<li>([^<]*)<', page)
             assert said is not None
             assert said[1]
         assert EventRow.objects.count() == 0
@@ -349,7 +349,7 @@ class TestPages:
         factories.step(of, "make", output=encrypted(dict[str, SecretStr], {"a": X}))
         page = viewer.get(of.get_absolute_url()).content.decode()
         assert "$reprise-secret" not in page
-        assert page.count("Stored encrypted; only the program gets it.") == 3
+        assert page.count("Stored encrypted; only the workflow can read it.") == 3
         for what in ("params", "output", "step-1"):
             text = viewer.get(f"{of.get_absolute_url()}payload/{what}/").content.decode()
             assert "••••••" in text

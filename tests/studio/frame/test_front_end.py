@@ -16,10 +16,16 @@ def _sources() -> Iterator[Path]:
         yield from (root / "static" / "studio").rglob(pattern)
 
 
+def _templates() -> Iterator[Path]:
+    root = Path(settings.BASE_DIR)
+    for directory in ("templates", "studio", "engine"):
+        yield from (root / directory).rglob("*.html")
+
+
 def test_no_line_is_too_long() -> None:
     lines = [
         (path.name, number)
-        for path in _sources()
+        for path in (*_sources(), *_templates())
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if len(line) > LONGEST_LINE
     ]
@@ -28,6 +34,6 @@ def test_no_line_is_too_long() -> None:
 
 def test_every_style_and_script_is_on_a_page() -> None:
     root = Path(settings.BASE_DIR)
-    pages = "".join(path.read_text() for path in (root / "templates").rglob("*.html"))
+    pages = "".join(path.read_text() for path in _templates())
     files = [path.relative_to(root / "static") for path in _sources() if path.suffix in (".css", ".js")]
     assert [str(file) for file in files if f"'{file}'" not in pages] == []

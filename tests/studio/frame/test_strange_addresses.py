@@ -100,13 +100,13 @@ def test_a_body_over_the_limit_is_said_to_be_too_large(operator: Client, setting
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
     answer = operator.post("/workflows/process-order/start/", {"params": "x" * 2_000})
     assert answer.status_code == 413
-    assert b"too large" in answer.content
+    assert b"Request too large" in answer.content
 
 
 def test_parameters_over_a_mebibyte_are_refused_in_the_form(operator: Client) -> None:
     answer = operator.post("/workflows/process-order/start/", {"params": '"' + "x" * 1024 * 1024 + '"'})
     assert answer.status_code == 422
-    assert b"Nothing was started" in answer.content
+    assert b"Not started" in answer.content
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_a_database_that_is_away_is_a_503_that_asks_again(
 
 def test_a_missing_instance_leads_to_those_of_its_workflow(operator: Client) -> None:
     page = operator.get("/workflows/orders/instances/nowhere/").content.decode()
-    assert '<a class="button primary" href="/instances/?workflow=orders">Instances of orders</a>' in page
-    assert '<a class="button" href="/">Home</a>' in page
+    assert '<a class="button primary" href="/instances/?workflow=orders">Show instances of orders</a>' in page
+    assert '<a class="button" href="/">Go home</a>' in page
 
 
 def test_an_address_of_nothing_leads_home(operator: Client) -> None:
     page = operator.get("/nowhere/").content.decode()
-    assert '<a class="button" href="/instances/">Instances</a>' in page
-    assert '<a class="button" href="/">Home</a>' in page
+    assert '<a class="button" href="/instances/">Show instances</a>' in page
+    assert '<a class="button" href="/">Go home</a>' in page

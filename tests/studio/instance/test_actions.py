@@ -58,7 +58,7 @@ def test_an_answer_to_htmx_brings_the_page_up_to_date(operator: Client) -> None:
     instance = factories.instance("waiting", id="order-1")
     status, frame = act(operator, instance, "pause", htmx=True)
     assert status == 200
-    assert "order-1 is paused." in frame
+    assert "Paused order-1." in frame
     for piece in ("flash", "head", "why", "actions"):
         assert frame.count(f'hx-target="#{piece}"') == 1
 
@@ -82,7 +82,7 @@ def test_a_stale_action_is_refused_and_says_who_was_first(
     factories.deed(instance, "terminate", "li", "wrong IBAN")
     code, page = act(operator, instance, action, htmx=htmx, reason="me too")
     assert code == 409
-    assert "Last: terminated by li: “wrong IBAN”" in page
+    assert "Last action: terminated by li (“wrong IBAN”)." in page
     assert 'id="why"' in page
     assert instance.refresh().status == status
 
@@ -92,7 +92,7 @@ def test_terminating_needs_a_reason(operator: Client, reason: str) -> None:
     instance = factories.instance("running")
     code, page = act(operator, instance, "terminate", reason=reason)
     assert (code, instance.refresh().status) == (422, "running")
-    assert "needs a reason" in page
+    assert "Enter a reason to terminate it." in page
     assert 'aria-labelledby="terminate-title" data-open' in page
 
 

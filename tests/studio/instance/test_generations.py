@@ -155,7 +155,7 @@ def test_an_event_stands_at_the_wait_that_took_it_and_at_no_other_of_its_number(
 def test_an_earlier_one_is_whole_and_only_to_be_read(operator: Client) -> None:
     instance = restarted("complete", output={"generation": "two"})
     page = page_of(operator, instance, "?generation=1")
-    assert "This is generation 1 as it ended, complete and only to be read." in page
+    assert "This is generation 1 as it ended. It is read-only." in page
     assert "the card was refused" in page
     assert "said in the first" in page
     assert "said in the second" not in page
@@ -266,7 +266,7 @@ def test_rollbacks_stand_on_the_timeline(viewer: Client) -> None:
     factories.attempt(step, phase="rollback", number=1, started_at=factories.ago(seconds=30))
     page = page_of(viewer, instance)
     assert page.count('<rect class="undo"') == 1
-    assert "attempt at its rollback 1: complete" in page
+    assert "rollback attempt 1: complete" in page
 
 
 def test_an_answered_request_leads_to_the_generation_that_asked(operator: Client) -> None:

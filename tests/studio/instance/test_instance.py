@@ -32,7 +32,7 @@ def buttons(page: str) -> list[str]:
     actions = actions[: actions.index("</p>")]
     return [
         re.sub(r"<[^>]+>", "", button).strip()
-        for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions)
+        for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions, re.DOTALL)
     ]
 
 
@@ -78,7 +78,7 @@ def test_the_tab_says_pausing_as_the_page_does(operator: Client) -> None:
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [("queued", "No step has started yet."), ("terminated", "It ended without a step.")],
+    [("queued", "No step has started yet."), ("terminated", "It ended without running a step.")],
 )
 def test_an_instance_without_steps_says_so(operator: Client, status: str, said: str) -> None:
     assert page_of(operator, factories.instance(status)).count(said) == 2
@@ -130,7 +130,7 @@ def test_the_error_of_an_instance_is_where_its_step_raised(operator: Client) -> 
     factories.attempt(other, "errored")
     page = page_of(operator, instance)
     result = page[page.index('id="result"') :]
-    result = result[: result.index("</section>")]
+    result = " ".join(result[: result.index("</section>")].split())
     assert '<a href="#s-1-a1">step 1 <code>charge_card</code>, attempt 1</a>' in result
     assert "/srv/shop/provider.py" in result
     assert "as the handler got it" not in page
@@ -150,10 +150,10 @@ def test_attempts_that_died_with_a_worker_are_extra(operator: Client) -> None:
     factories.attempt(step, "lost")
     factories.attempt(step, "running")
     page = page_of(operator, instance)
-    assert ">1/5 · 1 lost</span>" in page
+    assert re.search(r">\s*1/5 · 1 lost</span>", page)
     assert "runs on worker-2 for <time" in page
     assert "attempt 1 of 5, not counting 1 lost." in page
-    assert "1 attempt with a worker that died" in page
+    assert "1 attempt when a worker died" in page
 
 
 def test_an_attempt_that_was_drained_does_not_count(operator: Client) -> None:
@@ -162,7 +162,7 @@ def test_an_attempt_that_was_drained_does_not_count(operator: Client) -> None:
     for status in ("cancelled", "lost", "errored"):
         factories.attempt(step, status)
     page = page_of(operator, instance)
-    assert ">1/5 · 1 lost</span>" in page
+    assert re.search(r">\s*1/5 · 1 lost</span>", page)
     assert "failed once" in page
     assert "(attempt 2 of 5, not counting 1 lost)." in page
     assert "attempt 2 of 5, not counting 1 lost" in operator.get("/instances/").content.decode()
@@ -198,9 +198,9 @@ def test_a_wait_links_to_the_event_it_took(operator: Client) -> None:
     )
     factories.event(instance, "later")
     page = page_of(operator, instance)
-    assert f'<a href="#e-{event.key}"><code>order-approved</code></a> from ana' in page
-    assert 'taken by <a href="#s-1">step 1</a>' in page
-    assert "waiting to be taken" in page
+    assert f'<a href="#e-{event.key}"><code>order-approved</code></a> from ana' in " ".join(page.split())
+    assert 'received by <a href="#s-1">step 1</a>' in page
+    assert "not received yet" in page
 
 
 def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
@@ -213,12 +213,12 @@ def test_the_event_form_names_what_is_waited_for(operator: Client) -> None:
         event_types=["approved", "refused"],
         started_at=factories.ago(minutes=1),
     )
-    page = page_of(operator, instance)
+    page = " ".join(page_of(operator, instance).split())
     assert (
         'id="event-type" name="type" required maxlength="100" autocomplete="off" list="wanted-events" value="approved"'
         in page
     )
-    assert "It waits for <code>approved</code> or <code>refused</code>." in page
+    assert "It is waiting for <code>approved</code> or <code>refused</code>." in page
 
 
 def test_the_event_form_shows_what_a_declared_event_takes_and_starts_from_an_example(
@@ -282,7 +282,7 @@ def test_a_sensitive_output_is_masked_everywhere(operator: Client) -> None:
     factories.step(instance, "token", output={"token": "s3cr3t"}, sensitive=True)
     page = page_of(operator, instance)
     assert "s3cr3t" not in page
-    assert "Marked sensitive" in page
+    assert "Sensitive: only the workflow can read it." in page
     assert operator.get(f"{instance.get_absolute_url()}payload/step-1/").status_code == 404
     assert "s3cr3t" not in operator.get(f"/_f/live/?topic=instance:{instance.key}").content.decode()
 
@@ -292,7 +292,7 @@ def test_a_large_output_shows_its_beginning_and_a_download(operator: Client) -> 
     instance = factories.instance("complete", output=value)
     factories.step(instance, "load", output=value)
     page = page_of(operator, instance)
-    assert "The beginning of" in page
+    assert "This is the start of" in page
     assert "… 1,900 more" in page
     assert len(page) < 120_000
     answer = operator.get(f"{instance.get_absolute_url()}payload/output/")

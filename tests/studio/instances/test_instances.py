@@ -51,8 +51,8 @@ def test_no_match_offers_to_drop_each_filter(operator: Client) -> None:
     factories.instance()
     page = operator.get("/instances/?workflow=orders&status=errored").content.decode()
     assert "No instances match" in page
-    assert 'href="?workflow=orders" title="Drop this filter"' in page
-    assert 'href="?status=errored" title="Drop this filter"' in page
+    assert 'href="?workflow=orders" title="Remove this filter"' in page
+    assert 'href="?status=errored" title="Remove this filter"' in page
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_beside_the_statuses_stand_the_counts_of_what_is_searched(operator: Clie
 def test_a_filter_that_has_no_effect_is_named(operator: Client, query: str, named: list[str]) -> None:
     page = operator.get(f"/instances/{query}").content.decode()
     assert re.findall(r"<code><bdi>([^<]*)</bdi></code>", page) == named
-    said = f"Ignored, because this page does not understand {'it' if len(named) == 1 else 'them'}:"
+    said = f"Ignored {'this unknown filter' if len(named) == 1 else 'these unknown filters'}:"
     assert (said in page) == bool(named)
 
 
@@ -288,7 +288,7 @@ def test_a_search_that_takes_too_long_says_so(operator: Client, monkeypatch: pyt
     monkeypatch.setattr(queries, "page_of", slow)
     page = operator.get("/instances/?q=a").content.decode()
     assert "took more than 3 s" in page
-    assert "Without “a”" in page
+    assert "Remove “a”" in page
 
 
 def dawdle() -> None:
@@ -355,7 +355,7 @@ def test_a_workflow_with_a_limit_says_how_many_run_and_what_is_held_back(operato
     factories.workers(["limited"])
     page = operator.get("/workflows/limited/").content.decode()
     assert "at most 2 (max_running)" in page
-    assert "2 of at most 2 run now" in page
+    assert "2 of at most 2 running" in page
     assert "held back: 2 of 2 run" in page
     assert (
         "2 of 2 <code>limited</code> run (max_running)"

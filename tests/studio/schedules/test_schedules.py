@@ -70,8 +70,8 @@ def test_it_leads_to_what_was_started_last_and_says_what_went_wrong(viewer: Clie
     refused = row("refused", last_error="customer: is missing", **fired)
     page = page_of(viewer)
     assert made.get_absolute_url() in line_of(page, ran)
-    assert "3 planned times before it passed while nothing ran" in line_of(page, ran)
-    assert "what it started is gone" in line_of(page, gone)
+    assert "missed 3 runs before it: no worker was running" in line_of(page, ran)
+    assert "its instance was deleted" in line_of(page, gone)
     assert "could not start" in line_of(page, refused)
     assert "customer: is missing" in line_of(page, refused)
 
@@ -88,17 +88,17 @@ def test_one_that_the_code_declares_no_more_is_shown_and_left_alone(operator: Cl
 
 def test_one_of_a_zone_that_nobody_here_knows_is_shown(viewer: Client) -> None:
     schedule = row(timezone="Moon/Base")
-    assert "nothing is planned" in line_of(page_of(viewer), schedule)
+    assert "no run is planned" in line_of(page_of(viewer), schedule)
 
 
 def test_one_that_no_cluster_has_taken_over_is_shown(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     declared = DeclaredSchedule("nights", Cron("0 2 * * *", "UTC"), "null")
     monkeypatch.setattr(timetable, "registry", {"process-order": SimpleNamespace(schedules=(declared,))})
     page = page_of(viewer, "/workflows/process-order/")
-    assert "planned once a cluster runs" in page
+    assert "planned when a worker starts" in page
     assert "<code>0 2 * * *</code> UTC" in page
     row("nights", expression="0 2 * * *", timezone="UTC")
-    assert "planned once a cluster runs" not in page_of(viewer, "/workflows/process-order/")
+    assert "planned when a worker starts" not in page_of(viewer, "/workflows/process-order/")
 
 
 def test_it_is_paused_and_resumed_and_both_are_recorded(operator: Client) -> None:
@@ -107,12 +107,12 @@ def test_it_is_paused_and_resumed_and_both_are_recorded(operator: Client) -> Non
     schedule.refresh_from_db()
     assert (schedule.paused_by, schedule.next_at) == ("oli", None)
     page = page_of(operator)
-    assert "mornings is paused: it starts nothing until it is resumed." in page
+    assert "Paused mornings. It starts no planned runs until it is resumed." in page
     assert "by oli" in line_of(page, schedule)
     assert ">Resume</button>" in re.sub(r"<svg.*?</svg>", "", line_of(page, schedule))
     code, stale = act(operator, schedule, "pause")
     assert code == 409
-    assert "was paused already by oli" in stale
+    assert "is already paused by oli" in stale
     assert act(operator, schedule, "resume")[0] == 302
     assert act(operator, schedule, "resume")[0] == 409
     schedule.refresh_from_db()
@@ -151,7 +151,7 @@ def test_params_that_fit_no_more_start_nothing(operator: Client) -> None:
 @pytest.mark.parametrize("action", ["pause", "resume", "run"])
 def test_a_viewer_sees_the_buttons_disabled_and_may_not_press(viewer: Client, action: str) -> None:
     schedule = row()
-    assert line_of(page_of(viewer), schedule).count('disabled title="Needs the role operator"') == 2
+    assert line_of(page_of(viewer), schedule).count('disabled title="Requires the operator role"') == 2
     assert act(viewer, schedule, action)[0] == 403
     (entry,) = Audit.objects.all()
     assert (entry.verb, entry.outcome, entry.data) == (
