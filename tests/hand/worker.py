@@ -23,8 +23,8 @@ from engine.worker.cycle_host import CycleHost
 from engine.worker.database import sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
-from tests.model.clock import SimulatedClock
-from tests.model.hand_loop import HandLoop
+from tests.hand.clock import SimulatedClock
+from tests.hand.loop import HandLoop
 
 LEASE_SECONDS = 30.0
 SLOTS = 100

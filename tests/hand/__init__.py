@@ -1,0 +1,1 @@
+"""Workers and cycles that a test moves by hand."""
