@@ -23,7 +23,7 @@ from engine.worker.bodies.attempt import Bodies
 from engine.worker.bodies.delays import Delays, NoAnswerError
 from engine.worker.database.journal import Journal
 from tests.faults.points import violations
-from tests.integration.test_replay_races import Desk, answer, cycle_of, take
+from tests.hand.host import HandHost, answer, cycle_of, take
 from tests.records import crash, lines, outcomes, step
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import skip_wait
@@ -463,7 +463,7 @@ def test_a_plain_delay_in_new_code_stands_for_the_function_that_was_asked(
     assert len(gate.asked) == 1
 
 
-class Slow(Desk):
+class Slow(HandHost):
     """Delay functions never answer here."""
 
     def ask_delay(self, *args: Any) -> None:
@@ -476,10 +476,10 @@ def test_a_step_whose_delay_function_is_interrupted_waits_for_it_still(how: str)
     async def story(step: WorkflowStep) -> None:
         await step.do("charge", str, delay=lambda ctx, error: 60)
 
-    desk = Slow()
-    cycle = cycle_of(story, desk)
+    host = Slow()
+    cycle = cycle_of(story, host)
     answer(cycle, take(cycle))
-    operation, attempt = desk.bodies["charge"]
+    operation, attempt = host.bodies["charge"]
     operation.settle(attempt, error=RuntimeError("once"))
     if how == "stick":
         cycle.pause_with_reason(NonDeterminismError("The code has changed.", recorded="", current=""))
