@@ -13,28 +13,16 @@ from typing import Any
 import pytest
 
 from engine.replay.cycle import Cycle
-from engine.values.states import InstanceStatus
+from engine.testing.parts import ForgetfulCycle
+from engine.worker import claims
 from engine.worker.cycle_host import CycleHost
 from engine.worker.shift import Shift
 
 A_MOMENT = 0.003  # seconds: after what the first one brought about
 
-deliver_arrived = Cycle._deliver_arrived
-
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    def leave_instead(cycle: Cycle) -> bool:
-        if (
-            not cycle.deliveries.arrived
-            or cycle.steps.bodies
-            or cycle.steps.asking
-            or cycle.events.is_reading
-        ):
-            return deliver_arrived(cycle)
-        cycle.exit.quiesce(InstanceStatus.QUEUED)
-        return True
-
-    patch.setattr(Cycle, "_deliver_arrived", leave_instead)
+    patch.setattr(claims, "Cycle", ForgetfulCycle)
 
 
 def duplicate(patch: pytest.MonkeyPatch) -> None:

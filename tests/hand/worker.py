@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from asyncio import events
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,9 +15,12 @@ from engine.declare.context import StepContext
 from engine.replay.bodies import DoOperation
 from engine.replay.cycle import Claimed, Cycle
 from engine.replay.history import AttemptRecord, History
+from engine.testing.bare_worker import BareWorker
+from engine.testing.line import Answer
+from engine.testing.parts import UnlimitedSlices
 from engine.values.states import InstanceStatus
 from engine.worker.bodies.attempt import Bodies
-from engine.worker.claims import Claimer, Isolates, make_cycle
+from engine.worker.claims import Isolates
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database import sql
 from engine.worker.database.journal import Journal
@@ -27,9 +29,6 @@ from tests.hand.clock import SimulatedClock
 from tests.hand.loop import HandLoop
 
 LEASE_SECONDS = 30.0
-SLOTS = 100
-
-_seats = itertools.count(1)
 
 
 class Gone(psycopg.OperationalError):
@@ -96,27 +95,6 @@ class HandBodies(Bodies):
         return False
 
 
-class HandSlices:
-    """Stands for `engine.worker.bodies.slices.Slices`, without a timer that interrupts."""
-
-    def drive(self, cycle: Cycle) -> None:
-        cycle.loop.drain()
-
-    def shut(self, cycle: Cycle) -> None:
-        cycle.loop.shut()
-
-    def forget(self, cycle: Cycle) -> None:
-        """Nothing is kept."""
-
-
-class HandCursor:
-    def __init__(self, rows: list[Any]) -> None:
-        self._rows = rows
-
-    async def fetchall(self) -> list[Any]:
-        return self._rows
-
-
 class HandConnection:
     """A line whose statements wait at a boundary before they are sent, and again before their answer comes."""
 
@@ -128,7 +106,7 @@ class HandConnection:
         self.cuts: dict[str, str] = {}  # by statement: cut off once, before or after it is done
         self.to_send: list[str] = []
 
-    async def execute(self, statement: str, parameters: Any = None) -> HandCursor:
+    async def execute(self, statement: str, parameters: Any = None) -> Answer:
         self.to_send.append(statement)
         await self._shift.loop.boundary()
         self.to_send.remove(statement)
@@ -146,7 +124,7 @@ class HandConnection:
             raise Gone
         if cut:
             raise Cut
-        return HandCursor(rows)
+        return Answer(rows)
 
     def is_lost(self, error: Exception) -> bool:
         return isinstance(error, Cut | Gone)
@@ -171,7 +149,7 @@ class HandConnection:
             raise AssertionError(f"the database refused {statement}: {error}") from error
 
 
-class HandShift:
+class HandShift(BareWorker):
     """The parts of a shift, whose statements and bodies go on when the test says so."""
 
     def __init__(
@@ -183,11 +161,11 @@ class HandShift:
         *,
         isolates: Isolates = Isolates.WHEN_EMPTY,
     ) -> None:
+        super().__init__()
         self.name = name
         self.clock = clock
         self.loop = HandLoop(clock)
         self.witness = witness
-        self.seat_number = next(_seats)
         self.cycles_ever: list[Cycle] = []
         self._real = real
         self._main: asyncio.Task[Any] | None = None
@@ -205,33 +183,23 @@ class HandShift:
         assert taken, "the seat of another shift"
         self.connection = HandConnection(self, self._real)
         connection: Any = self.connection
-        clock: Any = self.clock
-        self._reader = Reader(connection, self.seat_number, clock)
-        self._reader._lease = LEASE_SECONDS
-        self._journal = Journal(connection, self.seat_number, clock, self._on_written, lambda: None)
-        self._bodies = HandBodies(self)
-        slices: Any = HandSlices()
-        self._host = CycleHost(
+        reader = Reader(connection, self.seat_number, self.clock)
+        reader._lease = LEASE_SECONDS
+        bodies = HandBodies(self)
+        self.bodies = bodies.running
+        self._assemble(
             self.name,
-            {},
-            clock=clock,
-            slices=slices,
-            bodies=self._bodies,
-            reader=self._reader,
-            journal=self._journal,
-        )
-        self._claimer = Claimer(
-            self._host,
-            self._reader,
-            slots=SLOTS,
+            reader,
+            Journal(connection, self.seat_number, self.clock, self._on_written, lambda: None),
+            clock=self.clock,
+            bodies=bodies,
+            slices=UnlimitedSlices(_raise),
             isolates=isolates,
-            on_changed=lambda keys: None,  # nobody watches
             on_notices=lambda: None,  # no instance here has to do with another
-            make_cycle=self._make_cycle,
         )
 
     def _make_cycle(self, host: CycleHost, claimed: Claimed, history: History) -> Cycle:
-        cycle = make_cycle(host, claimed, history)
+        cycle = super()._make_cycle(host, claimed, history)
         self.cycles_ever.append(cycle)
         return cycle
 
@@ -239,10 +207,6 @@ class HandShift:
         """Nobody watches."""
 
     # What the test may do
-
-    @property
-    def bodies(self) -> list[Body]:
-        return self._bodies.running
 
     @property
     def holds(self) -> dict[int, Cycle]:
@@ -331,3 +295,7 @@ class HandShift:
         if self._main is None or self._main.done():
             self._main = self.loop.create_task(what())
             self.loop.drain()
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -24,9 +24,9 @@ from engine.worker.database import claim_sql, sql
 from engine.worker.database.connect import SESSION as WORKER_SESSION
 from tests.hand import clock
 from tests.hand.clock import SimulatedClock
+from tests.hand.worker import LEASE_SECONDS, Body, HandShift
 from tests.model.oracle import FINAL, Oracle, Promises
 from tests.model.replay import replay
-from tests.hand.worker import LEASE_SECONDS, Body, HandShift
 
 WORKERS = 3
 INSTANCES = 4
