@@ -44,10 +44,10 @@ class Gate:
     def stop_at(self, ctx: StepContext) -> None:
         if ctx.attempt == 1:
             self.reached.set()
-            assert self.opened.wait(20)
+            assert self.opened.wait(60)
 
     def wait(self) -> None:
-        assert self.reached.wait(20)
+        assert self.reached.wait(60)
 
 
 @pytest.fixture
@@ -82,12 +82,12 @@ def locked(instance: Instance) -> Iterator[Callable[[], None]]:
         with transaction.atomic():
             Instance.objects.select_for_update(no_key=True).get(key=instance.key)
             held.set()
-            assert let_go.wait(30)
+            assert let_go.wait(60)
         connections.close_all()
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert held.wait(10)
+    assert held.wait(60)
     try:
         yield let_go.set
     finally:
@@ -190,7 +190,7 @@ def test_a_body_whose_worker_lost_its_seat_commits_nothing(story: Workflow[Any, 
     with running_shift():
         gate.wait()
         crash()
-        wait_until(lambda: outcomes(instance, "sell") == ["lost", "complete"], seconds=20)
+        wait_until(lambda: outcomes(instance, "sell") == ["lost", "complete"])
         gate.opened.set()
         wait_for(instance)
     assert sales(instance) == [(2, "sold")]
@@ -295,7 +295,7 @@ def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
         undone.append(ctx.output)
 
     def fail() -> None:
-        assert fails.wait(20)
+        assert fails.wait(60)
         raise NonRetryableError("for good")
 
     @workflow
@@ -312,7 +312,7 @@ def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
             gate.opened.set()
             wait_for_checkpoint()
             fails.set()
-            assert has_failed.wait(10)
+            assert has_failed.wait(60)
             let_go()
             wait_for(instance)
     assert (instance.status, instance.error["message"]) == ("errored", "for good")
@@ -333,7 +333,7 @@ class Race:
             gate.stop_at(ctx)
 
         def win() -> None:
-            assert self.wins.wait(20)
+            assert self.wins.wait(60)
 
         @workflow
         async def race(step: WorkflowStep) -> str:
@@ -347,7 +347,7 @@ class Race:
 
     def be_won(self) -> None:
         self.wins.set()
-        assert self.is_over.wait(10)
+        assert self.is_over.wait(60)
 
 
 def test_a_step_that_the_handler_cancels_too_late_is_complete_and_reaches_nobody(
@@ -406,7 +406,7 @@ def test_a_worker_that_drains_waits_for_the_commit(
         let_go = stack.enter_context(locked(instance))
         gate.opened.set()
         wait_for_checkpoint()
-        threading.Thread(target=lambda: (gives_back.wait(20), let_go())).start()
+        threading.Thread(target=lambda: (gives_back.wait(60), let_go())).start()
     assert (instance.refresh().status, statuses(instance)["sell"]) == ("queued", "complete")
     run_to_end(instance)
     assert (instance.output, outcomes(instance, "sell")) == (1, ["complete"])

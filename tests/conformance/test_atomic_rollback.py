@@ -323,7 +323,7 @@ class Gate:
         refund(ctx)
         if ctx.attempt == 1:
             self.reached.set()
-            assert self.opened.wait(20)
+            assert self.opened.wait(60)
 
 
 @pytest.fixture
@@ -336,7 +336,7 @@ def gate() -> Iterator[Gate]:
 def test_one_whose_instance_was_taken_over_commits_nothing(gate: Gate) -> None:
     instance = start(gate.undo)
     with running_shift():
-        assert gate.reached.wait(20)
+        assert gate.reached.wait(60)
         crash()
         wait_until(lambda: undoing(instance)[:1] == ["lost"])
         gate.opened.set()
@@ -362,7 +362,7 @@ def test_a_worker_that_drains_cuts_it_off_and_the_next_one_runs_it(
     monkeypatch.setattr(shift, "GRACE_SECONDS", 0.1)
     instance = start(gate.undo)
     with running_shift():
-        assert gate.reached.wait(20)
+        assert gate.reached.wait(60)
     gate.opened.set()
     assert (instance.refresh().status, sales(instance)) == ("queued", [(1, "booked")])
     run_to_end(instance)
@@ -373,7 +373,7 @@ def test_a_worker_that_drains_cuts_it_off_and_the_next_one_runs_it(
 def test_paused_amid_it_it_is_committed_and_not_done_again(gate: Gate) -> None:
     instance, look = start(gate.undo), witness()
     with running_shift():
-        assert gate.reached.wait(20)
+        assert gate.reached.wait(60)
         instance.pause()
         look()
         gate.opened.set()

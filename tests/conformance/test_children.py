@@ -419,8 +419,8 @@ def test_children_may_stand_twenty_deep_and_no_deeper() -> None:
 
     deep, too_deep = deeper.start(20), deeper.start(21)
     with running_shift():
-        wait_for(deep, seconds=30)
-        wait_for(too_deep, seconds=30)
+        wait_for(deep)
+        wait_for(too_deep)
     assert deep.output == 21
     assert too_deep.error["type"] == "ChildWorkflowError"
     last = Instance.objects.filter(workflow="deeper", depth=20).exclude(status="complete").get()
@@ -670,7 +670,7 @@ def test_a_hundred_branches_and_not_one_more() -> None:
             await step.parallel("many", *(branch(double, n) for n in range(101)))
         return sum(await step.parallel("many", *(branch(double, n) for n in range(100))))
 
-    instance = run_to_end(story.start(), seconds=30)
+    instance = run_to_end(story.start())
     assert instance.output == 9900
     assert len(children(instance)) == 100
 

@@ -26,7 +26,7 @@ class Gate:
     def __call__(self) -> str:
         self.runs += 1
         self.entered.set()
-        assert self.let_out.wait(10)
+        assert self.let_out.wait(60)
         return "out"
 
 
@@ -44,7 +44,7 @@ def test_a_pause_lets_the_running_body_finish_and_starts_nothing_more(gate: Gate
 
     instance = story.start()
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         instance.pause(by="ada", reason="look first")
         assert instance.status == "waiting_for_pause"
         gate.let_out.set()
@@ -78,7 +78,7 @@ def test_other_branches_go_on_at_once_when_a_pause_is_withdrawn_while_a_body_run
 
     instance, witness = story.start(), other.start()
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         wait_for(witness, "waiting")
         instance.pause()
         instance.send_event("go")
@@ -110,7 +110,7 @@ def test_pauses_that_come_and_go_while_a_body_runs_neither_hold_up_nor_repeat_a_
 
     instance = story.start()
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         for number in range(1, count, 4):
             wait_until(lambda number=number: len(ran) >= number)
             instance.pause()
@@ -201,7 +201,7 @@ def test_a_pause_that_is_not_reached_yet_is_withdrawn_by_a_resume(gate: Gate) ->
 
     instance = story.start()
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         assert instance.pause().status == "waiting_for_pause"
         assert instance.resume().status == "running"
         gate.let_out.set()
@@ -257,7 +257,7 @@ def test_a_pause_after_a_caught_error_is_reached(gate: Gate) -> None:
 
     instance, look = story.start(), witness()
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         instance.pause()
         look()
         gate.let_out.set()
@@ -280,7 +280,7 @@ def test_a_failure_during_the_pause_backs_off_after_it(gate: Gate) -> None:
 
     instance, look = story.start(), witness()
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         instance.pause()
         look()
         gate.let_out.set()
@@ -316,7 +316,7 @@ def test_a_pause_of_one_instance_leaves_its_neighbours_alone(gate: Gate) -> None
 
     held = story.start("held")
     with running_shift():
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(60)
         held.pause()
         assert wait_for(story.start("free")).output == "free"
         gate.let_out.set()

@@ -425,7 +425,7 @@ def test_the_writes_of_a_worker_that_lost_its_instance_are_refused() -> None:
         def body(ctx: StepContext) -> str:
             if ctx.attempt == 1:
                 # Sync, so that it lives on after its worker has lost everything, and returns late.
-                is_finished.wait(10)
+                is_finished.wait(60)
             values.append(f"attempt {ctx.attempt}")
             return f"attempt {ctx.attempt}"
 

@@ -276,7 +276,7 @@ def test_of_two_answers_at_once_one_counts_and_the_other_is_told(ask: Any) -> No
     def give(name: str) -> None:
         try:
             for at, instance in enumerate(instances):
-                together.wait(10)
+                together.wait(60)
                 try:
                     answer(instance, "decide", GOOD, by=name)
                     told.append((at, name, "taken"))

@@ -300,7 +300,7 @@ def test_a_body_that_runs_is_cancelled_and_its_result_refused() -> None:
                 return "second"
             first.set()
             entered.set()
-            ctx.cancelled.wait(10)
+            ctx.cancelled.wait(60)
             told.set()
             return "first"
 
@@ -308,11 +308,11 @@ def test_a_body_that_runs_is_cancelled_and_its_result_refused() -> None:
 
     instance = story.start()
     with running_shift():
-        assert entered.wait(10)
+        assert entered.wait(60)
         fence = instance.refresh().fence
         instance.restart("slow")
         assert instance.fence > fence
-        assert told.wait(10)
+        assert told.wait(60)
         wait_for(instance)
     assert instance.output == "second"
     rows = Step.objects.filter(instance=instance, name="slow").order_by("generation")

@@ -361,7 +361,7 @@ def test_open_branches_let_go_before_anything_is_undone(undone: list[str]) -> No
 
         def blocking(ctx: StepContext) -> str:
             both.wait()
-            assert ctx.cancelled.wait(10)
+            assert ctx.cancelled.wait(60)
             undone.append("blocking let go")
             return "too late"
 

@@ -159,7 +159,7 @@ def test_more_events_than_a_page_are_delivered_in_order_and_each_once() -> None:
 
     instance = story.start()
     fill(instance, "n", count)
-    assert run_to_end(instance, seconds=30).output == [str(number + 1) for number in range(count)]
+    assert run_to_end(instance).output == [str(number + 1) for number in range(count)]
 
 
 def test_waits_side_by_side_each_get_the_oldest_of_their_types_page_by_page() -> None:
@@ -176,10 +176,10 @@ def test_waits_side_by_side_each_get_the_oldest_of_their_types_page_by_page() ->
     fill(instance, "a", 200)
     fill(instance, "b", 3)
     with running_shift():
-        wait_for(instance, "waiting", seconds=30)
+        wait_for(instance, "waiting")
         fill(instance, "a", 30)
         instance.send_event("c", "last")
-        wait_for(instance, seconds=30)
+        wait_for(instance)
     a, b, c = instance.output
     assert a == [str(number + 1) for number in (*range(200), *range(30))]
     assert (b, c) == (["1", "2", "3"], ["last"])

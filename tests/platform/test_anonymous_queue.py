@@ -64,7 +64,7 @@ class Server:
         self.go_on.setdefault(path, asyncio.Event()).set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.005)
 
@@ -185,7 +185,7 @@ class TestLane:
             return await take_turn(scope, lambda scope: asyncio.sleep(0, "inner"))
 
         scope = {"type": "http", "path": "a", "headers": [], "client": None}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await take_turn(scope, question) == "inner"
 
     async def test_the_one_who_was_welcome_first_is_forgotten_first(
@@ -240,7 +240,7 @@ class TestLargeBodies:
     ) -> None:
         server.ask("a")
         await server.until(lambda: server.begun == ["a"])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await route_limits.may_be_large(self.asked(session)) is False
 
     async def test_wait_in_the_same_queue_with_the_same_limits(
@@ -251,7 +251,7 @@ class TestLargeBodies:
             server.ask(path)
         await server.until(lambda: server.begun == ["a"])
         with pytest.raises(QueueFullError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await route_limits.may_be_large(self.asked(b"x" * 32))
 
 
