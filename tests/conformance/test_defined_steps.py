@@ -25,7 +25,7 @@ from engine import (
 from engine.models import Step
 from engine.values.retry import StepOptions
 from tests.records import attempts, outcomes, step, steps
-from tests.shifts import run_to_end
+from tests.stories import run_to_end
 
 DEFAULTS = StepOptions()
 

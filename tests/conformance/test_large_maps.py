@@ -8,7 +8,8 @@ import pytest
 
 from engine import WorkflowStep, workflow
 from engine.models import Instance, Step
-from tests.shifts import running_shift, wait_for, wait_until
+from tests import shifts
+from tests.stories import wait_for, wait_until
 from tests.travel import skip_wait
 
 MANY, FEW, REPLAYS = 1_000, 100, 3
@@ -39,9 +40,9 @@ def test_an_item_costs_the_same_among_a_thousand_as_among_a_hundred_and_a_replay
         return sum(results)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         replays = [seconds_of_replay(instance, number) for number in range(REPLAYS)]
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == MANY * (MANY + 1) // 2
     assert len(ran) == MANY + 2 * FEW
     assert Step.objects.filter(instance=instance, kind="do", status="complete").count() == len(ran)

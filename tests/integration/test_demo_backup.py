@@ -23,7 +23,8 @@ from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
 from engine.steer.events import send_event
 from engine.steer.lifecycle import terminate
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests import shifts
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 Backup = Workflow[Any, Any]
 
@@ -259,11 +260,11 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
     stuck = f'echo $$ > "{tmp_path}/pid"; sleep 600'
     wrap(monkeypatch, tmp_path / "programs", pg_restore=stuck)
     instance = backup.start({})
-    with running_shift():
-        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    with shifts.running_shift():
+        shifts.wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
         [scratch] = scratch_databases()
         terminate(instance, reason="test")
-        wait_until(
+        shifts.wait_until(
             lambda: not is_alive(int((tmp_path / "pid").read_text())),
             what="the end of pg_restore",
         )
@@ -272,7 +273,7 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
 
     monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[2])
     following = backup.start({"approve_within": "50ms"})
-    run_to_end(following)
+    shifts.run_to_end(following)
 
     assert following.output["outcome"] == "expired"
     assert files(home) == []

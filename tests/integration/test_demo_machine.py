@@ -79,7 +79,7 @@ def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
     wait_until(file.exists)
 
     ctx.cancelled.set()
-    running.join(timeout=30)
+    running.join(timeout=60)
 
     assert failures == ["sh ended with code -9:"]
     wait_until(lambda: not any(map(is_alive, pids(file))), what="the end of both")

@@ -22,7 +22,7 @@ from engine.worker.database.reader import PAGE_BYTES, PAGE_EVENTS, Reader
 from tests.hand.host import NOW_US, HandHost, answer, cycle_of, end_body, event, take
 from tests.integration.rows import row_of
 from tests.integration.test_claim_plan import buffers, explain, nodes
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 

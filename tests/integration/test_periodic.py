@@ -41,7 +41,7 @@ def keeping_time(*names: str) -> Iterator[None]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         assert not any(thread.is_alive() for thread in threads)
 
 

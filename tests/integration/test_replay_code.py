@@ -16,7 +16,7 @@ from engine.models import Instance
 from engine.steer.lifecycle import lock
 from tests.integration.sessions import together
 from tests.records import statuses, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 

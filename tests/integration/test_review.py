@@ -256,4 +256,4 @@ def test_terminating_an_instance_cancels_its_body_also_while_the_shift_ends() ->
     time.sleep(1)
     instance.terminate()
     assert cancelled.wait(4)
-    thread.join(20)
+    thread.join(60)

@@ -188,5 +188,5 @@ def test_a_spawned_process_gets_the_same_queue() -> None:
     tasks.put("hello")
     assert results.get(timeout=20) == (spawned.pid, "hello")
     tasks.put("STOP")
-    spawned.join(10)
+    spawned.join(60)
     assert spawned.exitcode == 0
