@@ -139,7 +139,7 @@ def migrated_home(request: pytest.FixtureRequest) -> Path:
             server = EmbeddedServer(draft)
             server.start()
             try:
-                LiveStack(draft).django(PREPARE)
+                LiveStack(draft).django(PREPARE, timeout=600)  # without it no test runs
             finally:
                 server.stop()
             draft.rename(home)
