@@ -62,7 +62,7 @@ RUN = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
+    if is_one_of_several(config):
         config.stash[RUN] = Path(config.workerinput["run"])
     else:
         stack = ExitStack()
@@ -79,10 +79,11 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgresql(migrated_home: Path) -> Iterator[EmbeddedServer]:
+def postgresql(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """An embedded PostgreSQL of this process, its data in memory where there is enough of it."""
     with home_directory() as home:
-        copy_database(migrated_home, home)
+        if is_one_of_several(request.config):
+            copy_database(request.getfixturevalue("migrated_home"), home)
         server = EmbeddedServer(home)
         server.start()
         try:
@@ -98,7 +99,8 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
         server: EmbeddedServer = request.getfixturevalue("postgresql")
         place = settings.DATABASES["default"]
         place["HOST"] = str(socket_dir(server.home))
-        place.setdefault("TEST", {})["TEMPLATE"] = DATABASE  # migrated already
+        if is_one_of_several(request.config):
+            place.setdefault("TEST", {})["TEMPLATE"] = DATABASE  # migrated already
 
 
 @pytest.fixture(scope="session")
@@ -169,6 +171,11 @@ def make_stack(migrated_home: Path) -> Iterator[Callable[..., LiveStack]]:
             for stack in made:
                 if stack.process is not None:
                     stack.stop()
+
+
+def is_one_of_several(config: pytest.Config) -> bool:
+    """Tell whether pytest-xdist runs tests in other processes beside this one; alone it is quicker without a copy."""
+    return hasattr(config, "workerinput")
 
 
 def copy_database(home: Path, other: Path) -> None:
