@@ -19,14 +19,14 @@ test: env-test chromium ## Run the first tier of the tests: what to run after ev
 	@$(TESTS) --tier first $(ARGS)
 
 test-all: env-test chromium ## Run all tests and list the 20 slowest: before a merge, and in CI
-	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
+	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
 
 test-failed: ## Run the tests that failed last again, one by one; refuses more than six
 	@$(PY) scripts/few-failures
-	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(PY) -m pytest -v --last-failed
+	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(PY) -m pytest -v --last-failed
 
 conformance: env-test ## All conformance cases, in each profile
-	@REPRISE_TEST_PROFILE=plain,forgetful,duplicate $(PY) -m pytest -q tests/conformance
+	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate $(PY) -m pytest -q tests/conformance
 
 bench: env-test ## Compare throughput with pgbench; make bench ARGS="-w W1,W2 --runs 3"
 	@$(PY) -m tests.bench $(ARGS)

@@ -1,12 +1,13 @@
 """What every test may use: a real PostgreSQL and the whole stack, each started once and only when asked for."""
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from studio.embedded import EmbeddedServer, socket_dir
+from studio.embedded import DATABASE, EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
 
 pytest_plugins = [
@@ -56,16 +57,33 @@ make_first_account({PASSWORD!r})
 ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
 
 
-def pytest_configure() -> None:
+# Where the processes of this run find what one of them has made for all.
+RUN = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if is_one_of_several(config):
+        config.stash[RUN] = Path(config.workerinput["run"])
+    else:
+        stack = ExitStack()
+        config.stash[RUN] = stack.enter_context(home_directory())
+        config.add_cleanup(stack.close)
     # What a shell starts in the background ignores Ctrl-C, and so would the programs that the tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["run"] = str(node.config.stash[RUN])
+
+
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[EmbeddedServer]:
-    """An embedded PostgreSQL of this run, its data in memory where there is enough of it."""
+def postgresql(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+    """An embedded PostgreSQL of this process, its data in memory where there is enough of it."""
     with home_directory() as home:
+        if is_one_of_several(request.config):
+            copy_database(request.getfixturevalue("migrated_home"), home)
         server = EmbeddedServer(home)
         server.start()
         try:
@@ -79,12 +97,17 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
     """Lead pytest-django to that server, unless DATABASE_URL names another."""
     if settings.ENVIRONMENT.database_url is None:
         server: EmbeddedServer = request.getfixturevalue("postgresql")
-        settings.DATABASES["default"]["HOST"] = str(socket_dir(server.home))
+        place = settings.DATABASES["default"]
+        place["HOST"] = str(socket_dir(server.home))
+        if is_one_of_several(request.config):
+            place.setdefault("TEST", {})["TEMPLATE"] = DATABASE  # migrated already
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Drop the test database at the end, also if a thread that a test has given up still holds a session."""
+    """Empty what is copied of a first start. Drop it at the end, also if a thread that was given up holds a session."""
+    with django_db_blocker.unblock():
+        _empty_tables()
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(
@@ -106,16 +129,23 @@ def live_stack(migrated_home: Path) -> Iterator[LiveStack]:
 
 
 @pytest.fixture(scope="session")
-def migrated_home() -> Iterator[Path]:
+def migrated_home(request: pytest.FixtureRequest) -> Path:
     """A home with the database that a first start leaves, to copy from: that one takes its seconds."""
-    with home_directory() as home:
-        server = EmbeddedServer(home)
-        server.start()
-        try:
-            LiveStack(home).django(PREPARE)
-        finally:
-            server.stop()
-        yield home
+    run = request.config.stash[RUN]
+    home = run / "migrated"
+    with (run / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            draft = run / "draft"
+            draft.mkdir()
+            server = EmbeddedServer(draft)
+            server.start()
+            try:
+                LiveStack(draft).django(PREPARE, timeout=600)  # without it no test runs
+            finally:
+                server.stop()
+            draft.rename(home)
+    return home
 
 
 @pytest.fixture
@@ -141,6 +171,11 @@ def make_stack(migrated_home: Path) -> Iterator[Callable[..., LiveStack]]:
             for stack in made:
                 if stack.process is not None:
                     stack.stop()
+
+
+def is_one_of_several(config: pytest.Config) -> bool:
+    """Tell whether pytest-xdist runs tests in other processes beside this one; alone it is quicker without a copy."""
+    return hasattr(config, "workerinput")
 
 
 def copy_database(home: Path, other: Path) -> None:

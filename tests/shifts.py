@@ -19,6 +19,8 @@ from engine.worker.bodies import attempt
 # What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.
 PATIENCE = 60.0
 
+running: list[str] = []  # the names of the shifts of this process
+
 
 @contextmanager
 def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
@@ -38,9 +40,11 @@ def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
 
     thread = threading.Thread(target=work, name="shift")
     thread.start()
+    running.append(name)
     try:
         yield
     finally:
+        running.remove(name)
         stop.set()
         notify.wake()  # or it would see it at its next tick
         thread.join(timeout=30)

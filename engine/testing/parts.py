@@ -81,7 +81,17 @@ class UnlimitedSlices:
 
 
 class ForgetfulCycle(Cycle):
-    """Leaves at every outcome, so that each reaches the handler by a replay. A replay that differs ends the test."""
+    """Leaves at every outcome, so that each reaches the handler by a replay."""
+
+    def _deliver_arrived(self) -> bool:
+        if not self.deliveries.arrived or self.steps.bodies or self.steps.asking or self.events.is_reading:
+            return super()._deliver_arrived()
+        self.exit.quiesce(InstanceStatus.QUEUED)
+        return True
+
+
+class WatchedCycle(ForgetfulCycle):
+    """Ends the test if a replay differs from what is recorded."""
 
     on_astray: Callable[[BaseException], None]
 
@@ -106,12 +116,6 @@ class ForgetfulCycle(Cycle):
             instead = [_shown(one.record) for one in self.deliveries.fresh if not one.record.is_recorded]
             name = f"{self.workflow.name}/{self.claimed.id}"
             self.on_astray(NonDeterministicHandlerError(name, missing, instead))
-
-    def _deliver_arrived(self) -> bool:
-        if not self.deliveries.arrived or self.steps.bodies or self.steps.asking or self.events.is_reading:
-            return super()._deliver_arrived()
-        self.exit.quiesce(InstanceStatus.QUEUED)
-        return True
 
 
 def _shown(record: StepRecord) -> str:

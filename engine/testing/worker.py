@@ -1,10 +1,9 @@
-"""The worker of a test: it claims and drives like a shift, without a lock, a heartbeat or connections of its own."""
+"""The worker of a test: it does what is due in the test's process, transaction and thread, and dies where told."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import itertools
 import logging
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +12,7 @@ from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
 from engine.replay.host import Claimed
 from engine.replay.records.history import History
+from engine.testing.bare_worker import BareWorker
 from engine.testing.bodies import InlineBodies
 from engine.testing.clock import StandingClock
 from engine.testing.connection import InlineConnection
@@ -21,22 +21,18 @@ from engine.testing.loop import StandingLoop
 from engine.testing.mocks import Mocks
 from engine.testing.notices import PromptNotices
 from engine.testing.parts import (
-    ForgetfulCycle,
     MortalJournal,
     PromptParentNotices,
     UnlimitedSlices,
+    WatchedCycle,
     mocked_handler,
 )
-from engine.worker.claims import Claimer
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
-from engine.worker.quarantined import TakesQuarantined
 
 log = logging.getLogger("engine.testing")
 
-SLOTS = 10_000
 NAME = "test"
-_worker_ids = itertools.count(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,25 +45,25 @@ class Setting:
     always_replay: bool
 
 
-class InlineWorker:
+class InlineWorker(BareWorker):
     """Exists for one `work`, and may die in it. It takes back what an earlier worker held when it died."""
 
     def __init__(self, setting: Setting) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, StandingLoop)
+        super().__init__()
         self._loop = loop
         self.setting = setting
         self._life = Life()
         self.died_of: Crash | None = None
         self.stopped_by: BaseException | None = None
-        self.worker_id = next(_worker_ids)
         connection: Any = InlineConnection(loop, setting.clock, self._life)
         writing: Any = InlineConnection(loop, setting.clock, self._life, guards=True)
-        self._reader = Reader(connection, self.worker_id, setting.clock)
-        self._reader.ahead_seconds = 0.0  # the clock stands at its due time
+        reader = Reader(connection, self.worker_id, setting.clock)
+        reader.ahead_seconds = 0.0  # the clock stands at its due time
         self.parent_notices = PromptParentNotices(connection)
-        self._notices = PromptNotices(lambda: self._reader, loop)
-        self._journal = MortalJournal(
+        self._notices = PromptNotices(lambda: reader, loop)
+        journal = MortalJournal(
             writing,
             self.worker_id,
             setting.clock,
@@ -76,24 +72,14 @@ class InlineWorker:
             crashes=setting.crashes,
             die=self.die,
         )
-        self._bodies = self._make_bodies()
-        self._host = CycleHost(
+        self._assemble(
             NAME,
-            {},
+            reader,
+            journal,
             clock=setting.clock,
-            slices=UnlimitedSlices(self.stop),  # type: ignore[arg-type]
-            bodies=self._bodies,
-            reader=self._reader,
-            journal=self._journal,
-        )
-        self._claimer = Claimer(
-            self._host,
-            self._reader,
-            slots=SLOTS,
-            takes_quarantined=TakesQuarantined.WHEN_EMPTY,
-            on_changed=lambda keys: None,  # no page watches
+            bodies=self._make_bodies(),
+            slices=UnlimitedSlices(self.stop),
             on_notices=self.parent_notices.send,
-            make_cycle=self._make_cycle,
         )
 
     async def work(self) -> None:
@@ -190,7 +176,7 @@ class InlineWorker:
             workflow = dataclasses.replace(workflow, handler=mocked_handler(mock))
         if not self.setting.always_replay:
             return Cycle(host, workflow, claimed, history)
-        cycle = ForgetfulCycle(host, workflow, claimed, history)
+        cycle = WatchedCycle(host, workflow, claimed, history)
         cycle.on_astray = self.stop
         return cycle
 

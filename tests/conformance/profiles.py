@@ -1,5 +1,7 @@
-"""Workers as they are at their worst, for a second and a third run of every case.
+"""Workers as they are at their worst, for further runs of every case.
 
+`plain`: stories without a race run on virtual time (`tests.stories`), all others in a real shift.
+`shift`: those stories run in a real shift, too.
 `forgetful`: a worker forgets all after every outcome, so that each is met by a replay only.
 `duplicate`: every wake-up comes twice: notifications, which tell of signals and of what may be claimed, what the rows
 say then, alarms and pokes, and answers to the question for events. (PostgreSQL itself delivers equal notifications of
@@ -13,37 +15,36 @@ from typing import Any
 import pytest
 
 from engine.replay.cycle import Cycle
-from engine.values.states import InstanceStatus
+from engine.testing.parts import ForgetfulCycle
+from engine.worker import claims
 from engine.worker.cycle_host import CycleHost
 from engine.worker.shift import Shift
+from tests import stories
 
 A_MOMENT = 0.003  # seconds: after what the first one brought about
 
-deliver_arrived = Cycle._deliver_arrived
+
+def plain(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed."""
+
+
+def shift(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stories, "is_virtual", False)
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    def leave_instead(cycle: Cycle) -> bool:
-        if (
-            not cycle.deliveries.arrived
-            or cycle.steps.bodies
-            or cycle.steps.asking
-            or cycle.events.is_reading
-        ):
-            return deliver_arrived(cycle)
-        cycle.exit.quiesce(InstanceStatus.QUEUED)
-        return True
-
-    patch.setattr(Cycle, "_deliver_arrived", leave_instead)
+    shift(patch)
+    patch.setattr(claims, "Cycle", ForgetfulCycle)
 
 
 def duplicate(patch: pytest.MonkeyPatch) -> None:
+    shift(patch)
     wake, poke, call_at = Shift._on_wake, CycleHost.poke, CycleHost.call_at
     on_signals, on_events = Cycle.on_signals, Cycle.on_events
 
-    def wake_twice(shift: Shift, payload: str) -> None:
-        wake(shift, payload)
-        shift._loop.call_later(A_MOMENT, wake, shift, payload)
+    def wake_twice(one: Shift, payload: str) -> None:
+        wake(one, payload)
+        one._loop.call_later(A_MOMENT, wake, one, payload)
 
     def poke_twice(host: CycleHost, cycle: Cycle) -> None:
         poke(host, cycle)
@@ -71,4 +72,4 @@ def duplicate(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Cycle, "on_events", answer_twice)
 
 
-PROFILES = {"plain": lambda patch: None, "forgetful": forgetful, "duplicate": duplicate}
+PROFILES = {one.__name__: one for one in (plain, shift, forgetful, duplicate)}

@@ -21,7 +21,7 @@ from engine import (
 from engine.models import Attempt, Instance
 from engine.values.errors import DeclarationError
 from tests.records import statuses, steps
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 
 def charge(order: str, cents: int, currency: str = "EUR") -> str:

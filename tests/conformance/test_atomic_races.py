@@ -18,11 +18,12 @@ from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Step
 from engine.replay.exit.exit import Exit
 from engine.worker import claims, shift
+from tests import shifts
 from tests.faults.points import violations
 from tests.guards import unguarded
 from tests.records import attempts, crash, outcomes, statuses, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 from tests.shop import execute, open_shop, sales, sell
+from tests.stories import run_to_end, wait_until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OPTIONS = {"max_attempts": 5, "atomic": True}
@@ -44,10 +45,10 @@ class Gate:
     def stop_at(self, ctx: StepContext) -> None:
         if ctx.attempt == 1:
             self.reached.set()
-            assert self.opened.wait(20)
+            assert self.opened.wait(60)
 
     def wait(self) -> None:
-        assert self.reached.wait(20)
+        assert self.reached.wait(60)
 
 
 @pytest.fixture
@@ -82,17 +83,17 @@ def locked(instance: Instance) -> Iterator[Callable[[], None]]:
         with transaction.atomic():
             Instance.objects.select_for_update(no_key=True).get(key=instance.key)
             held.set()
-            assert let_go.wait(30)
+            assert let_go.wait(60)
         connections.close_all()
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert held.wait(10)
+    assert held.wait(60)
     try:
         yield let_go.set
     finally:
         let_go.set()
-        thread.join(10)
+        thread.join(60)
 
 
 def wait_for_checkpoint() -> None:
@@ -130,11 +131,11 @@ def test_an_attempt_that_timed_out_leaves_no_lock_behind_though_its_thread_goes_
         return await step.do("sell", body, atomic=True, timeout=0.2, delay=0)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
-        wait_for(instance)
+        shifts.wait_for(instance)
         gate.opened.set()
-        wait_until(lambda: late == ["refused"])
+        shifts.wait_until(lambda: late == ["refused"])
     assert (instance.output, outcomes(instance, "sell")) == (2, ["timed_out", "complete"])
     assert sales(instance) == [(2, "sold")]
 
@@ -143,7 +144,7 @@ def test_what_a_terminated_instance_wrote_is_rolled_back_at_once(
     story: Workflow[Any, Any], gate: Gate
 ) -> None:
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         instance.terminate()
         with transaction.atomic():
@@ -159,11 +160,11 @@ def test_what_the_last_generation_wrote_is_rolled_back_and_written_by_the_next(
 ) -> None:
     """Guarantees 14, 17 and 18"""
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         instance.restart()
         gate.opened.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.generation, instance.output) == (2, 1)
     ended = Step.objects.filter(instance=instance).order_by("generation").values_list("status", flat=True)
     assert list(ended) == ["cancelled", "complete"]
@@ -176,34 +177,34 @@ def test_a_body_whose_instance_was_taken_over_commits_nothing(
     """Its worker does not know yet, and the one that took it over dies as well."""
     monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.2)
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         execute("UPDATE engine_instance SET fence = fence + 1, owner = 7 WHERE key = %s", instance.key)
         gate.opened.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, outcomes(instance, "sell")) == (2, ["lost", "complete"])
     assert sales(instance) == [(2, "sold")]
 
 
 def test_a_body_whose_worker_lost_its_seat_commits_nothing(story: Workflow[Any, Any], gate: Gate) -> None:
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         crash()
-        wait_until(lambda: outcomes(instance, "sell") == ["lost", "complete"], seconds=20)
+        shifts.wait_until(lambda: outcomes(instance, "sell") == ["lost", "complete"])
         gate.opened.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert sales(instance) == [(2, "sold")]
 
 
 def test_a_body_whose_attempt_is_over_commits_nothing(story: Workflow[Any, Any], gate: Gate) -> None:
     """The guard on the attempt's row, behind the fence"""
     instance = story.start()
-    with unguarded("engine_attempt"), running_shift():
+    with unguarded("engine_attempt"), shifts.running_shift():
         gate.wait()
         Attempt.objects.update(status="cancelled", finished_at=NOW)
         gate.opened.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert outcomes(instance, "sell") == ["errored", "complete"]
     assert attempts(instance, "sell")[0].error["type"] == "AtomicStepError"
     assert sales(instance) == [(2, "sold")]
@@ -218,7 +219,7 @@ def test_a_body_that_terminates_its_own_instance_is_refused(gate: Gate) -> None:
     async def story(step: WorkflowStep) -> Any:
         await step.do("sell", body, atomic=True, max_attempts=1)
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert (instance.status, instance.error["type"]) == ("errored", "AtomicStepError")
     assert sales(instance) == []
 
@@ -236,14 +237,14 @@ def test_a_pause_lets_the_body_run_to_its_end(gate: Gate) -> None:
         return sold
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         assert instance.pause().status == "waiting_for_pause"
         gate.opened.set()
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
         assert (step(instance, "sell").delivery, sales(instance)) == (1, [(1, "sold")])
         instance.resume()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, outcomes(instance, "sell")) == (1, ["complete"])
     assert sales(instance) == [(1, "sold")]
 
@@ -262,15 +263,15 @@ def test_a_commit_that_waits_past_the_timeout_comes_to_nothing(gate: Gate) -> No
         return await step.do("sell", body, atomic=True, timeout=0.5, delay=0)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         with locked(instance) as let_go:
             gate.opened.set()
             wait_for_checkpoint()
             # Its session ends: nobody waits for the row any more.
-            wait_until(lambda: not waits_for_a_lock(), what="the end of the wait")
+            shifts.wait_until(lambda: not waits_for_a_lock(), what="the end of the wait")
             let_go()
-            wait_for(instance)
+            shifts.wait_for(instance)
     assert (instance.output, outcomes(instance, "sell")) == (2, ["timed_out", "complete"])
     assert sales(instance) == [(2, "sold")]
 
@@ -295,7 +296,7 @@ def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
         undone.append(ctx.output)
 
     def fail() -> None:
-        assert fails.wait(20)
+        assert fails.wait(60)
         raise NonRetryableError("for good")
 
     @workflow
@@ -306,15 +307,15 @@ def test_a_handler_that_ends_meanwhile_waits_for_the_commit(gate: Gate) -> None:
             has_failed.set()
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         with locked(instance) as let_go:
             gate.opened.set()
             wait_for_checkpoint()
             fails.set()
-            assert has_failed.wait(10)
+            assert has_failed.wait(60)
             let_go()
-            wait_for(instance)
+            shifts.wait_for(instance)
     assert (instance.status, instance.error["message"]) == ("errored", "for good")
     assert (statuses(instance)["sell"], step(instance, "sell").delivery) == ("complete", None)
     assert (undone, instance.rollback, sales(instance)) == (["sold"], "complete", [(1, "sold")])
@@ -333,7 +334,7 @@ class Race:
             gate.stop_at(ctx)
 
         def win() -> None:
-            assert self.wins.wait(20)
+            assert self.wins.wait(60)
 
         @workflow
         async def race(step: WorkflowStep) -> str:
@@ -347,7 +348,7 @@ class Race:
 
     def be_won(self) -> None:
         self.wins.set()
-        assert self.is_over.wait(10)
+        assert self.is_over.wait(60)
 
 
 def test_a_step_that_the_handler_cancels_too_late_is_complete_and_reaches_nobody(
@@ -355,14 +356,14 @@ def test_a_step_that_the_handler_cancels_too_late_is_complete_and_reaches_nobody
 ) -> None:
     race = Race()
     instance = race.declare(gate).start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         with locked(instance) as let_go:
             gate.opened.set()
             wait_for_checkpoint()
             race.be_won()
             let_go()
-            wait_for(instance)
+            shifts.wait_for(instance)
     assert (instance.status, instance.output) == ("complete", "done")
     assert (statuses(instance)["sell"], step(instance, "sell").delivery) == ("complete", None)
     assert sales(instance) == [(1, "sold")]
@@ -373,7 +374,7 @@ def test_a_step_that_the_handler_cancels_too_late_and_that_cannot_be_committed_i
 ) -> None:
     race = Race()
     instance = race.declare(gate).start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         with locked(instance) as let_go:
             gate.opened.set()
@@ -381,7 +382,7 @@ def test_a_step_that_the_handler_cancels_too_late_and_that_cannot_be_committed_i
             race.be_won()
             end_what_waits_for_a_lock()
             let_go()
-            wait_for(instance)
+            shifts.wait_for(instance)
     assert (instance.output, statuses(instance)["sell"]) == ("done", "cancelled")
     assert (outcomes(instance, "sell"), sales(instance)) == (["cancelled"], [])
 
@@ -401,14 +402,14 @@ def test_a_worker_that_drains_waits_for_the_commit(
     monkeypatch.setattr(shift, "GRACE_SECONDS", 0.1)
     monkeypatch.setattr(Exit, "release", lambda self: (release(self), gives_back.set()))
     instance = story.start()
-    with ExitStack() as stack, running_shift():
+    with ExitStack() as stack, shifts.running_shift():
         gate.wait()
         let_go = stack.enter_context(locked(instance))
         gate.opened.set()
         wait_for_checkpoint()
-        threading.Thread(target=lambda: (gives_back.wait(20), let_go())).start()
+        threading.Thread(target=lambda: (gives_back.wait(60), let_go())).start()
     assert (instance.refresh().status, statuses(instance)["sell"]) == ("queued", "complete")
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.output, outcomes(instance, "sell")) == (1, ["complete"])
     assert sales(instance) == [(1, "sold")]
 
@@ -544,7 +545,7 @@ def test_it_is_rolled_back_where_the_instance_is_ended_before_the_handler_was_to
     left_behind(instance, "sell")
     Step.objects.filter(instance=instance).update(options={**OPTIONS, "rollback": {"max_attempts": 1}})
     instance.terminate(rollback=True)
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["sell of old"])
     assert (statuses(instance)["sell"], step(instance, "sell").delivery) == ("complete", None)
 

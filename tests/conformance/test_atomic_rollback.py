@@ -21,11 +21,13 @@ from engine import (
 from engine.models import Attempt, Instance, Step
 from engine.values.errors import DeclarationError
 from engine.worker import shift
+from tests import shifts
 from tests.faults.points import violations
 from tests.guards import unguarded
 from tests.records import crash, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until, witness
+from tests.shifts import witness
 from tests.shop import execute, open_shop, sales, sell
+from tests.stories import run_to_end
 
 
 @pytest.fixture(autouse=True)
@@ -323,7 +325,7 @@ class Gate:
         refund(ctx)
         if ctx.attempt == 1:
             self.reached.set()
-            assert self.opened.wait(20)
+            assert self.opened.wait(60)
 
 
 @pytest.fixture
@@ -335,12 +337,12 @@ def gate() -> Iterator[Gate]:
 
 def test_one_whose_instance_was_taken_over_commits_nothing(gate: Gate) -> None:
     instance = start(gate.undo)
-    with running_shift():
-        assert gate.reached.wait(20)
+    with shifts.running_shift():
+        assert gate.reached.wait(60)
         crash()
-        wait_until(lambda: undoing(instance)[:1] == ["lost"])
+        shifts.wait_until(lambda: undoing(instance)[:1] == ["lost"])
         gate.opened.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.rollback, undoing(instance)) == ("complete", ["lost", "complete"])
     assert sorted(sales(instance)) == [(1, "booked"), (2, "refund of booking 7")]
 
@@ -349,8 +351,8 @@ def test_one_that_timed_out_leaves_no_lock_and_nothing_written_although_its_thre
     gate: Gate,
 ) -> None:
     instance = start(gate.undo, rollback_options={"timeout": 0.2, "delay": 0})
-    with running_shift():
-        wait_for(instance)
+    with shifts.running_shift():
+        shifts.wait_for(instance)
         gate.opened.set()
     assert (instance.rollback, undoing(instance)) == ("complete", ["timed_out", "complete"])
     assert sorted(sales(instance)) == [(1, "booked"), (2, "refund of booking 7")]
@@ -361,33 +363,33 @@ def test_a_worker_that_drains_cuts_it_off_and_the_next_one_runs_it(
 ) -> None:
     monkeypatch.setattr(shift, "GRACE_SECONDS", 0.1)
     instance = start(gate.undo)
-    with running_shift():
-        assert gate.reached.wait(20)
+    with shifts.running_shift():
+        assert gate.reached.wait(60)
     gate.opened.set()
     assert (instance.refresh().status, sales(instance)) == ("queued", [(1, "booked")])
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.rollback, undoing(instance)) == ("complete", ["cancelled", "complete"])
     assert sorted(sales(instance)) == [(1, "booked"), (2, "refund of booking 7")]
 
 
 def test_paused_amid_it_it_is_committed_and_not_done_again(gate: Gate) -> None:
     instance, look = start(gate.undo), witness()
-    with running_shift():
-        assert gate.reached.wait(20)
+    with shifts.running_shift():
+        assert gate.reached.wait(60)
         instance.pause()
         look()
         gate.opened.set()
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
         assert sorted(sales(instance)) == [(1, "booked"), (1, "refund of booking 7")]
         instance.resume()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.rollback, undoing(instance)) == ("complete", ["complete"])
     assert sorted(sales(instance)) == [(1, "booked"), (1, "refund of booking 7")]
 
 
 def test_nothing_is_held_open_in_other_sessions_after_all(gate: Gate) -> None:
     gate.opened.set()
-    run_to_end(start(gate.undo))
+    shifts.run_to_end(start(gate.undo))
     with transaction.atomic():
         execute("LOCK TABLE shop_sale IN ACCESS EXCLUSIVE MODE NOWAIT")
     connections.close_all()

@@ -26,8 +26,10 @@ from engine import (
 )
 from engine.declare.registry import Workflow
 from engine.models import Audit, Instance, Waiter
+from tests import shifts
 from tests.records import crash, step, steps
-from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
+from tests.shifts import until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import age
 
 
@@ -146,12 +148,12 @@ def test_a_child_that_is_terminated_by_hand_fails_its_parent() -> None:
         await step.run_workflow("child", listener, None)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         child = one_child(instance)
-        wait_for(instance, "waiting")
+        shifts.wait_for(instance, "waiting")
         assert instance.waiting_for == "child"
         child.terminate(by="ada")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.error["type"] == "ChildWorkflowError"
     assert instance.error["details"]["status"] == "terminated"
 
@@ -230,15 +232,15 @@ def test_a_call_that_is_cancelled_ends_its_child_and_the_parent_goes_on(parks: b
         return "done"
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         child = one_child(instance)
         instance.send_event("enough")
-        wait_for(child)
-        wait_until(lambda: not instance.refresh().notify_pending, what="the mark being cleared")
+        shifts.wait_for(child)
+        shifts.wait_until(lambda: not instance.refresh().notify_pending, what="the mark being cleared")
         assert (child.status, instance.is_finished) == ("terminated", False)
         is_over.set()
         instance.send_event("end")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert step(instance, "loser").status == "cancelled"
     trail = Audit.objects.get(instance_key=child.key, verb="terminate")
     assert trail.reason == f"Its parent story/{instance.id} no longer waits for it."
@@ -297,14 +299,14 @@ def test_the_children_of_a_parent_that_is_rolled_back_are_ended_too(by_hand: boo
         await waiting
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         child = one_child(instance)
         if by_hand:
             instance.terminate(rollback=True)
         else:
             instance.send_event("fail")
-        wait_for(child)
-        wait_for(instance)
+        shifts.wait_for(child)
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback) == ("terminated" if by_hand else "errored", "complete")
     assert (child.status, undone) == ("terminated", [7])
 
@@ -340,18 +342,18 @@ def test_rolling_a_parent_back_rolls_back_those_that_end_with_it() -> None:
         await step.run_workflow("middle", middle)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         assert entered.wait(60)
-        wait_for(instance, "waiting")
+        shifts.wait_for(instance, "waiting")
         child = one_child(instance)
-        wait_for(child, "waiting")
+        shifts.wait_for(child, "waiting")
         leaves = {one.params: one for one in children(child)}
         for name in ("free", "parked"):
-            wait_for(leaves[name], "waiting")
+            shifts.wait_for(leaves[name], "waiting")
         instance.terminate(rollback=True)
         for one in (instance, child, leaves["parked"], leaves["busy"]):
-            wait_for(one)
-        wait_until(nothing_is_owed)
+            shifts.wait_for(one)
+        shifts.wait_until(nothing_is_owed)
     assert sorted(undone) == ["busy", "parked", "top"]
     ends = {one: (leaves[one].refresh().status, leaves[one].rollback) for one in leaves}
     rolled_back = ("terminated", "complete")
@@ -375,9 +377,9 @@ def test_terminating_ends_descendants_through_all_generations() -> None:
         await step.run_workflow("middle", middle)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: Instance.objects.filter(workflow="listener", status="waiting").count() == 3)
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_until(lambda: Instance.objects.filter(workflow="listener", status="waiting").count() == 3)
+        shifts.wait_for(instance, "waiting")
     instance.terminate(by="ada", reason="enough")
     [child] = children(instance)
     left = {one.is_tied: one.status for one in children(child)}
@@ -399,16 +401,16 @@ def test_a_child_that_has_ended_before_its_parent_looks_is_found() -> None:
         return await first
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         child = one_child(instance)
-        wait_for(instance, "waiting")
+        shifts.wait_for(instance, "waiting")
         instance.pause()
         child.send_event("go", 7)
-        wait_for(child)
+        shifts.wait_for(child)
         crash()
         instance.resume()
         instance.send_event("join")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, len(children(instance))) == (7, 1)
 
 
@@ -419,8 +421,8 @@ def test_children_may_stand_twenty_deep_and_no_deeper() -> None:
 
     deep, too_deep = deeper.start(20), deeper.start(21)
     with running_shift():
-        wait_for(deep, seconds=30)
-        wait_for(too_deep, seconds=30)
+        wait_for(deep)
+        wait_for(too_deep)
     assert deep.output == 21
     assert too_deep.error["type"] == "ChildWorkflowError"
     last = Instance.objects.filter(workflow="deeper", depth=20).exclude(status="complete").get()
@@ -479,19 +481,19 @@ def test_waiting_for_an_instance_ends_however_that_ends() -> None:
 
     names = ["done", "failed", "stopped", "over"]
     others = {name: listener.start(None, id=name) for name in names}
-    with running_shift():
+    with shifts.running_shift():
         others["over"].send_event("go", "before")
-        wait_for(others["over"])
+        shifts.wait_for(others["over"])
         waiters = {name: story.start(name) for name in names}
         for name in names[:3]:
-            assert wait_for(waiters[name], "waiting").waiting_for == "child"
+            assert shifts.wait_for(waiters[name], "waiting").waiting_for == "child"
         others["done"].send_event("go", [1])
         others["failed"].send_event("go", "fail")
         others["stopped"].terminate()
-        found = {name: wait_for(one).output for name, one in waiters.items()}
-        wait_until(nothing_is_owed, what="all being told")
+        found = {name: shifts.wait_for(one).output for name, one in waiters.items()}
+        shifts.wait_until(nothing_is_owed, what="all being told")
         noted = Waiter.objects.filter(instance__in=list(others.values())[:3])
-        wait_until(lambda: not noted.exists(), what="the notes being forgotten")
+        shifts.wait_until(lambda: not noted.exists(), what="the notes being forgotten")
     assert found == {
         "done": ["complete", [1], None],
         "failed": ["errored", None, "told to"],
@@ -670,7 +672,7 @@ def test_a_hundred_branches_and_not_one_more() -> None:
             await step.parallel("many", *(branch(double, n) for n in range(101)))
         return sum(await step.parallel("many", *(branch(double, n) for n in range(100))))
 
-    instance = run_to_end(story.start(), seconds=30)
+    instance = run_to_end(story.start())
     assert instance.output == 9900
     assert len(children(instance)) == 100
 

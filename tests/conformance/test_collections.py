@@ -22,8 +22,9 @@ from engine import (
 )
 from engine.models import Attempt, Instance, Step
 from engine.values.errors import NonRetryableError
+from tests import shifts
 from tests.records import crash, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for
 from tests.travel import skip_wait
 
 
@@ -84,11 +85,11 @@ def test_a_map_runs_ten_items_at_a_time_and_returns_their_results_in_order() -> 
         return await step.map("items", range(100, 125), crew)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         for number in range(25):
-            wait_until(lambda number=number: len(crew.begun) == min(number + 10, 25))
+            shifts.wait_until(lambda number=number: len(crew.begun) == min(number + 10, 25))
             crew.let_go.add([index for index in crew.begun if index not in crew.let_go][-1])
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == list(range(100, 125))
     assert (crew.begun, crew.most) == (list(range(25)), 10)
     assert crew.ended != sorted(crew.ended)
@@ -228,16 +229,16 @@ def test_when_an_item_fails_for_good_those_at_work_settle_and_no_other_begins() 
         return "went on"
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(crew.begun) == 3)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(crew.begun) == 3)
         crew.let_go.add(0)
-        wait_until(lambda: items_of(instance)[0] == "errored")
+        shifts.wait_until(lambda: items_of(instance)[0] == "errored")
         assert items_of(instance) == {0: "errored", 1: "running", 2: "running"}
         crew.let_go.add(1)
-        wait_until(lambda: items_of(instance)[1] == "complete")
+        shifts.wait_until(lambda: items_of(instance)[1] == "complete")
         assert Step.objects.get(instance=instance, kind="map").status == "running"
         crew.let_go.add(2)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == "went on"
     assert items_of(instance) == {0: "errored", 1: "complete", 2: "complete"}
     assert crew.begun == [0, 1, 2]
@@ -276,12 +277,12 @@ def test_of_several_failures_the_first_in_time_counts() -> None:
         return ""
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(crew.begun) == 3)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(crew.begun) == 3)
         for index in (1, 0, 2):
             crew.let_go.add(index)
-            wait_until(lambda index=index: items_of(instance).get(index) != "running")
-        wait_for(instance)
+            shifts.wait_until(lambda index=index: items_of(instance).get(index) != "running")
+        shifts.wait_for(instance)
     assert instance.output == "items[1]"
 
 
@@ -373,14 +374,14 @@ def test_after_a_crash_only_the_rest_runs() -> None:
         return await step.map("items", range(10), crew, concurrency=2)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: list(items_of(instance).values()).count("complete") == 6)
-        wait_until(lambda: crew.begun == list(range(8)))
+    with shifts.running_shift():
+        shifts.wait_until(lambda: list(items_of(instance).values()).count("complete") == 6)
+        shifts.wait_until(lambda: crew.begun == list(range(8)))
         crash()
-        wait_until(lambda: len(crew.begun) == 9)  # it runs alone at first
+        shifts.wait_until(lambda: len(crew.begun) == 9)  # it runs alone at first
         assert set(items_of(instance)) == set(range(8))
         crew.let_go = set(range(10))
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == list(range(10))
     assert sorted(crew.begun) == [0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 9]
     assert [attempts_of(instance, index) for index in (5, 6, 7, 8)] == [
@@ -400,12 +401,12 @@ def test_after_a_failure_and_a_crash_no_other_item_begins() -> None:
         await step.map("items", range(5), crew, concurrency=2)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: items_of(instance) == {0: "errored", 1: "running"})
+    with shifts.running_shift():
+        shifts.wait_until(lambda: items_of(instance) == {0: "errored", 1: "running"})
         crash()
-        wait_until(lambda: len(crew.begun) == 3)
+        shifts.wait_until(lambda: len(crew.begun) == 3)
         crew.let_go.add(1)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.error["step"] == "items[0]"
     assert (crew.begun, items_of(instance)) == ([0, 1, 1], {0: "errored", 1: "complete"})
 
@@ -418,16 +419,16 @@ def test_a_pause_in_the_middle_lets_those_at_work_finish_and_the_rest_waits_for_
         return await step.map("items", range(6), crew, concurrency=2)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(crew.begun) == 2)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(crew.begun) == 2)
         instance.pause()
         assert instance.status == "waiting_for_pause"
         crew.let_go = {0, 1}
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
         assert items_of(instance) == {0: "complete", 1: "complete"}
         crew.let_go = set(range(6))
         instance.resume()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, crew.begun, crew.most) == (list(range(6)), list(range(6)), 2)
 
 
@@ -440,16 +441,16 @@ def test_an_item_that_a_pause_has_put_off_does_not_begin_after_a_failure() -> No
         await step.map("items", range(9), crew, concurrency=3)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(crew.begun) == 3)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(crew.begun) == 3)
         instance.pause()
         for index in (0, 1):
             crew.let_go.add(index)
-            wait_until(lambda index=index: items_of(instance)[index] != "running")
+            shifts.wait_until(lambda index=index: items_of(instance)[index] != "running")
         instance.resume()
-        wait_for(instance, "running")
+        shifts.wait_for(instance, "running")
         crew.let_go.add(2)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.error["step"], crew.begun) == ("items[1]", [0, 1, 2])
     statuses = items_of(instance)
     assert [statuses.pop(index) for index in range(3)] == ["complete", "errored", "complete"]
@@ -466,14 +467,14 @@ def test_pauses_that_are_withdrawn_neither_lose_nor_repeat_an_item() -> None:
 
     instance = story.start()
     crew.let_go = set(range(1, count))
-    with running_shift():
+    with shifts.running_shift():
         for number in range(2, count, 4):
-            wait_until(lambda number=number: len(crew.begun) >= number)
+            shifts.wait_until(lambda number=number: len(crew.begun) >= number)
             instance.pause()
             instance.resume()
-        wait_until(lambda: len(crew.begun) == count)
+        shifts.wait_until(lambda: len(crew.begun) == count)
         crew.let_go.add(0)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, crew.begun, crew.most) == (list(range(count)), list(range(count)), 2)
 
 
@@ -496,15 +497,17 @@ def test_a_map_that_the_handler_cancels_takes_its_items_with_it() -> None:
         return "went on"
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(crew.begun) == 2)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(crew.begun) == 2)
         instance.send_event("stop")
-        wait_for(instance, "waiting")
-        wait_until(lambda: crew.at_work == 0)  # a body hears of it in the turn of the loop that follows
+        shifts.wait_for(instance, "waiting")
+        shifts.wait_until(
+            lambda: crew.at_work == 0
+        )  # a body hears of it in the turn of the loop that follows
         assert items_of(instance) == {0: "cancelled", 1: "cancelled"}
         assert Step.objects.get(instance=instance, kind="map").status == "cancelled"
         instance.send_event("go on")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, crew.begun) == ("went on", [0, 1])
 
 
@@ -519,14 +522,14 @@ def test_what_is_open_of_a_map_ends_with_its_instance(end: str) -> None:
         return str(forgotten.done())
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(crew.begun) == 2)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(crew.begun) == 2)
         if end == "handler":
             instance.send_event("stop")
         else:
             instance.terminate()
-        wait_for(instance)
-        wait_until(lambda: crew.at_work == 0)
+        shifts.wait_for(instance)
+        shifts.wait_until(lambda: crew.at_work == 0)
     assert instance.status == ("complete" if end == "handler" else "terminated")
     assert items_of(instance) == {0: "cancelled", 1: "cancelled"}
     assert attempts_of(instance, 0) == ["cancelled"]

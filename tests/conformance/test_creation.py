@@ -19,8 +19,9 @@ from engine import (
 )
 from engine.declare.registry import Workflow
 from engine.models import Instance
+from tests import shifts
 from tests.records import steps
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 
 @dataclass
@@ -77,12 +78,12 @@ def test_start_returns_before_the_handler_runs(order: Workflow[Any, Any]) -> Non
     async def story(step: WorkflowStep) -> bool:
         return await step.do("look", lambda: may_run.wait(60))
 
-    with running_shift():
+    with shifts.running_shift():
         instance = story.start()
         assert instance.status == "queued"
         assert instance.refresh().status in ("queued", "running")
         may_run.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output is True
 
 

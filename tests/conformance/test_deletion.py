@@ -16,7 +16,9 @@ from engine import (
     workflow,
 )
 from engine.models import Attempt, Audit, Event, Generation, Instance, Log, Step
-from tests.shifts import run_to_end, running_shift, until, wait_for
+from tests import shifts
+from tests.shifts import until
+from tests.stories import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -31,13 +33,13 @@ def test_nothing_is_left_but_the_trail() -> None:
         await step.wait_for_event("e")
 
     instance, other = story.start(id="one"), story.start(id="other")
-    with running_shift():
+    with shifts.running_shift():
         instance.send_event("e")
         other.send_event("e")
-        wait_for(instance)
-        wait_for(other)
+        shifts.wait_for(instance)
+        shifts.wait_for(other)
         instance.restart("e", kind="event")
-        wait_for(instance)
+        shifts.wait_for(instance)
     instance.delete(by="ada", reason="enough")
     for model in (Step, Attempt, Event, Log, Generation):
         assert set(model.objects.values_list("instance_id", flat=True)) <= {other.key}
@@ -51,7 +53,7 @@ def test_nothing_is_left_but_the_trail() -> None:
     )
     with pytest.raises(InstanceNotFoundError):
         instance.delete()
-    assert run_to_end(story.start(id="one").terminate()).status == "terminated"
+    assert shifts.run_to_end(story.start(id="one").terminate()).status == "terminated"
 
 
 @pytest.mark.parametrize("status", ["queued", "waiting", "paused"])
@@ -62,8 +64,8 @@ def test_only_what_is_finished_is_deleted(status: str) -> None:
 
     instance = story.start()
     if status != "queued":
-        with running_shift():
-            wait_for(instance, "waiting")
+        with shifts.running_shift():
+            shifts.wait_for(instance, "waiting")
     if status == "paused":
         instance.pause()
     with pytest.raises(InstanceNotFinishedError, match=status):
@@ -129,15 +131,15 @@ def test_a_child_is_kept_until_its_parent_has_taken_in_how_it_ended() -> None:
         return await step.run_workflow("child", child)
 
     instance = story.start(id="parent")
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
         instance.pause()
         gate.set()
-        one = wait_for(Instance.objects.get(workflow="child"))
+        one = shifts.wait_for(Instance.objects.get(workflow="child"))
         with pytest.raises(InstanceNeededError, match="parent"):
             one.delete()
         assert child.delete_many([one.id]).errors[0]["code"] == "needed"
-        wait_for(instance.resume())
+        shifts.wait_for(instance.resume())
     assert instance.output == "grown up"
     one.delete()
     assert list(Instance.objects.all()) == [instance]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from engine import StepError, WorkflowStep, workflow
+from tests import shifts
 from tests.records import lines, outcomes, statuses, step, steps
-from tests.shifts import run_to_end
+from tests.stories import run_to_end
 
 
 def test_a_workflow_without_steps_completes_in_one_cycle() -> None:
@@ -193,7 +194,7 @@ def test_steps_that_nobody_awaits_are_cancelled_when_the_handler_ends() -> None:
         step.do("too late", lambda: ran.append("too late"))
         return "done"
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert (instance.status, instance.output) == ("complete", "done")
     assert statuses(instance) == {
         "slow": "cancelled",
@@ -230,7 +231,7 @@ def test_a_handler_that_exits_ends_its_instance_and_not_the_worker(error: BaseEx
         await step.do("a", str)
         raise error
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert (instance.status, instance.error["type"]) == ("errored", type(error).__name__)
 
 

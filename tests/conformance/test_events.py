@@ -22,8 +22,9 @@ from engine import (
 )
 from engine.models import Event as Row
 from engine.models import Instance
+from tests import shifts
 from tests.records import crash, statuses, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import age, skip_wait
 
 
@@ -212,13 +213,13 @@ def test_an_event_that_was_consumed_is_not_delivered_again_after_a_crash() -> No
 
     instance = story.start()
     instance.send_event("go", 1)
-    with running_shift():
-        wait_until(lambda: len(runs) == 1)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(runs) == 1)
         crash()
-        wait_for(instance, "waiting")
+        shifts.wait_for(instance, "waiting")
         assert statuses(instance)["go #2"] == "waiting"
         instance.send_event("go", 2)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == [1, 2]
 
 
@@ -374,10 +375,10 @@ def test_a_burst_of_events_is_delivered_in_order_and_each_once() -> None:
         return [(await step.wait_for_event("n")).payload for _ in range(count)]
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         for number in range(count):
             instance.send_event("n", number)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == list(range(count))
     assert set(events(instance)) == {("n", "consumed")}
 
@@ -392,8 +393,8 @@ def test_events_that_nobody_waits_for_yet_cost_no_replay() -> None:
         return [(await step.wait_for_event("item")).payload for _ in range(20)]
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
         before = len(turns), instance.fence
         for number in range(20):
             instance.send_event("item", number)
@@ -401,5 +402,5 @@ def test_events_that_nobody_waits_for_yet_cost_no_replay() -> None:
         assert (len(turns), instance.refresh().fence, instance.status) == (*before, "waiting")
         skip_wait(instance)
         instance.send_event("wake up")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == list(range(20))

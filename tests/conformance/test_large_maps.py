@@ -8,7 +8,8 @@ import pytest
 
 from engine import WorkflowStep, workflow
 from engine.models import Instance, Step
-from tests.shifts import running_shift, wait_for, wait_until
+from tests import shifts
+from tests.stories import wait_for, wait_until
 from tests.travel import skip_wait
 
 MANY, FEW, REPLAYS = 1_000, 100, 3
@@ -39,9 +40,9 @@ def test_an_item_costs_the_same_among_a_thousand_as_among_a_hundred_and_a_replay
         return sum(results)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         replays = [seconds_of_replay(instance, number) for number in range(REPLAYS)]
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == MANY * (MANY + 1) // 2
     assert len(ran) == MANY + 2 * FEW
     assert Step.objects.filter(instance=instance, kind="do", status="complete").count() == len(ran)
@@ -52,9 +53,9 @@ def test_an_item_costs_the_same_among_a_thousand_as_among_a_hundred_and_a_replay
 def seconds_of_replay(instance: Instance, number: int) -> float:
     """Wake the instance from a sleep, and return how long it took to get beyond it."""
     steps = Step.objects.filter(instance=instance)
-    wait_until(lambda: steps.filter(name=f"park {number}").exists(), seconds=60)
-    wait_for(instance, "waiting", seconds=60)
+    wait_until(lambda: steps.filter(name=f"park {number}").exists())
+    wait_for(instance, "waiting")
     began = time.process_time()
     skip_wait(instance)
-    wait_until(lambda: steps.filter(name=f"park {number}", status="complete").exists(), seconds=60)
+    wait_until(lambda: steps.filter(name=f"park {number}", status="complete").exists())
     return time.process_time() - began

@@ -16,7 +16,7 @@ from engine import WorkflowStep, workflow, workflows
 from engine.models import Instance, Step
 from engine.replay.step import workflow_step
 from tests.records import steps
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 LONG = "x" * 300
 

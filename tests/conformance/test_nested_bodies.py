@@ -19,8 +19,10 @@ from engine import (
     workflow,
 )
 from engine.models import Instance, Log, Step
+from tests import shifts
 from tests.records import attempts, statuses, tree
-from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
+from tests.shifts import until
+from tests.stories import run_to_end
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -128,7 +130,7 @@ def test_wait_for_cancels_the_child_and_the_body_goes_on() -> None:
 
         return await step.do("parent", parent, delay=0)
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert instance.output == ["too slow", "too slow", "quick"]
     # One that was cancelled has no outcome that the next attempt could be given.
     assert ran == ["slow"] * 4
@@ -178,12 +180,12 @@ def test_a_call_after_the_end_of_the_body_does_nothing() -> None:
         await step.wait_for_event("go")
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
         gate.set()
-        wait_until(orphans[0].done, what="the orphan's end")
+        shifts.wait_until(orphans[0].done, what="the orphan's end")
         instance.send_event("go")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert orphans[0].cancelled()
     assert (ran, statuses(instance)) == ([], {"parent": "complete", "go": "complete"})
 

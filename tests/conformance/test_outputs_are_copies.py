@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from engine import RollbackContext, WorkflowStep, workflow
 from engine.models import Step
-from tests.shifts import run_to_end
+from tests.stories import run_to_end
 
 
 class AsDict(TypedDict):

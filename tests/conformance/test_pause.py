@@ -10,8 +10,10 @@ import pytest
 
 from engine import NonRetryableError, StepError, WorkflowStep, workflow
 from engine.models import Audit, Instance
+from tests import shifts
 from tests.records import outcomes, statuses, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until, witness
+from tests.shifts import witness
+from tests.stories import running_shift, wait_for
 from tests.travel import skip_wait
 
 
@@ -26,7 +28,7 @@ class Gate:
     def __call__(self) -> str:
         self.runs += 1
         self.entered.set()
-        assert self.let_out.wait(10)
+        assert self.let_out.wait(60)
         return "out"
 
 
@@ -43,16 +45,16 @@ def test_a_pause_lets_the_running_body_finish_and_starts_nothing_more(gate: Gate
         return [await step.do("first", gate), await step.do("second", lambda: "done")]
 
     instance = story.start()
-    with running_shift():
-        assert gate.entered.wait(10)
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
         instance.pause(by="ada", reason="look first")
         assert instance.status == "waiting_for_pause"
         gate.let_out.set()
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
         assert statuses(instance) == {"first": "complete"}
         assert (instance.owner, instance.wake_at, instance.paused_at is None) == (None, None, False)
         instance.resume(by="ada")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, gate.runs) == (["out", "done"], 1)
     assert list(Audit.objects.order_by("key").values_list("verb", "actor", "before", "after")) == [
         ("pause", "ada", "running", "waiting_for_pause"),
@@ -77,20 +79,22 @@ def test_other_branches_go_on_at_once_when_a_pause_is_withdrawn_while_a_body_run
         await step.listen("go")
 
     instance, witness = story.start(), other.start()
-    with running_shift():
-        assert gate.entered.wait(10)
-        wait_for(witness, "waiting")
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
+        shifts.wait_for(witness, "waiting")
         instance.pause()
         instance.send_event("go")
         witness.send_event("go")
-        wait_for(witness)  # so the shift has seen the pause
+        shifts.wait_for(witness)  # so the shift has seen the pause
         assert instance.refresh().status == "waiting_for_pause"
         assert statuses(instance) == {"long": "running", "go": "waiting"}
         instance.resume()
-        wait_until(lambda: statuses(instance).get("after") == "complete", what="the end of the other branch")
+        shifts.wait_until(
+            lambda: statuses(instance).get("after") == "complete", what="the end of the other branch"
+        )
         assert statuses(instance)["long"] == "running"
         gate.let_out.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, gate.runs) == (["out", "after"], 1)
 
 
@@ -109,17 +113,17 @@ def test_pauses_that_come_and_go_while_a_body_runs_neither_hold_up_nor_repeat_a_
         return list(await asyncio.gather(step.do("long", gate), branch()))
 
     instance = story.start()
-    with running_shift():
-        assert gate.entered.wait(10)
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
         for number in range(1, count, 4):
-            wait_until(lambda number=number: len(ran) >= number)
+            shifts.wait_until(lambda number=number: len(ran) >= number)
             instance.pause()
             assert instance.status == "waiting_for_pause"
             instance.resume()
-        wait_until(lambda: len(ran) == count, what="the end of the other branch")
+        shifts.wait_until(lambda: len(ran) == count, what="the end of the other branch")
         assert statuses(instance)["long"] == "running"
         gate.let_out.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, gate.runs, ran) == (["out", "branch"], 1, list(range(count)))
 
 
@@ -153,8 +157,8 @@ def run_beside() -> None:
     async def beside(step: WorkflowStep) -> None:
         await step.do("work", str)
 
-    with running_shift(name="beside"):
-        wait_for(beside.start())
+    with shifts.running_shift(name="beside"):
+        shifts.wait_for(beside.start())
 
 
 def test_a_resume_shifts_sleeps_backoffs_and_timeouts_by_the_time_paused() -> None:
@@ -200,12 +204,12 @@ def test_a_pause_that_is_not_reached_yet_is_withdrawn_by_a_resume(gate: Gate) ->
         return await step.do("after", lambda: "after")
 
     instance = story.start()
-    with running_shift():
-        assert gate.entered.wait(10)
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
         assert instance.pause().status == "waiting_for_pause"
         assert instance.resume().status == "running"
         gate.let_out.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, ran, gate.runs) == ("after", ["before"], 1)
 
 
@@ -256,12 +260,12 @@ def test_a_pause_after_a_caught_error_is_reached(gate: Gate) -> None:
         await step.do("after", str)
 
     instance, look = story.start(), witness()
-    with running_shift():
-        assert gate.entered.wait(10)
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
         instance.pause()
         look()
         gate.let_out.set()
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
     assert statuses(instance) == {"charge": "errored", "gate": "complete"}
 
 
@@ -279,15 +283,15 @@ def test_a_failure_during_the_pause_backs_off_after_it(gate: Gate) -> None:
         return await step.do("flaky", flaky, delay=0)
 
     instance, look = story.start(), witness()
-    with running_shift():
-        assert gate.entered.wait(10)
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
         instance.pause()
         look()
         gate.let_out.set()
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
         assert outcomes(instance, "flaky") == ["errored"]
         instance.resume()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, outcomes(instance, "flaky")) == ("second", ["errored", "complete"])
 
 
@@ -298,7 +302,7 @@ def test_pause_and_resume_do_nothing_where_there_is_nothing_to_do() -> None:
     async def story(step: WorkflowStep) -> None:
         await step.do("work", str)
 
-    done = run_to_end(story.start())
+    done = shifts.run_to_end(story.start())
     assert (done.pause().status, done.resume().status) == ("complete", "complete")
     stopped = story.start().terminate()
     assert (stopped.pause().status, stopped.resume().status) == ("terminated", "terminated")
@@ -315,10 +319,10 @@ def test_a_pause_of_one_instance_leaves_its_neighbours_alone(gate: Gate) -> None
         return await step.do("work", lambda: params)
 
     held = story.start("held")
-    with running_shift():
-        assert gate.entered.wait(10)
+    with shifts.running_shift():
+        assert gate.entered.wait(60)
         held.pause()
-        assert wait_for(story.start("free")).output == "free"
+        assert shifts.wait_for(story.start("free")).output == "free"
         gate.let_out.set()
-        wait_for(held, "paused")
-    wait_until(lambda: held.refresh().owner is None)
+        shifts.wait_for(held, "paused")
+    shifts.wait_until(lambda: held.refresh().owner is None)

@@ -12,8 +12,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from engine import StepContext, StepError, WorkflowStep, workflow
+from tests import shifts
 from tests.records import attempts, crash, lines, outcomes, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end
 
 
 def test_finished_steps_are_not_run_again_by_another_worker() -> None:
@@ -28,11 +29,11 @@ def test_finished_steps_are_not_run_again_by_another_worker() -> None:
         return [a, b, await step.do("c", lambda: ran.append("c") or 3)]
 
     instance = story.start()
-    with running_shift(name="first"):
-        wait_for(instance, "waiting")
+    with shifts.running_shift(name="first"):
+        shifts.wait_for(instance, "waiting")
     instance.send_event("go")
-    with running_shift(name="second"):
-        wait_for(instance)
+    with shifts.running_shift(name="second"):
+        shifts.wait_for(instance)
     assert instance.output == [1, {"x": 2}, 3]
     assert ran == ["a", "b", "c"]
     assert [attempts(instance, name)[0].worker for name in "abc"] == ["first", "first", "second"]
@@ -315,7 +316,7 @@ def test_with_identity_by_name_the_second_call_returns_the_firsts_result() -> No
 
     for declared in (by_name, by_call):
         ran.clear()
-        assert run_to_end(declared.start()).output == [1, 1, 2, 2]
+        assert shifts.run_to_end(declared.start()).output == [1, 1, 2, 2]
         assert ran == ["x", "y"]
 
 
@@ -403,10 +404,10 @@ def test_a_body_interrupted_by_its_workers_death_runs_again_and_earlier_steps_do
         return await step.do("b", body, max_attempts=1)
 
     instance = story.start()
-    with running_shift():
-        wait_until(in_body.is_set)
+    with shifts.running_shift():
+        shifts.wait_until(in_body.is_set)
         crash()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == 2
     assert ran == [("a", 1), ("b", 1), ("b", 2)]
     assert outcomes(instance, "b") == ["lost", "complete"]
@@ -425,19 +426,19 @@ def test_the_writes_of_a_worker_that_lost_its_instance_are_refused() -> None:
         def body(ctx: StepContext) -> str:
             if ctx.attempt == 1:
                 # Sync, so that it lives on after its worker has lost everything, and returns late.
-                is_finished.wait(10)
+                is_finished.wait(60)
             values.append(f"attempt {ctx.attempt}")
             return f"attempt {ctx.attempt}"
 
         return await step.do("slow", body)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: outcomes_or_none(instance) == ["running"])
+    with shifts.running_shift():
+        shifts.wait_until(lambda: outcomes_or_none(instance) == ["running"])
         crash()
-        wait_for(instance)
+        shifts.wait_for(instance)
         is_finished.set()
-        wait_until(lambda: len(values) == 2)
+        shifts.wait_until(lambda: len(values) == 2)
     assert instance.refresh().output == "attempt 2"
     assert values == ["attempt 2", "attempt 1"]
     assert outcomes(instance, "slow") == ["lost", "complete"]

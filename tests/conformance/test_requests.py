@@ -34,8 +34,9 @@ from engine import (
 from engine.models import Audit
 from engine.models import Event as Row
 from engine.steer.requests import answer, open_requests, put_to
+from tests import shifts
 from tests.records import crash, statuses, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import age
 from tests.violations import violations
 
@@ -276,7 +277,7 @@ def test_of_two_answers_at_once_one_counts_and_the_other_is_told(ask: Any) -> No
     def give(name: str) -> None:
         try:
             for at, instance in enumerate(instances):
-                together.wait(10)
+                together.wait(60)
                 try:
                     answer(instance, "decide", GOOD, by=name)
                     told.append((at, name, "taken"))
@@ -285,16 +286,16 @@ def test_of_two_answers_at_once_one_counts_and_the_other_is_told(ask: Any) -> No
         finally:
             connections.close_all()
 
-    with running_shift():
+    with shifts.running_shift():
         for instance in instances:
-            wait_for(instance, "waiting")
+            shifts.wait_for(instance, "waiting")
         people = [threading.Thread(target=give, args=(name,)) for name in ("ada", "bob")]
         for person in people:
             person.start()
         for person in people:
-            person.join(30)
+            person.join(60)
         for instance in instances:
-            wait_for(instance)
+            shifts.wait_for(instance)
     for at, instance in enumerate(instances):
         won = instance.output[3]
         lost = "bob" if won == "ada" else "ada"
@@ -316,11 +317,11 @@ def test_an_answer_while_no_worker_is_up_is_taken_by_the_next(ask: Any) -> None:
 
 def test_an_answer_survives_the_worker_that_has_taken_it(ask: Any) -> None:
     instance = ask.start(ASKED)
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
         answer(instance, "decide", GOOD, by="ada")
         crash()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output[3] == "ada"
 
 
@@ -358,8 +359,8 @@ def test_answers_that_race_the_deadline_count_or_are_refused_never_both() -> Non
 
     instances = [story.start() for _ in range(12)]
     told: list[str] = []
-    with running_shift():
-        wait_until(lambda: all(one.refresh().status in ("waiting", "complete") for one in instances))
+    with shifts.running_shift():
+        shifts.wait_until(lambda: all(one.refresh().status in ("waiting", "complete") for one in instances))
         for instance in instances:
             try:
                 answer(instance, "ask", True, by="ada")
@@ -367,7 +368,7 @@ def test_answers_that_race_the_deadline_count_or_are_refused_never_both() -> Non
             except RequestClosedError:
                 told.append("nobody")
         for instance in instances:
-            wait_for(instance)
+            shifts.wait_for(instance)
     assert [instance.output for instance in instances] == told
 
 
@@ -401,8 +402,8 @@ def test_a_pause_does_not_shift_the_moment_at_which_it_expires(ask: Any) -> None
 
 def test_a_finished_instance_takes_no_answer(ask: Any) -> None:
     instance = ask.start(ASKED)
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
         instance.terminate()
     with pytest.raises(InstanceFinishedError):
         answer(instance, "decide", GOOD, by="ada")
@@ -419,13 +420,13 @@ def test_an_instance_that_is_to_be_rolled_back_takes_no_answer() -> None:
         await step.request("ask", bool, message="Go on?")
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
     instance.terminate(rollback=True)
     assert not open_requests().exists()
     with pytest.raises(RequestClosedError, match="rolled back"):
         answer(instance, "ask", True, by="ada")
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.rollback, Row.objects.count()) == ("complete", 0)
 
 

@@ -16,7 +16,8 @@ from engine import (
 )
 from engine.models import Attempt, Audit, Event, Instance, Step
 from engine.steer.restart import preview
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests import shifts
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -203,9 +204,9 @@ def test_a_sibling_that_started_before_and_ended_later_is_kept() -> None:
 
         return list(await asyncio.gather(step.do("slow", slow), step.do("quick", quick)))
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert (instance.output, ran) == (["slow", "quick 1"], ["quick", "slow"])
     instance.restart("quick")
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.output, ran) == (["slow", "quick 3"], ["quick", "slow", "quick"])
     assert taken(instance, 2) == [("slow", "complete", 1), ("quick", "complete", None)]

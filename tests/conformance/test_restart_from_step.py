@@ -11,7 +11,9 @@ from engine import RestartError, RollbackContext, StepContext, StepError, Workfl
 from engine.models import Attempt, Event, Instance, Step
 from engine.steer import requests
 from engine.steer.restart import preview
-from tests.shifts import run_to_end, running_shift, until, wait_for, wait_until
+from tests import shifts
+from tests.shifts import until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -198,10 +200,10 @@ def test_a_kept_step_is_rolled_back() -> None:
 
         await step.do("charge", charge, max_attempts=1)
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     goes_wrong.set()
     instance.restart("charge")
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, instance.rollback, undone) == ("errored", "complete", [("reserve", "a seat")])
     assert len(set(keys)) == 2
     attempts = Attempt.objects.filter(instance=instance, step_seq=1).order_by("generation")
@@ -300,20 +302,20 @@ def test_a_body_that_runs_is_cancelled_and_its_result_refused() -> None:
                 return "second"
             first.set()
             entered.set()
-            ctx.cancelled.wait(10)
+            ctx.cancelled.wait(60)
             told.set()
             return "first"
 
         return await step.do("slow", slow)
 
     instance = story.start()
-    with running_shift():
-        assert entered.wait(10)
+    with shifts.running_shift():
+        assert entered.wait(60)
         fence = instance.refresh().fence
         instance.restart("slow")
         assert instance.fence > fence
-        assert told.wait(10)
-        wait_for(instance)
+        assert told.wait(60)
+        shifts.wait_for(instance)
     assert instance.output == "second"
     rows = Step.objects.filter(instance=instance, name="slow").order_by("generation")
     assert list(rows.values_list("generation", "status")) == [(1, "cancelled"), (2, "complete")]
@@ -344,20 +346,20 @@ def test_children_of_open_steps_end_and_new_ones_are_started() -> None:
         return dict(rows.values_list("params", "status"))
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance, "waiting")
-        wait_until(lambda: len(children(1)) == 2)
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
+        shifts.wait_until(lambda: len(children(1)) == 2)
         assert preview(instance).ended_children == 1
         instance.restart("a")
-        wait_until(lambda: children(1)["tied"] == "terminated")
-        wait_until(lambda: "tied" in children(2))
+        shifts.wait_until(lambda: children(1)["tied"] == "terminated")
+        shifts.wait_until(lambda: "tied" in children(2))
         gate.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
         assert (children(1)["spawned"], children(2)) == ("complete", {"tied": "complete"})
         # Its children are done: their outcomes are read from the record.
         Instance.objects.filter(parent_generation=2).get().delete()
         instance.restart("last")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.output, instance.generation, children(3)) == (["tied"], 3, {})
 
 
@@ -407,12 +409,12 @@ def test_whoever_waits_for_an_instance_waits_for_its_next_generation() -> None:
 
     other = long.start(id="long")
     instance = story.start("long")
-    with running_shift():
-        wait_for(instance, "waiting")
-        wait_for(other, "running")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
+        shifts.wait_for(other, "running")
         other.restart()
         instance.restart()
-        wait_for(instance, "waiting")
+        shifts.wait_for(instance, "waiting")
         gate.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert instance.output == "done"

@@ -13,9 +13,10 @@ from django.db import transaction
 
 from engine import InstanceFinishedError, RollbackContext, RollbackNotFailedError, WorkflowStep, workflow
 from engine.models import Attempt, Audit, Instance
+from tests import shifts
 from tests.conformance.test_rollback import decline, rollback_attempts, rollbacks
 from tests.records import crash, outcomes, statuses, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for
 from tests.travel import skip_wait
 from tests.violations import violations
 
@@ -87,11 +88,11 @@ def test_terminating_with_rollback_undoes_first_while_a_body_runs(undone: list[s
         await step.do("never", str, rollback=told)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         assert entered.wait(60)
         instance.terminate(rollback=True, by="ada", reason="wrong order")
         assert (instance.status, instance.rollback, instance.ends_as) == ("running", "running", "terminated")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback, instance.error) == ("terminated", "complete", None)
     assert (undone, errors) == (["let go", "slow", "a"], [("Terminated", None), ("Terminated", 1)])
     assert (statuses(instance)["slow"], outcomes(instance, "slow")[0]) == ("cancelled", "cancelled")
@@ -133,16 +134,16 @@ def test_terminating_with_rollback_wakes_what_is_parked_or_paused(
         await asyncio.gather(rest(step), step.do("b", str, rollback=undo))
 
     instance = story.start()
-    with running_shift(name="first"):
-        wait_until(lambda: statuses(instance).get("b") == "complete")
-        wait_for(instance, "waiting")
+    with shifts.running_shift(name="first"):
+        shifts.wait_until(lambda: statuses(instance).get("b") == "complete")
+        shifts.wait_for(instance, "waiting")
     if is_paused:
         instance.pause()
     instance.terminate(rollback=True)
     assert (instance.status, instance.rollback, instance.ends_as) == ("queued", "running", "terminated")
     assert (instance.waiting_for, instance.paused_at, undone) == ("", None, [])
-    with running_shift(name="second"):
-        wait_for(instance)
+    with shifts.running_shift(name="second"):
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["b", "a"])
     assert statuses(instance) == {"a": "complete", "b": "complete", "rest": "cancelled"}
 
@@ -155,12 +156,12 @@ def test_terminating_with_rollback_what_is_queued_with_steps_begun(undone: list[
         await step.do("never", str, rollback=undo)
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
     instance.pause()
     instance.resume()
     assert instance.terminate(rollback=True).status == "queued"
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, undone) == ("terminated", ["a"])
 
 
@@ -173,12 +174,12 @@ def test_terminating_with_rollback_what_waits_for_its_pause(
         await step.do("slow", gate, rollback=undo)
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         assert instance.pause().status == "waiting_for_pause"
         assert instance.terminate(rollback=True).status == "running"
         gate.let_out.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["slow", "a"])
 
 
@@ -191,8 +192,8 @@ def test_without_anything_to_undo_it_just_ends(status: str) -> None:
 
     instance = story.start()
     if status != "queued":
-        with running_shift():
-            wait_for(instance, "waiting")
+        with shifts.running_shift():
+            shifts.wait_for(instance, "waiting")
     if status == "paused":
         instance.pause()
     instance.terminate(rollback=True)
@@ -213,11 +214,11 @@ def test_a_step_that_was_begun_and_never_ended_is_found_again(undone: list[str],
         await step.do("stuck", stuck, rollback=undo)
 
     instance = story.start()
-    with running_shift(name="first"):
+    with shifts.running_shift(name="first"):
         assert entered.wait(60)
         crash("first")
         instance.terminate(rollback=True)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["stuck", "a"])
 
 
@@ -231,17 +232,17 @@ def test_an_end_that_is_on_its_way_gives_way_to_what_was_promised(undone: list[s
         return "done"
 
     endings = set()
-    with running_shift():
+    with shifts.running_shift():
         for turn in range(20):
             undone.clear()
             instance = story.start()
-            wait_until(lambda count=turn % 3, of=instance: of.steps.count() >= count)
+            shifts.wait_until(lambda count=turn % 3, of=instance: of.steps.count() >= count)
             try:
                 instance.terminate(rollback=True)
             except InstanceFinishedError:
                 endings.add(instance.refresh().status)
                 continue
-            wait_for(instance)
+            shifts.wait_for(instance)
             endings.add(instance.status)
             begun = [row.name for row in instance.steps.order_by("-seq") if row.attempts]
             assert (instance.status, instance.output, undone) == ("terminated", None, begun)
@@ -262,13 +263,13 @@ def test_an_end_that_comes_after_the_promise_does_not_count(
         return "done"
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         with transaction.atomic():
             assert instance.terminate(rollback=True).status == "running"
             gate.let_out.set()
             returned.wait(0.5)  # never, where a worker forgets what it has not written
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.status, instance.output, instance.rollback) == ("terminated", None, "complete")
     assert undone == ["b", "a"]
 
@@ -281,7 +282,7 @@ def test_a_plain_terminate_cuts_the_rollbacks_off(undone: list[str], undo: Undo,
         raise LookupError("original")
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         instance.terminate()
         assert (instance.status, instance.rollback, instance.ends_as) == ("terminated", "failed", "")
@@ -294,7 +295,7 @@ def test_a_plain_terminate_cuts_the_rollbacks_off(undone: list[str], undo: Undo,
         [],
     )
     instance.retry_rollback()
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["a"])
     assert rollback_attempts(instance, "b") == ["cancelled", "complete"]
 
@@ -309,14 +310,14 @@ def test_what_had_failed_before_it_was_cut_off_keeps_its_error_through_a_retry_a
         raise LookupError("original")
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         instance.terminate()
         gate.let_out.set()
     instance.retry_rollback()
     instance.pause()
     instance.resume()
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["a"])
     assert (instance.error or {}).get("message") == "original"
 
@@ -328,12 +329,12 @@ def test_terminating_with_rollback_what_is_rolled_back_already_changes_nothing(g
         raise LookupError
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         instance.terminate(rollback=True)
         assert (instance.status, instance.ends_as) == ("running", "errored")
         gate.let_out.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback) == ("errored", "complete")
     with pytest.raises(InstanceFinishedError):
         instance.terminate(rollback=True)
@@ -352,12 +353,12 @@ def test_children_end_with_a_parent_that_is_rolled_back(undone: list[str], undo:
         await step.run_workflow("child", child)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: Instance.objects.filter(workflow="child", status="waiting").exists())
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_until(lambda: Instance.objects.filter(workflow="child", status="waiting").exists())
+        shifts.wait_for(instance, "waiting")
         instance.terminate(rollback=True)
-        wait_for(instance)
-        wait_for(Instance.objects.get(workflow="child"), "terminated")
+        shifts.wait_for(instance)
+        shifts.wait_for(Instance.objects.get(workflow="child"), "terminated")
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["a"])
 
 
@@ -372,15 +373,15 @@ def test_a_pause_works_between_two_rollbacks(undone: list[str], undo: Undo, gate
         raise LookupError("original")
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         assert instance.pause().status == "waiting_for_pause"
         gate.let_out.set()
-        wait_for(instance, "paused")
+        shifts.wait_for(instance, "paused")
         assert (instance.rollback, instance.ends_as, undone) == ("running", "errored", [])
         assert (rollbacks(instance)["b"], instance.error["message"]) == ("complete", "original")
         instance.resume()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.rollback, instance.error["message"], undone) == ("complete", "original", ["a"])
     assert (len(gate.seen), rollback_attempts(instance, "b")) == (1, ["complete"])
 
@@ -395,12 +396,12 @@ def test_a_pause_that_is_withdrawn_while_a_rollback_runs_is_none(
         raise LookupError
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         instance.pause()
         assert instance.resume().status == "running"
         gate.let_out.set()
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.rollback, undone) == ("complete", ["a"])
 
 
@@ -452,10 +453,10 @@ def test_a_crash_amid_a_rollback_repeats_that_one_and_no_other(undone: list[str]
         raise LookupError("original")
 
     instance = story.start()
-    with running_shift(name="first"):
+    with shifts.running_shift(name="first"):
         assert entered.wait(60)
         crash("first")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert undone == ["c", "b 1", "b 2", "a"]
     assert (instance.rollback, instance.error["message"]) == ("complete", "original")
     assert rollback_attempts(instance, "b") == ["lost", "complete"]
@@ -477,14 +478,14 @@ def test_a_rollback_that_kills_its_worker_again_and_again_has_failed(undone: lis
         raise LookupError
 
     instance = story.start()
-    with running_shift(name="first"):
+    with shifts.running_shift(name="first"):
         for _ in range(3):
             assert entered.acquire(timeout=10)
             Attempt.objects.filter(instance=instance, phase="rollback", status="running").update(
                 quarantined=True
             )
             crash("first")
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.rollback, undone) == ("failed", [])
     assert rollback_attempts(instance, "b")[-1] == "errored"
     last = Attempt.objects.filter(instance=instance, phase="rollback").latest("number")
@@ -501,13 +502,13 @@ def test_a_drain_amid_a_rollback_gives_it_back(undone: list[str], undo: Undo, ga
         raise LookupError
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         gate.wait()
         threading.Timer(0.2, gate.let_out.set).start()
     instance.refresh()
     assert (instance.status, instance.rollback, undone) == ("queued", "running", [])
     assert rollback_attempts(instance, "b") == ["complete"]
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.rollback, undone, len(gate.seen)) == ("complete", ["a"], 1)
 
 
@@ -525,7 +526,7 @@ def test_a_drain_before_the_first_rollback_begins_none(undone: list[str], undo: 
         await asyncio.gather(step.do("slow", slow, rollback=undo), step.do("bad", decline))
 
     instance = story.start()
-    with running_shift():
+    with shifts.running_shift():
         assert told.wait(60)
     instance.refresh()
     assert (instance.status, instance.rollback, instance.ends_as, undone) == (
@@ -534,7 +535,7 @@ def test_a_drain_before_the_first_rollback_begins_none(undone: list[str], undo: 
         "errored",
         [],
     )
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.rollback, undone) == ("complete", ["slow"])
 
 
@@ -552,11 +553,11 @@ def test_a_step_that_the_code_no_longer_calls_cannot_be_undone(undone: list[str]
         await step.sleep("nap", "1h")
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance, "waiting")
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
     names.remove("b")
     instance.terminate(rollback=True)
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "failed", ["c"])
     assert rollbacks(instance) == {"b": "failed", "c": "complete"}
     attempt = Attempt.objects.get(instance=instance, phase="rollback", status="errored")
@@ -566,7 +567,7 @@ def test_a_step_that_the_code_no_longer_calls_cannot_be_undone(undone: list[str]
     names.insert(1, "b")
     instance.retry_rollback(by="ada", reason="the code is back")
     assert (instance.status, instance.rollback, instance.ends_as) == ("queued", "running", "terminated")
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert (instance.status, instance.rollback, undone) == ("terminated", "complete", ["c", "b", "a"])
     trail = Audit.objects.latest("key")
     assert (trail.verb, trail.actor, trail.before, trail.after) == (

@@ -10,7 +10,7 @@ import pytest
 
 from engine import WorkflowStep, workflow
 from tests.records import statuses, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import age, skip_wait
 
 

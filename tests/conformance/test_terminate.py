@@ -23,7 +23,7 @@ def test_a_sync_body_is_told_and_its_late_result_is_refused() -> None:
     async def story(step: WorkflowStep) -> None:
         def slow(ctx: StepContext) -> str:
             entered.set()
-            told.append(ctx.cancelled.wait(10))
+            told.append(ctx.cancelled.wait(60))
             over.set()
             return "late"
 
@@ -32,9 +32,9 @@ def test_a_sync_body_is_told_and_its_late_result_is_refused() -> None:
 
     instance = story.start()
     with running_shift():
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert instance.terminate(by="ada", reason="wrong order").status == "terminated"
-        assert over.wait(10)
+        assert over.wait(60)
         run_something_else()
     instance.refresh()
     assert (instance.status, instance.output, instance.owner) == ("terminated", None, None)
@@ -62,9 +62,9 @@ def test_an_async_body_is_cancelled() -> None:
 
     instance = story.start()
     with running_shift():
-        assert entered.wait(10)
+        assert entered.wait(60)
         instance.terminate()
-        assert cancelled.wait(2)
+        assert cancelled.wait(60)
     assert statuses(instance) == {"slow": "cancelled"}
 
 
@@ -93,17 +93,17 @@ def test_an_instance_waiting_for_its_pause_can_be_terminated() -> None:
     async def story(step: WorkflowStep) -> None:
         def slow(ctx: StepContext) -> None:
             entered.set()
-            if ctx.cancelled.wait(10):
+            if ctx.cancelled.wait(60):
                 cancelled.set()
 
         await step.do("slow", slow)
 
     instance = story.start()
     with running_shift():
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert instance.pause().status == "waiting_for_pause"
         assert instance.terminate().status == "terminated"
-        assert cancelled.wait(10)
+        assert cancelled.wait(60)
     assert instance.refresh().status == "terminated"
 
 
@@ -128,7 +128,7 @@ def test_terminating_is_not_seen_by_the_handler() -> None:
     @workflow
     async def story(step: WorkflowStep) -> None:
         try:
-            await step.do("slow", lambda ctx: (entered.set(), ctx.cancelled.wait(10))[1])
+            await step.do("slow", lambda ctx: (entered.set(), ctx.cancelled.wait(60))[1])
         except Exception as error:  # noqa: BLE001 - what the case is about
             seen.append(repr(error))
         finally:
@@ -136,7 +136,7 @@ def test_terminating_is_not_seen_by_the_handler() -> None:
 
     instance = story.start()
     with running_shift():
-        assert entered.wait(10)
+        assert entered.wait(60)
         instance.terminate()
         run_something_else()
     assert (seen, statuses(instance)) == ([], {"slow": "cancelled"})

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from engine import StepContext, StepError, WorkflowStep, workflow
+from tests import shifts
 from tests.records import outcomes, statuses, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for
 from tests.travel import age
 
 
@@ -29,7 +30,7 @@ def test_the_timeout_is_per_attempt() -> None:
 
         await step.do("slow", slow, timeout=0.05, max_attempts=2, delay=0)
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert outcomes(instance, "slow") == ["timed_out", "timed_out"]
     assert instance.error["message"] == "Execution timed out after 50 ms."
     assert (instance.error["type"], instance.error["step"]) == ("StepTimeoutError", "slow")
@@ -47,17 +48,17 @@ def test_a_body_that_ends_after_its_timeout_changes_nothing() -> None:
             if ctx.attempt == 2:
                 is_retried.set()
                 return "second"
-            told.append(ctx.cancelled.wait(10))
-            is_retried.wait(10)
+            told.append(ctx.cancelled.wait(60))
+            is_retried.wait(60)
             is_over.set()
             return "first"
 
         return await step.do("slow", slow, timeout=0.05, delay=0)
 
     instance = story.start()
-    with running_shift():
-        wait_for(instance)
-        assert is_over.wait(10)
+    with shifts.running_shift():
+        shifts.wait_for(instance)
+        assert is_over.wait(60)
     assert (instance.refresh().output, told) == ("second", [True])
     assert outcomes(instance, "slow") == ["timed_out", "complete"]
 
@@ -75,7 +76,7 @@ def test_the_time_that_a_body_waits_for_a_thread_is_not_its_own() -> None:
         calls = [step.do(f"n{number}", body, number, timeout=0.3, max_attempts=1) for number in range(50)]
         await asyncio.gather(*calls)
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert instance.error is None
     assert sorted(ran) == list(range(50))
 
@@ -88,7 +89,7 @@ def test_a_body_still_waiting_for_a_thread_is_not_run_once_its_instance_is_termi
     async def story(step: WorkflowStep) -> None:
         def body(ctx: StepContext, number: int) -> None:
             ran.append(number)
-            ctx.cancelled.wait(10)
+            ctx.cancelled.wait(60)
 
         await asyncio.gather(*(step.do(f"n{n}", lambda ctx, n=n: body(ctx, n)) for n in range(20)))
 
@@ -97,10 +98,10 @@ def test_a_body_still_waiting_for_a_thread_is_not_run_once_its_instance_is_termi
         await step.do("in line behind them", str)
 
     instance = story.start()
-    with running_shift():
-        wait_until(lambda: len(ran) == 16)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: len(ran) == 16)
         instance.terminate()
-        wait_for(later.start())
+        shifts.wait_for(later.start())
     assert len(ran) == 16
 
 
@@ -162,7 +163,7 @@ def test_the_workflows_timeout_cancels_the_body_that_runs() -> None:
         except StepError:
             await step.do("never", str)
 
-    instance = run_to_end(story.start())
+    instance = shifts.run_to_end(story.start())
     assert (instance.status, instance.error["type"]) == ("errored", "WorkflowTimeoutError")
     assert cancelled == ["slow"]
     assert statuses(instance) == {"slow": "cancelled"}
@@ -195,4 +196,4 @@ def test_a_step_may_run_longer_than_the_handler_may() -> None:
         await step.do("slow", asyncio.sleep, 0.2)
         return "done"
 
-    assert run_to_end(story.start()).output == "done"
+    assert shifts.run_to_end(story.start()).output == "done"

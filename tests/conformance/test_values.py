@@ -18,7 +18,7 @@ from engine import (
 )
 from engine.models import Instance, Log
 from tests.records import outcomes, steps
-from tests.shifts import run_to_end
+from tests.stories import run_to_end
 
 
 def test_an_output_that_cannot_be_stored_fails_the_step_at_once() -> None:

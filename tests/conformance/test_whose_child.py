@@ -14,7 +14,7 @@ from engine.declare.registry import Workflow
 from engine.models import Instance, Waiter
 from engine.steer.deletion import remove
 from engine.values.identity import StepIdentity, child_id
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 CALLS = ["run_workflow", "parallel", "spawn"]
 

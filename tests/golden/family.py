@@ -63,6 +63,6 @@ def declare() -> Workflow[None, Report]:
 
 
 def family() -> Instance:
-    instance = run_to_end(declare().start(), seconds=30)
+    instance = run_to_end(declare().start())
     assert instance.status == "complete", instance.error
     return instance

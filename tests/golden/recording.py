@@ -51,11 +51,11 @@ def two_events() -> Instance:
 
 
 def release(**params: object) -> Instance:
-    return run_to_end(workflows["rolling-release"].start({"cool_down": 0.05, **params}), seconds=60)
+    return run_to_end(workflows["rolling-release"].start({"cool_down": 0.05, **params}))
 
 
 def sale(**params: object) -> Instance:
-    return run_to_end(workflows["order"].start({"packing": 0.01, **params}), seconds=30)
+    return run_to_end(workflows["order"].start({"packing": 0.01, **params}))
 
 
 def backup(*, approved: bool | None) -> Instance:
@@ -63,7 +63,7 @@ def backup(*, approved: bool | None) -> Instance:
     if approved is not None:
         answer = {"approved": approved, "comment": "golden"}
         instance.send_event("backup-approval", answer, by="ada")
-    return run_to_end(instance, seconds=60)
+    return run_to_end(instance)
 
 
 STORIES: dict[str, Callable[[], Instance]] = {

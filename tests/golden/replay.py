@@ -8,38 +8,23 @@ from engine.declare.registry import Workflow
 from engine.replay.cycle import Cycle
 from engine.replay.host import Claimed
 from engine.replay.records.history import History
+from tests.hand.host import HandHost
 
 
 class ReplayDiffers(AssertionError):
     """The code does not take the recorded way any more."""
 
 
-class Onlooker:
-    """A host that lets the handler run over what is recorded; it runs no body and writes nothing."""
-
-    name = "replay"
-
-    def __init__(self, now_us: int) -> None:
-        self._now_us = now_us
-
-    def now_us(self) -> int:
-        return self._now_us
-
-    due_us = now_us
-
-    def drive(self, cycle: Cycle) -> None:
-        cycle.loop.drain()
+class Onlooker(HandHost):
+    """A host that lets the handler run over what is recorded, and refuses to go beyond."""
 
     def run_body(self, cycle: Cycle, operation: Any, *_: Any) -> None:
         raise ReplayDiffers(f"a replay of {cycle.claimed.id} runs the body of {operation.record.name}")
 
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
-
 
 def replay(workflow: Workflow[Any, Any], claimed: Claimed, history: History, *, now_us: int) -> Cycle:
     """Return the cycle at its end. Raises ReplayDiffers where the handler goes on, or writes what was not there."""
-    host: Any = Onlooker(now_us)
+    host = Onlooker(time_us=now_us)
     recorded = history.last_seq
     cycle = Cycle(host, workflow, claimed, history)
     try:

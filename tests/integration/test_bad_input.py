@@ -154,7 +154,7 @@ def test_an_output_that_cannot_be_stored_fails_its_step_at_once_and_nothing_else
 
     instances = {case: story.start(case) for case in [*BAD, *LARGE]}
     with running_shift():
-        ends = {case: wait_for(instance, seconds=30).output for case, instance in instances.items()}
+        ends = {case: wait_for(instance).output for case, instance in instances.items()}
         assert wait_for(neighbour.start()).output == "done"
     for case, (_, path, rule) in BAD.items():
         kind, message, attempts = ends[case]
@@ -296,7 +296,7 @@ def test_whatever_a_body_raises_is_a_failed_attempt_and_the_worker_goes_on(is_as
     instances = {case: story.start(case) for case in cases}
     with running_shift():
         for case, instance in instances.items():
-            kind, message, attempts, details = wait_for(instance, seconds=30).output
+            kind, message, attempts, details = wait_for(instance).output
             assert (kind, attempts) == (ERRORS[case][1], 2), case
             assert message.endswith(ERRORS[case][2]), case
             assert len(message.encode()) <= 16 * 1024, case
@@ -316,7 +316,7 @@ def test_whatever_a_handler_raises_ends_its_instance_and_the_worker_goes_on() ->
     instances = {case: story.start(case) for case in cases}
     with running_shift():
         for case, instance in instances.items():
-            error = wait_for(instance, "errored", seconds=30).error
+            error = wait_for(instance, "errored").error
             assert error["type"] == ERRORS[case][1], case
             assert len(error["traceback"].encode()) <= 16 * 1024, case
 

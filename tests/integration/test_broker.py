@@ -281,7 +281,7 @@ def test_a_task_that_cannot_be_unpickled_stays_queued_and_stops_nobody(
 
 def test_a_task_with_a_foreign_signature_is_handed_on_for_django_q_to_drop(pusher: Pusher) -> None:
     pusher.broker.enqueue("not signed")
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 60
     packages = None
     while packages is None and time.monotonic() < deadline:
         packages = pusher.broker.dequeue()

@@ -36,7 +36,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         off = us
         for _ in range(2):  # the first answer may have been on its way
             heard.clear()
-            assert heard.wait(20)
+            assert heard.wait(60)
 
     monkeypatch.setattr(DatabaseClock, "set", hear)
     return change
@@ -64,7 +64,7 @@ def test_set_back_and_on_again_it_does_not_wait_for_the_hour_in_between(
         set_clock(-HOUR_US)
         time.sleep(5)  # its alarm rings, and it is not time yet
         set_clock(0)
-        wait_until(lambda: Step.objects.filter(name="nap", status="complete").exists(), seconds=20)
+        wait_until(lambda: Step.objects.filter(name="nap", status="complete").exists())
         gate.set()
         wait_for(instance)
 
@@ -94,4 +94,4 @@ def test_a_back_off_within_a_body_does_not_either(
         set_clock(-HOUR_US)
         time.sleep(5)  # its alarm rings, and it is not time yet
         set_clock(0)
-        assert wait_for(instance, seconds=20).output == 2
+        assert wait_for(instance).output == 2

@@ -23,8 +23,9 @@ from engine import (
 )
 from engine.models import Audit, Instance, Log, Step
 from engine.steer.clock import ClockTimestamp
+from tests import shifts
 from tests.records import lines, statuses, step
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 from tests.travel import skip_wait
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
@@ -53,8 +54,8 @@ async def new(step: WorkflowStep) -> str:
 def parked(handler: Any = old, **options: Any) -> Instance:
     """Start an instance and let it come to its wait."""
     instance = deploy(handler, **options).start()
-    with running_shift(name="before"):
-        return wait_for(instance, "waiting")
+    with shifts.running_shift(name="before"):
+        return shifts.wait_for(instance, "waiting")
 
 
 def halted() -> Instance:
@@ -62,8 +63,8 @@ def halted() -> Instance:
     instance = parked(**HALT)
     deploy(new, **HALT)
     instance.send_event("go")
-    with running_shift(name="after"):
-        return wait_for(instance, "paused")
+    with shifts.running_shift(name="after"):
+        return shifts.wait_for(instance, "paused")
 
 
 def test_an_instance_goes_on_under_new_code_and_its_log_says_so_once() -> None:

@@ -23,7 +23,8 @@ from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
 from engine.steer.events import send_event
 from engine.steer.lifecycle import terminate
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests import shifts
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 Backup = Workflow[Any, Any]
 
@@ -91,7 +92,7 @@ def test_approved_backup_is_kept_with_its_manifest(backup: Backup, home: Path) -
     instance = backup.start({"folder": "nightly"})
     decide(instance, approved=True, comment="before the migration")
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert instance.status == "complete", instance.error
     report = instance.output
@@ -124,7 +125,7 @@ def test_rejected_backup_leaves_no_file(backup: Backup, home: Path) -> None:
     instance = backup.start({})
     decide(instance, approved=False, comment="too early")
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert (instance.output["outcome"], instance.output["decided_by"]) == ("rejected", "ada")
     assert files(home) == []
@@ -133,7 +134,7 @@ def test_rejected_backup_leaves_no_file(backup: Backup, home: Path) -> None:
 def test_backup_that_nobody_approves_in_time_leaves_no_file(backup: Backup, home: Path) -> None:
     instance = backup.start({"approve_within": "50ms"})
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert instance.output["outcome"] == "expired"
     assert files(home) == []
@@ -148,10 +149,10 @@ def test_rows_written_while_the_dump_runs_are_in_neither_count(
     decide(instance, approved=True)
 
     with running_shift():
-        wait_until((tmp_path / "dumping").exists, seconds=30)
+        wait_until((tmp_path / "dumping").exists)
         decide(instance, approved=False, comment="comes second, and after the snapshot")
         (tmp_path / "go").touch()
-        wait_for(instance, seconds=60)
+        wait_for(instance)
 
     assert instance.output["outcome"] == "kept"
     [manifest] = [
@@ -166,7 +167,7 @@ def test_old_backups_are_pruned_and_the_newest_stay(backup: Backup, home: Path) 
     for _ in range(3):
         instance = backup.start({"keep": 2})
         decide(instance, approved=True)
-        run_to_end(instance, seconds=60)
+        run_to_end(instance)
         kept.append(instance.output["file"])
 
     assert instance.output["pruned"] == kept[:1]
@@ -184,7 +185,7 @@ def test_restore_that_fails_once_is_tried_again_in_a_new_database(
     instance = backup.start({})
     decide(instance, approved=True)
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert instance.output["outcome"] == "kept"
     assert statuses(instance, "restore") == ["errored", "complete"]
@@ -198,7 +199,7 @@ def test_dump_that_cannot_be_restored_is_deleted(
     wrap(monkeypatch, tmp_path / "programs", pg_restore="echo the dump is torn >&2; exit 3")
     instance = backup.start({})
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert instance.status == "errored"
     assert "so it was deleted" in instance.error["message"]
@@ -213,7 +214,7 @@ def test_copy_with_other_rows_is_told_table_by_table(
     wrap(monkeypatch, tmp_path / "programs", pg_restore='exec "$REAL/pg_restore" --schema-only "$@"')
     instance = backup.start({})
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert instance.status == "errored"
     # The first tables by name are told, and how many more there are.
@@ -228,7 +229,7 @@ def test_copy_with_other_rows_is_told_table_by_table(
 def test_database_that_is_not_there_ends_the_run_at_once(backup: Backup, home: Path) -> None:
     instance = backup.start({"database": "nowhere"})
 
-    run_to_end(instance, seconds=30)
+    run_to_end(instance)
 
     assert instance.status == "errored"
     assert 'no database "nowhere"' in instance.error["message"]
@@ -259,13 +260,12 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
     stuck = f'echo $$ > "{tmp_path}/pid"; sleep 600'
     wrap(monkeypatch, tmp_path / "programs", pg_restore=stuck)
     instance = backup.start({})
-    with running_shift():
-        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "", seconds=30)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
         [scratch] = scratch_databases()
         terminate(instance, reason="test")
-        wait_until(
+        shifts.wait_until(
             lambda: not is_alive(int((tmp_path / "pid").read_text())),
-            seconds=15,
             what="the end of pg_restore",
         )
     assert scratch_databases() == [scratch]
@@ -273,7 +273,7 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
 
     monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[2])
     following = backup.start({"approve_within": "50ms"})
-    run_to_end(following, seconds=60)
+    shifts.run_to_end(following)
 
     assert following.output["outcome"] == "expired"
     assert files(home) == []
@@ -297,7 +297,7 @@ def test_password_is_in_no_argument_and_no_record(
     monkeypatch.setenv("SECRET", "of the web server")
     instance = backup.start({})
 
-    run_to_end(instance, seconds=60)
+    run_to_end(instance)
 
     assert (tmp_path / "passwords").read_text().split() == ["open-sesame"] * 4
     assert (tmp_path / "secrets").read_text().split() == []

@@ -19,9 +19,10 @@ from engine.values.identity import StepIdentity
 from engine.values.retry import StepOptions
 from studio.demo.order import workflow as shop
 from studio.demo.order.models import LedgerEntry, Reservation, Stock
+from tests import shifts
 from tests.faults.points import violations
 from tests.records import outcomes
-from tests.shifts import running_shift, wait_for
+from tests.stories import running_shift, wait_for
 
 Order = Workflow[Any, Any]
 QUICK = {"packing": 0}
@@ -41,7 +42,7 @@ def order(engine_db: None, settings: LazySettings) -> Iterator[Order]:
 def run(order: Order, **params: Any) -> Instance:
     instance = order.start(QUICK | params)
     with running_shift():
-        return wait_for(instance, seconds=30)
+        return wait_for(instance)
 
 
 def available(sku: str = "teapot") -> int:
@@ -68,7 +69,7 @@ def test_orders_side_by_side_sell_nothing_twice(order: Order) -> None:
     instances = order.start_many([{"params": QUICK | {"sku": "cup", "quantity": 2}}] * 12).created
     with running_shift():
         for instance in instances:
-            wait_for(instance, seconds=30)
+            wait_for(instance)
     assert {instance.status for instance in instances} == {"complete"}
     assert (available("cup"), Reservation.objects.count()) == (76, 12)
     assert sorted(instance.output["left"] for instance in instances) == list(range(76, 100, 2))
@@ -122,11 +123,11 @@ def test_a_courier_that_does_not_come_undoes_the_order(order: Order) -> None:
 
 def test_an_order_that_is_terminated_with_its_rollbacks_leaves_nothing(order: Order) -> None:
     instance = order.start({"packing": 600})
-    with running_shift():
-        wait_for(instance, "waiting", seconds=30)
+    with shifts.running_shift():
+        shifts.wait_for(instance, "waiting")
         assert available() == 98
         instance.terminate(rollback=True)
-        wait_for(instance)
+        shifts.wait_for(instance)
     assert (instance.status, instance.rollback) == ("terminated", "complete")
     assert (available(), balance(instance.id)) == (100, 0)
 

@@ -12,7 +12,7 @@ import pytest
 from engine import workflows
 from engine.models import Instance, Step
 from engine.steer.requests import answer
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 from tests.travel import age
 
 

@@ -23,8 +23,9 @@ from engine.declare.registry import Workflow
 from engine.models import Instance, Step
 from engine.steer.lifecycle import terminate
 from studio.demo.release import steps
+from tests import shifts
 from tests.demo_servers import is_running, pid
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 Rollout = Workflow[Any, Any]
 
@@ -86,7 +87,7 @@ def cools_down(instance: Instance, times: int = 1) -> bool:
 
 @pytest.mark.second_tier
 def test_release_reaches_every_server_and_nothing_runs_on(rollout: Rollout, home: Path) -> None:
-    instance = run_to_end(rollout.start({"cool_down": 0.05}), seconds=60)
+    instance = run_to_end(rollout.start({"cool_down": 0.05}))
 
     assert instance.status == "complete", instance.error
     version = output(instance, "prepare-release")["version"]
@@ -102,7 +103,7 @@ def test_release_reaches_every_server_and_nothing_runs_on(rollout: Rollout, home
 
 
 def test_release_stops_at_the_first_bad_server_and_says_who_serves_what(rollout: Rollout, home: Path) -> None:
-    instance = run_to_end(rollout.start({"cool_down": 0, "servers": 3, "fail_on": 2}), seconds=60)
+    instance = run_to_end(rollout.start({"cool_down": 0, "servers": 3, "fail_on": 2}))
 
     assert instance.status == "errored"
     before, new = (output(instance, f"prepare-{which}")["version"] for which in ("former", "release"))
@@ -122,15 +123,15 @@ def test_servers_change_over_one_by_one_and_the_next_run_stops_those_of_a_termin
     rollout: Rollout, home: Path
 ) -> None:
     instance = rollout.start({"cool_down": 600, "servers": 2})
-    with running_shift():
-        wait_until(lambda: cools_down(instance), seconds=60)
+    with shifts.running_shift():
+        shifts.wait_until(lambda: cools_down(instance))
         assert "<h1>Sample</h1>" in page(output(instance, "start:server-1"))
         assert "<h1>Before</h1>" in page(output(instance, "start:server-2"))
         terminate(instance, reason="test")
 
         directory = home / "demo" / "fleets" / instance.id
         assert is_running(directory / "server-1")
-        following = wait_for(rollout.start({"servers": 1}), seconds=60)
+        following = shifts.wait_for(rollout.start({"servers": 1}))
 
     assert following.status == "complete"
     assert output(following, "tidy") == [instance.id]
@@ -143,9 +144,9 @@ def test_server_that_died_while_the_release_cooled_down_is_started_again(
 ) -> None:
     instance = rollout.start({"cool_down": 1.5, "servers": 2})
     with running_shift():
-        wait_until(lambda: cools_down(instance), seconds=60)
+        wait_until(lambda: cools_down(instance))
         os.kill(pid(home / "demo" / "fleets" / instance.id / "server-2"), signal.SIGKILL)
-        wait_for(instance, seconds=60)
+        wait_for(instance)
 
     assert instance.status == "complete", instance.error
     assert [server["state"] for server in instance.output["servers"]] == ["released", "released"]
@@ -157,7 +158,7 @@ def test_folder_of_ones_own_is_released(rollout: Rollout, home: Path) -> None:
     (mine / "index.html").write_text("<h1>Mine</h1>")
     (mine / "a b" / "ü?.txt").write_text("names that need quoting")
 
-    instance = run_to_end(rollout.start({"release": "mine", "servers": 1}), seconds=60)
+    instance = shifts.run_to_end(rollout.start({"release": "mine", "servers": 1}))
 
     assert instance.status == "complete", instance.error
     assert output(instance, "check:server-1")["files"] == 2
@@ -169,14 +170,14 @@ def test_release_without_a_start_page_ends_the_run_at_once(rollout: Rollout, hom
     bare.mkdir(parents=True)
     (bare / "about.txt").write_text("no index.html")
 
-    instance = run_to_end(rollout.start({"release": "bare", "servers": 1}), seconds=30)
+    instance = run_to_end(rollout.start({"release": "bare", "servers": 1}))
 
     assert instance.status == "errored"
     assert "demo/releases/bare with an index.html" in instance.error["message"]
 
 
 def test_folder_that_is_not_there_ends_the_run_at_once(rollout: Rollout, home: Path) -> None:
-    instance = run_to_end(rollout.start({"release": "nowhere"}), seconds=30)
+    instance = run_to_end(rollout.start({"release": "nowhere"}))
 
     assert instance.status == "errored"
     assert "There is no folder" in instance.error["message"]
@@ -187,7 +188,7 @@ def test_folder_with_a_link_out_of_it_is_refused(rollout: Rollout, home: Path) -
     linked.mkdir(parents=True)
     (linked / "index.html").symlink_to("/etc/passwd")
 
-    instance = run_to_end(rollout.start({"release": "linked"}), seconds=30)
+    instance = run_to_end(rollout.start({"release": "linked"}))
 
     assert "is a link: a release holds files only" in instance.error["message"]
 

@@ -43,9 +43,9 @@ def test_demo_runs_in_real_workers_and_its_servers_end_with_the_stack(
     servers = [stack.home / "demo" / "fleets" / release / name for name in ("server-1", "server-2")]
 
     with psycopg.connect(stack.dsn(), autocommit=True) as database:
-        wait_until(lambda: status(database, order) == "complete", seconds=60)
-        wait_until(lambda: status(database, backup) == "complete", seconds=60)
-        wait_until(lambda: status(database, release) == "waiting", seconds=60)
+        wait_until(lambda: status(database, order) == "complete")
+        wait_until(lambda: status(database, backup) == "complete")
+        wait_until(lambda: status(database, release) == "waiting")
         assert [is_running(server) for server in servers] == [True, True]
     stack.stop()
 
@@ -64,11 +64,11 @@ def test_killed_worker_takes_its_pg_dump_along_and_another_one_dumps_anew(
     backup = stack.django(f"from engine import workflows; {started}").strip()
 
     with psycopg.connect(stack.dsn(), autocommit=True) as database:
-        wait_until((tmp_path / "pids").exists, seconds=60)
+        wait_until((tmp_path / "pids").exists)
         worker, program = map(int, (tmp_path / "pids").read_text().split())
         os.kill(worker, signal.SIGKILL)
         wait_until(lambda: not Path(f"/proc/{program}").exists(), what="the end of the first pg_dump")
-        wait_until(lambda: status(database, backup) == "complete", seconds=60)
+        wait_until(lambda: status(database, backup) == "complete")
         attempts = database.execute(ATTEMPTS, [backup]).fetchall()
     stack.stop()
 

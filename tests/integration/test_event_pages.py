@@ -19,10 +19,10 @@ from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.limits import Limits
 from engine.worker.database.reader import PAGE_BYTES, PAGE_EVENTS, Reader
 from engine.worker.database.shift_connection import ShiftConnection
+from tests.hand.host import NOW_US, HandHost, answer, cycle_of, end_body, event, take
 from tests.integration.rows import row_of
 from tests.integration.test_claim_plan import buffers, explain, nodes
-from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
@@ -159,7 +159,7 @@ def test_more_events_than_a_page_are_delivered_in_order_and_each_once() -> None:
 
     instance = story.start()
     fill(instance, "n", count)
-    assert run_to_end(instance, seconds=30).output == [str(number + 1) for number in range(count)]
+    assert run_to_end(instance).output == [str(number + 1) for number in range(count)]
 
 
 def test_waits_side_by_side_each_get_the_oldest_of_their_types_page_by_page() -> None:
@@ -176,10 +176,10 @@ def test_waits_side_by_side_each_get_the_oldest_of_their_types_page_by_page() ->
     fill(instance, "a", 200)
     fill(instance, "b", 3)
     with running_shift():
-        wait_for(instance, "waiting", seconds=30)
+        wait_for(instance, "waiting")
         fill(instance, "a", 30)
         instance.send_event("c", "last")
-        wait_for(instance, seconds=30)
+        wait_for(instance)
     a, b, c = instance.output
     assert a == [str(number + 1) for number in (*range(200), *range(30))]
     assert (b, c) == (["1", "2", "3"], ["last"])
@@ -244,14 +244,14 @@ def test_nothing_is_read_while_nobody_waits() -> None:
         await step.do("body", str)
         return (await step.wait_for_event("go", timeout=None)).payload
 
-    desk = Desk()
-    cycle = cycle_of(story, desk)
+    host = HandHost()
+    cycle = cycle_of(story, host)
     answer(cycle, take(cycle))
     cycle.on_signals("running", 5)
-    assert desk.asked_events == 0
-    end_body(cycle, desk, "body")
-    assert desk.asked_events == 1
-    cycle.on_events(Page([event(1, "go")], desk.time_us), 5)
+    assert host.asked_events == 0
+    end_body(cycle, host, "body")
+    assert host.asked_events == 1
+    cycle.on_events(Page([event(1, "go")], host.time_us), 5)
     cycle.advance()
     assert cycle.writes.consumed.keys() == {1}
 
@@ -261,13 +261,13 @@ def test_what_nobody_waits_for_is_not_kept() -> None:
     async def story(step: WorkflowStep) -> None:
         await asyncio.gather(step.do("body", str), step.listen("go"))
 
-    desk = Desk()
-    cycle = cycle_of(story, desk)
+    host = HandHost()
+    cycle = cycle_of(story, host)
     answer(cycle, take(cycle))
     for number in range(1, 30):
         cycle.on_signals("running", number)
         found = [] if cycle.events.question.types else [event(number, "noise")]
-        cycle.on_events(Page(found, desk.time_us), number)
+        cycle.on_events(Page(found, host.time_us), number)
     assert cycle.events.question == Question(1, frozenset({"go"}))
     assert cycle.events.events == []
 
@@ -283,17 +283,17 @@ def test_a_deadline_that_passes_while_events_are_read_is_not_forgotten() -> None
             return "timed out"
         return "got it"
 
-    desk = Desk()
-    cycle = cycle_of(story, desk)
+    host = HandHost()
+    cycle = cycle_of(story, host)
     parking = take(cycle)
     cycle.written("running", 1, leave=parking.leave, has_left=False)
-    asked_at = desk.time_us
-    desk.time_us += 11 * SECOND
+    asked_at = host.time_us
+    host.time_us += 11 * SECOND
     cycle.advance()
     cycle.on_events(Page([], asked_at), 1)
     cycle.advance()
-    assert (desk.asked_events, cycle.writes.leave) == (2, None)
-    cycle.on_events(Page([], desk.time_us), 1)
+    assert (host.asked_events, cycle.writes.leave) == (2, None)
+    cycle.on_events(Page([], host.time_us), 1)
     cycle.advance()
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '"timed out"'
@@ -313,16 +313,16 @@ def test_a_new_wait_takes_nothing_that_an_older_one_has_still_to_be_given() -> N
         await step.do("three", str)
         return [wait.done() and wait.result().payload for wait in (old, new)]
 
-    desk = Desk()
-    cycle = cycle_of(race, desk, is_cut=True)
-    assert (desk.asked_events, cycle.events.question.types) == (1, {"red"})
+    host = HandHost()
+    cycle = cycle_of(race, host, is_cut=True)
+    assert (host.asked_events, cycle.events.question.types) == (1, {"red"})
     answer(cycle, take(cycle))
-    end_body(cycle, desk, "one")
+    end_body(cycle, host, "one")
     answer(cycle, take(cycle))
     cycle.on_events(Page([event(1, "red")], NOW_US + 1), 0)
-    assert (desk.asked_events, cycle.events.question.types) == (2, {"red", "blue"})
-    end_body(cycle, desk, "two")
+    assert (host.asked_events, cycle.events.question.types) == (2, {"red", "blue"})
+    end_body(cycle, host, "two")
     answer(cycle, take(cycle))
-    end_body(cycle, desk, "three")
+    end_body(cycle, host, "three")
     assert cycle.exit.ending is not None
     assert cycle.exit.ending.output == '["1",false]'

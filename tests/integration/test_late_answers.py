@@ -42,7 +42,7 @@ def run_side_by_side(story: Workflow[None, Any], number: int) -> list[Instance]:
             instances.append(story.start())
             time.sleep(APART)
         for instance in instances:
-            wait_for(instance, seconds=20)
+            wait_for(instance)
     return instances
 
 

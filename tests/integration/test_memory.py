@@ -63,7 +63,7 @@ def bulky(own_registry: None, gate: threading.Event) -> Workflow[int, str]:
         for number in range(4):
             await step.do(f"value {number}", lambda: os.urandom(params // 2).hex())
         await step.sleep("park", "1h")
-        await step.do("held", lambda: gate.wait(30))
+        await step.do("held", lambda: gate.wait(60))
         return "done"
 
     return bulky

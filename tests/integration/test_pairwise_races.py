@@ -146,11 +146,11 @@ def prepared(story: Workflow[str, None], wanted: dict[str, str]) -> dict[str, in
     ).created
     keys = {one.id: one.key for one in made}
     with running_shift(slots=len(made)):
-        wait_until(lambda: all(row.status == "waiting" for row in Instance.objects.all()), seconds=60)
+        wait_until(lambda: all(row.status == "waiting" for row in Instance.objects.all()))
         for one in made:
             if wanted[one.id] != "running":
                 one.send_event("go")
-        wait_until(lambda: not _unready(wanted), seconds=60)
+        wait_until(lambda: not _unready(wanted))
     # Something for `accept_code` to do, and something that stays in the buffer.
     Instance.objects.filter(status="waiting").update(code="old")
     for name, state in wanted.items():
@@ -236,7 +236,7 @@ def drive_to_the_end() -> None:
         return not left
 
     with running_shift(slots=200):
-        wait_until(is_over, seconds=60, what="the end of all instances")
+        wait_until(is_over, what="the end of all instances")
         wait_until(lambda: not Instance.objects.filter(notify_pending=True).exists())
     with connection.cursor() as cursor:
         found = [look(cursor, one) for one in INVARIANTS]

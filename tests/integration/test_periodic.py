@@ -41,7 +41,7 @@ def keeping_time(*names: str) -> Iterator[None]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         assert not any(thread.is_alive() for thread in threads)
 
 
@@ -132,13 +132,13 @@ def test_a_sweep_that_takes_long_holds_up_no_schedule(monkeypatch: pytest.Monkey
 
     def sweep() -> None:
         begun.set()
-        let_out.wait(30)
+        let_out.wait(60)
 
     monkeypatch.setattr(periodic, "FIRST_RETENTION_SECONDS", 0.1)
     monkeypatch.setattr(retention, "sweep", sweep)
     try:
         with keeping_time("one"):
-            assert begun.wait(30)
+            assert begun.wait(60)
             wait_until(has_row)
             ScheduleRow.objects.update(next_at=database_time())
             wait_until(lambda: Instance.objects.exists())

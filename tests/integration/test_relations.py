@@ -204,7 +204,7 @@ def test_no_end_is_lost_without_a_sweep(monkeypatch: pytest.MonkeyPatch, own_reg
 
     with running_shift():
         wait_for(story.start(id="first"))  # the first sweep is over
-        found = [wait_for(one, seconds=60).output for one in story.start_many([{}] * 40).created]
+        found = [wait_for(one).output for one in story.start_many([{}] * 40).created]
         wait_until(
             lambda: not Instance.objects.filter(notify_pending=True).exists(), what="all being settled"
         )

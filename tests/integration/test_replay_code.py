@@ -16,7 +16,7 @@ from engine.models import Instance
 from engine.steer.lifecycle import lock
 from tests.integration.sessions import together
 from tests.records import statuses, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
@@ -280,7 +280,7 @@ def test_the_ten_thousand_and_first_step_is_refused() -> None:
         for number in range(10_001):
             step.do(f"n{number}", str)
 
-    instance = run_to_end(story.start(), seconds=30)
+    instance = run_to_end(story.start())
     assert (instance.status, instance.error["type"]) == ("errored", "LimitError")
     assert "is 10,001; the limit is 10,000." in instance.error["message"]
     assert len(steps(instance)) == 10_000
@@ -299,7 +299,7 @@ def test_a_thousand_steps_in_a_row_and_side_by_side_are_replayed_whole() -> None
         await step.sleep("park", 0.01)
         return total
 
-    instance = run_to_end(story.start(), seconds=60)
+    instance = run_to_end(story.start())
     assert instance.output == 4 * sum(range(500))
 
 

@@ -13,7 +13,7 @@ from engine import WorkflowStep, workflow, workflows
 from engine.replay.cycle import Cycle
 from engine.replay.host import Claimed
 from engine.replay.records.history import EventRecord, History, Page
-from tests.integration.test_replay_races import NOW_US, Desk, answer, take
+from tests.hand.host import NOW_US, HandHost, answer, take
 
 pytestmark = [pytest.mark.usefixtures("own_registry"), pytest.mark.second_tier]
 
@@ -33,7 +33,7 @@ def gathering(number: int, events: list[EventRecord], type_of: Callable[[int], s
         await asyncio.gather(*waits, step.do("body", str))
 
     claimed = Claimed(1, handler.name, "one", 1, 1, 0, "null", NOW_US, None, False)
-    cycle = Cycle(Desk(), handler, claimed, History(events=Page(events, NOW_US)))
+    cycle = Cycle(HandHost(), handler, claimed, History(events=Page(events, NOW_US)))
     cycle.begin()
     cycle.advance()
     return cycle

@@ -174,7 +174,7 @@ def disturb(instances: list[Instance], dice: random.Random) -> None:
             crash()
         return not open_ones
 
-    wait_until(are_finished, seconds=60, what="the end of all programs")
+    wait_until(are_finished, what="the end of all programs")
 
 
 def assert_consistent(instances: list[Instance]) -> None:

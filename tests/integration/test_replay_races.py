@@ -3,125 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from engine import WorkflowStep, branch, workflow
-from engine.declare.registry import Workflow
-from engine.replay.attempts.bodies import DoOperation
-from engine.replay.cycle import Cycle
-from engine.replay.host import Claimed, Phase
-from engine.replay.records.history import AttemptRecord, EventRecord, History, Page
+from engine.replay.host import Phase
+from engine.replay.records.history import Page
 from engine.replay.records.other_instances import AwaitedState
-from engine.replay.records.writes import Leave, Writes
+from engine.replay.records.writes import Leave
 from engine.values.serialization import Stored
 from engine.worker.database import journal, lost_answers
+from tests.hand.host import NOW_US, HandHost, answer, cycle_of, end_body, event, take
 
 pytestmark = pytest.mark.usefixtures("own_registry")
-
-NOW_US = 1_800_000_000_000_000
-
-
-@dataclass
-class Desk:
-    """A worker that does nothing by itself: the test lets bodies end, time pass, and flushes be answered."""
-
-    name: str = "desk"
-    time_us: int = NOW_US
-    bodies: dict[str, tuple[DoOperation, AttemptRecord]] = field(default_factory=dict)
-    asked_events: int = 0
-    asked_relations: int = 0
-    has_left: bool = False
-    is_committing: bool = False  # an atomic body
-
-    def now_us(self) -> int:
-        return self.time_us
-
-    def due_us(self) -> int:
-        return self.time_us
-
-    def poke(self, cycle: Cycle) -> None:
-        """The test calls `advance` itself."""
-
-    def flush(self, cycle: Cycle) -> None:
-        """The test takes `cycle.writes` itself."""
-
-    def call_at(self, cycle: Cycle, when_us: int) -> None:
-        """The test moves the time itself."""
-
-    def run_body(self, cycle: Cycle, operation: DoOperation, attempt: AttemptRecord) -> None:
-        self.bodies[operation.record.name] = (operation, attempt)
-
-    def cancel_body(self, cycle: Cycle, attempt: AttemptRecord) -> bool:
-        """Bodies are what the test says."""
-        return not self.is_committing
-
-    def ask_delay(self, *args: Any) -> None:
-        raise AssertionError("no delay function here")
-
-    def read_events(self, cycle: Cycle) -> None:
-        self.asked_events += 1
-
-    def read_relations(self, cycle: Cycle) -> None:
-        self.asked_relations += 1
-
-    def drive(self, cycle: Cycle) -> None:
-        cycle.loop.drain()
-
-    def shut(self, cycle: Cycle) -> None:
-        cycle.loop.shut()
-
-    def left(self, cycle: Cycle) -> None:
-        self.has_left = True
-
-    def give_up(self, cycle: Cycle, reason: str) -> None:
-        """Nothing is refused twice."""
-
-    def holds_only(self, cycle: Cycle) -> bool:
-        return False
-
-    def cleared(self, cycle: Cycle) -> None:
-        """Nothing is quarantined."""
-
-    def rested(self, cycle: Cycle) -> None:
-        """Nothing is handed to others."""
-
-
-def cycle_of(declared: Workflow[Any, Any], desk: Desk, *, is_cut: bool = False) -> Cycle:
-    """Begin a cycle; `is_cut`: there are more events than were read with its history."""
-    claimed = Claimed(1, declared.name, "one", 1, 1, 0, "null", NOW_US, None, False)
-    cycle = Cycle(desk, declared, claimed, History(events=Page([], NOW_US, is_cut)))
-    cycle.begin()
-    cycle.advance()
-    return cycle
-
-
-def take(cycle: Cycle) -> Writes:
-    """Put what is gathered on its way to the database."""
-    taken, cycle.writes = cycle.writes, Writes()
-    return taken
-
-
-def answer(cycle: Cycle, writes: Writes, *, signals: int = 0) -> None:
-    """The database has committed these writes; nobody paused."""
-    for record in writes.steps.values():
-        record.is_recorded = True
-    for then in writes.then:
-        then(False)
-    cycle.written("running", signals, leave=writes.leave, has_left=writes.leave is not None)
-    cycle.advance()
-
-
-def end_body(cycle: Cycle, desk: Desk, name: str) -> None:
-    operation, attempt = desk.bodies.pop(name)
-    operation.settle(attempt, stored=Stored("null", None))
-    cycle.advance()
-
-
-def event(key: int, type: str) -> EventRecord:
-    return EventRecord(key, type, f'"{key}"', "", NOW_US)
 
 
 def test_an_answer_that_comes_while_the_cycle_parks_does_not_wake_it() -> None:
@@ -133,17 +28,17 @@ def test_an_answer_that_comes_while_the_cycle_parks_does_not_wake_it() -> None:
         await step.sleep("nap", 1)
         await step.do("c", str)
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     answer(cycle, take(cycle))
-    end_body(cycle, desk, "a")
+    end_body(cycle, host, "a")
     on_its_way = take(cycle)
-    end_body(cycle, desk, "b")
+    end_body(cycle, host, "b")
     assert cycle.phase is Phase.LEAVING
-    desk.time_us += 2_000_000
+    host.time_us += 2_000_000
     answer(cycle, on_its_way)
     answer(cycle, take(cycle))
-    assert (desk.has_left, desk.bodies) == (True, {})
+    assert (host.has_left, host.bodies) == (True, {})
 
 
 def test_a_refused_parking_leaves_nothing_behind_in_what_is_written_next() -> None:
@@ -154,15 +49,15 @@ def test_a_refused_parking_leaves_nothing_behind_in_what_is_written_next() -> No
         await step.wait_for_event("a")
         await step.do("b", str)
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     parking = take(cycle)
     cycle.written("running", 1, leave=parking.leave, has_left=False)
-    cycle.on_events(Page([event(1, "a")], desk.time_us), 1)
+    cycle.on_events(Page([event(1, "a")], host.time_us), 1)
     cycle.advance()
     assert cycle.writes.leave is None
     answer(cycle, take(cycle), signals=1)
-    assert (cycle.phase, list(desk.bodies)) == (Phase.DRIVING, ["b"])
+    assert (cycle.phase, list(host.bodies)) == (Phase.DRIVING, ["b"])
 
 
 def test_an_event_whose_consumption_is_on_its_way_is_not_taken_twice() -> None:
@@ -175,20 +70,20 @@ def test_an_event_whose_consumption_is_on_its_way_is_not_taken_twice() -> None:
         await body
         return got
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     answer(cycle, take(cycle))
     cycle.on_signals("running", 1)
-    cycle.on_events(Page([event(1, "a")], desk.time_us), 1)
+    cycle.on_events(Page([event(1, "a")], host.time_us), 1)
     cycle.advance()
     consuming = take(cycle)
     assert consuming.consumed.keys() == {1}
     cycle.on_signals("running", 2)
-    cycle.on_events(Page([event(1, "a"), event(2, "a")], desk.time_us), 2)
+    cycle.on_events(Page([event(1, "a"), event(2, "a")], host.time_us), 2)
     cycle.advance()
     assert cycle.writes.consumed.keys() == {2}
     answer(cycle, consuming, signals=2)
-    end_body(cycle, desk, "body")
+    end_body(cycle, host, "body")
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == '["1","2"]'
 
@@ -200,16 +95,16 @@ def test_a_start_that_was_left_out_is_begun_again_also_when_the_pause_is_over_by
     async def race(step: WorkflowStep) -> None:
         await step.do("a", str)
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     on_its_way = take(cycle)
     cycle.on_signals("running", 2)  # paused and resumed
-    cycle.on_events(Page([], desk.time_us), 2)
+    cycle.on_events(Page([], host.time_us), 2)
     journal.tell(cycle, on_its_way, "waiting_for_pause", 1, has_left=False)
     cycle.advance()
-    assert desk.bodies == {}
+    assert host.bodies == {}
     answer(cycle, take(cycle), signals=2)
-    assert (cycle.phase, list(desk.bodies)) == (Phase.DRIVING, ["a"])
+    assert (cycle.phase, list(host.bodies)) == (Phase.DRIVING, ["a"])
 
 
 def test_a_step_is_not_written_over_that_is_being_committed_when_the_handler_cancels_it() -> None:
@@ -222,13 +117,13 @@ def test_a_step_is_not_written_over_that_is_being_committed_when_the_handler_can
         selling.cancel()
         await step.do("after", str)
 
-    desk = Desk(is_committing=True)
-    cycle = cycle_of(race, desk)
+    host = HandHost(is_committing=True)
+    cycle = cycle_of(race, host)
     answer(cycle, take(cycle))
-    end_body(cycle, desk, "win")
+    end_body(cycle, host, "win")
     assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
-    operation, attempt = desk.bodies.pop("sell")
-    operation.take_in(attempt, Stored('""', ""), desk.time_us)
+    operation, attempt = host.bodies.pop("sell")
+    operation.take_in(attempt, Stored('""', ""), host.time_us)
     assert (operation.record.status, operation.record.delivery) == ("complete", None)
     assert sorted(record.name for record in cycle.writes.steps.values()) == ["after", "win"]
 
@@ -240,16 +135,16 @@ def test_a_start_that_is_found_recorded_is_not_written_again() -> None:
     async def race(step: WorkflowStep) -> None:
         await asyncio.gather(step.do("sell", str, atomic=True), step.sleep("nap", 60))
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     writes = take(cycle)
     assert sorted(record.name for record in writes.steps.values()) == ["nap", "sell"]
     lost_answers.settle(writes, has_starts=True, has_lines=False)
-    assert list(desk.bodies) == ["sell"]
+    assert list(host.bodies) == ["sell"]
     assert [record.name for record in writes.steps.values()] == ["nap"]
     assert writes.attempts == {}
     # Or its end would be taken for its start, and a pause would leave it out.
-    assert desk.bodies["sell"][0].record.is_recorded
+    assert host.bodies["sell"][0].record.is_recorded
 
 
 def ended(seq: int = 1, output: str = "7") -> AwaitedState:
@@ -267,15 +162,15 @@ def test_a_child_that_ends_while_its_parent_parks_is_looked_at() -> None:
     async def race(step: WorkflowStep) -> int:
         return await step.run_workflow("child", child)
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     parking = take(cycle)
     assert (parking.leave, list(parking.children)) == (Leave("waiting", "child", None, signals=0), [1])
     for record in parking.steps.values():
         record.is_recorded = True
     cycle.written("running", 1, leave=parking.leave, has_left=False)
     cycle.advance()
-    assert desk.asked_relations == 1
+    assert host.asked_relations == 1
     cycle.on_relations([ended()])
     cycle.advance()
     assert cycle.writes.leave is not None
@@ -289,12 +184,12 @@ def test_what_is_waited_for_is_looked_at_when_the_note_is_there_and_not_before()
     async def race(step: WorkflowStep) -> str:
         return (await step.wait_for_instance("other", workflow="other", id="one")).status
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     noting = take(cycle)
-    assert (noting.waiters, noting.leave, desk.asked_relations) == ({1: ("other", "one", None)}, None, 0)
+    assert (noting.waiters, noting.leave, host.asked_relations) == ({1: ("other", "one", None)}, None, 0)
     answer(cycle, noting)
-    assert desk.asked_relations == 1
+    assert host.asked_relations == 1
     cycle.on_relations([AwaitedState(1, "running", None, None, None, is_noted=False)])
     cycle.advance()  # it began in the same flush as the note, say, which found nothing
     again = take(cycle)
@@ -321,8 +216,8 @@ def test_a_pause_leaves_out_no_compensation() -> None:
     async def race(step: WorkflowStep) -> None:
         await step.parallel("all", branch(child, compensate_with=undo), branch(child))
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     for record in take(cycle).steps.values():
         record.is_recorded = True
     failed = AwaitedState(3, "errored", None, '{"type": "E", "message": "m"}', NOW_US + 1, is_noted=True)
@@ -345,20 +240,20 @@ def test_news_that_comes_while_a_pause_is_reached_is_asked_for_again() -> None:
         await body
         return value
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     answer(cycle, take(cycle))
     cycle.on_signals("running", 1)
     cycle.advance()
     cycle.on_signals("waiting_for_pause", 2)
     cycle.on_relations([ended(2)])
     cycle.advance()
-    assert (cycle.phase, desk.asked_relations) == (Phase.QUIESCING, 1)
+    assert (cycle.phase, host.asked_relations) == (Phase.QUIESCING, 1)
     cycle.on_signals("running", 3)
     cycle.advance()
-    assert desk.asked_relations == 2
+    assert host.asked_relations == 2
     cycle.on_relations([ended(2)])
-    end_body(cycle, desk, "body")
+    end_body(cycle, host, "body")
     assert cycle.writes.leave is not None
     assert cycle.writes.leave.output == "7"
 
@@ -375,17 +270,17 @@ def test_an_answer_that_comes_after_the_cycle_was_abandoned_says_nothing(when: s
         elif when == "rolling back":
             await step.fail("no")
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     answer(cycle, take(cycle))
-    end_body(cycle, desk, "a")
+    end_body(cycle, host, "a")
     on_its_way = take(cycle)
     assert on_its_way.leave is not None
     cycle.exit.abandon()
-    assert desk.has_left
-    desk.has_left = False
+    assert host.has_left
+    host.has_left = False
     answer(cycle, on_its_way)
-    assert (cycle.phase, desk.has_left, bool(cycle.writes), desk.bodies) == (Phase.LEFT, False, False, {})
+    assert (cycle.phase, host.has_left, bool(cycle.writes), host.bodies) == (Phase.LEFT, False, False, {})
 
 
 def test_a_refusal_that_comes_after_the_cycle_was_abandoned_says_nothing() -> None:
@@ -393,8 +288,8 @@ def test_a_refusal_that_comes_after_the_cycle_was_abandoned_says_nothing() -> No
     async def race(step: WorkflowStep) -> None:
         await step.do("a", str)
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
+    host = HandHost()
+    cycle = cycle_of(race, host)
     take(cycle)
     cycle.exit.abandon()
     cycle.recover(ValueError("refused"))

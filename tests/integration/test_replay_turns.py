@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from engine import StepError, WorkflowStep, workflow
+from tests import shifts
 from tests.records import statuses, step, steps
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
@@ -256,7 +257,7 @@ def test_locks_queues_and_events_of_asyncio_work_between_branches() -> None:
         await asyncio.gather(produce(), consume())
         return got
 
-    assert run_to_end(story.start()).output == [0, 1, 2]
+    assert shifts.run_to_end(story.start()).output == [0, 1, 2]
 
 
 def test_a_semaphore_bounds_how_many_bodies_run_at_once() -> None:
@@ -339,11 +340,13 @@ def test_two_shifts_in_turn_see_the_same_history() -> None:
 
     instance = story.start()
     for number in range(4):
-        with running_shift(name=f"shift {number}"):
-            wait_until(lambda number=number: ("event", "next", number + 1, "waiting") in steps(instance))
-            wait_for(instance, "waiting")
+        with shifts.running_shift(name=f"shift {number}"):
+            shifts.wait_until(
+                lambda number=number: ("event", "next", number + 1, "waiting") in steps(instance)
+            )
+            shifts.wait_for(instance, "waiting")
         instance.send_event("next")
-    run_to_end(instance)
+    shifts.run_to_end(instance)
     assert instance.output == 4
     assert len(seen) >= 5
     longest = max(seen.values(), key=len)

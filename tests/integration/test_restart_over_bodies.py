@@ -211,7 +211,7 @@ def test_the_end_of_an_old_body_changes_nothing_in_the_new_generation(name: str,
         assert gates.has_ended.wait(60)
         time.sleep(SETTLES)
         gates.new_may_end.set()
-        wait_for(instance, seconds=20)
+        wait_for(instance)
     assert_well(instance, is_undone=name.startswith("rollback"))
 
 
@@ -242,7 +242,7 @@ def test_a_body_of_the_new_generation_times_out_although_an_old_one_has_ended() 
         instance.restart()
         assert gates.new_began.wait(60)
         gates.may_end.set()
-        wait_for(instance, seconds=20)
+        wait_for(instance)
         gates.new_may_end.set()
     assert (instance.status, instance.output) == ("complete", "StepTimeoutError")
 
@@ -262,7 +262,7 @@ def test_a_slot_is_free_again_when_an_old_body_has_ended() -> None:
         assert gates.new_began.wait(60)
         gates.may_end.set()
         gates.new_may_end.set()
-        wait_for(instance, seconds=20)
+        wait_for(instance)
         other = neighbour.start()
-        wait_until(ran.is_set, seconds=20)
+        wait_until(ran.is_set)
         wait_for(other)

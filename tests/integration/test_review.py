@@ -18,7 +18,7 @@ from engine.values.errors import EventTimeoutError
 from engine.worker import shift
 from engine.worker.bodies.attempt import Bodies
 from engine.worker.database.clock import DatabaseClock, ticks_ns
-from tests.integration.test_replay_races import NOW_US, Desk, answer, cycle_of, end_body, event, take
+from tests.hand.host import NOW_US, HandHost, answer, cycle_of, end_body, event, take
 from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = [pytest.mark.usefixtures("own_registry"), pytest.mark.django_db(transaction=True)]
@@ -101,14 +101,14 @@ def test_a_signal_that_overtakes_the_answer_about_events_is_looked_into_too() ->
     async def waits(step: WorkflowStep) -> Any:
         return (await step.wait_for_event("go", timeout=None)).payload
 
-    desk = Desk()
-    cycle = cycle_of(waits, desk)
+    host = HandHost()
+    cycle = cycle_of(waits, host)
     parking = take(cycle)
     cycle.written("running", 1, leave=parking.leave, has_left=False)
     cycle.on_signals("running", 2)
     cycle.on_events(Page([], NOW_US), 1)
     cycle.advance()
-    assert (desk.asked_events, cycle.writes.leave) == (2, None)
+    assert (host.asked_events, cycle.writes.leave) == (2, None)
     cycle.on_events(Page([event(1, "go")], NOW_US), 2)
     cycle.advance()
     assert cycle.writes.consumed.keys() == {1}
@@ -123,13 +123,13 @@ def test_a_wait_that_timed_out_after_a_pause_says_its_own_timeout() -> None:
             return error.timeout
         return 0
 
-    desk = Desk()
-    before = cycle_of(waits, desk)
+    host = HandHost()
+    before = cycle_of(waits, host)
     answer(before, take(before))
     (record,) = before.history.steps.values()
-    desk.time_us = record.wake_us = NOW_US + 60_000_000
-    before.history.events = Page([], desk.time_us)
-    again = Cycle(desk, waits, before.claimed, before.history)
+    host.time_us = record.wake_us = NOW_US + 60_000_000
+    before.history.events = Page([], host.time_us)
+    again = Cycle(host, waits, before.claimed, before.history)
     again.begin()
     again.advance()
     assert again.writes.leave is not None
@@ -144,18 +144,18 @@ def test_an_unfinished_step_that_the_replay_cancels_before_it_begins_is_recorded
         loser.cancel()
         await step.wait_for_event("go", timeout=None)
 
-    desk = Desk()
-    before = cycle_of(race, desk)
+    host = HandHost()
+    before = cycle_of(race, host)
     answer(before, take(before))
-    end_body(before, desk, "winner")
+    end_body(before, host, "winner")
     steps = {record.name: record for record in before.history.steps.values()}
-    lost = desk.bodies["loser"][1]
+    lost = host.bodies["loser"][1]
     # The worker died after it had written the winner, before it wrote that the loser is cancelled.
     steps["loser"].status, steps["loser"].finished_us = "running", None
     lost.status = "running"
     before.history.running = {lost.step_seq: lost}
     before.history.steps = {k: v for k, v in before.history.steps.items() if v.name in ("winner", "loser")}
-    again = Cycle(desk, race, before.claimed, before.history)
+    again = Cycle(host, race, before.claimed, before.history)
     again.begin()
     again.advance()
     assert (steps["loser"].status, lost.status) == ("cancelled", "lost")
@@ -190,10 +190,10 @@ async def test_a_body_that_is_cancelled_before_its_first_turn_lets_go() -> None:
     async def race(step: WorkflowStep) -> None:
         await step.do("body", asyncio.sleep, 30)
 
-    desk = Desk()
-    cycle = cycle_of(race, desk)
-    bodies = Bodies(asyncio.get_running_loop(), desk.now_us)
-    desk.run_body = bodies.run  # type: ignore[method-assign]
+    host = HandHost()
+    cycle = cycle_of(race, host)
+    bodies = Bodies(asyncio.get_running_loop(), host.now_us)
+    host.run_body = bodies.run  # type: ignore[method-assign]
     answer(cycle, take(cycle))
     (attempt,) = cycle.steps.attempts()
     bodies.cancel(cycle, attempt)
@@ -256,4 +256,4 @@ def test_terminating_an_instance_cancels_its_body_also_while_the_shift_ends() ->
     time.sleep(1)
     instance.terminate()
     assert cancelled.wait(4)
-    thread.join(20)
+    thread.join(60)

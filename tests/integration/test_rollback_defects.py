@@ -10,7 +10,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.rollback.operation import RollbackOperation
 from tests.integration.test_given_up import refusing_ends
 from tests.records import lines
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for
 from tests.violations import violations
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")

@@ -23,7 +23,7 @@ from engine.values.errors import DedupConflictError, InvalidParamsError, Invalid
 from engine.values.serialization.envelope import KEY
 from engine.worker.schedules import sync
 from tests.records import step as step_of
-from tests.shifts import run_to_end, running_shift, wait_for, wait_until
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 
 pytestmark = [pytest.mark.usefixtures("engine_db", "own_registry")]
 

@@ -17,7 +17,8 @@ from engine import StepError, WorkflowStep, define_step, workflow
 from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
 from engine.worker.database.journal import Journal
-from tests.shifts import run_to_end, running_shift, wait_for
+from tests import shifts
+from tests.stories import run_to_end, running_shift, wait_for
 
 pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
@@ -272,7 +273,7 @@ def test_what_the_database_refuses_is_not_quoted(
         await step.do("token", lambda: SECRET, sensitive=True)
 
     with caplog.at_level(logging.DEBUG):
-        instance = run_to_end(story.start())
+        instance = shifts.run_to_end(story.start())
     assert instance.status == "errored"
     assert "invalid input syntax for type json" in instance.error["message"]
     assert_hidden(instance, caplog.text, client)

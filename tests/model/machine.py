@@ -22,11 +22,11 @@ from engine.steer.events import send_event
 from engine.worker.database import claim_sql, flush_sql, history_sql, sql
 from engine.worker.database.connect import SESSION as WORKER_SESSION
 from engine.worker.quarantined import TakesQuarantined
-from tests.model import clock
-from tests.model.clock import SimulatedClock
+from tests.hand import clock
+from tests.hand.clock import SimulatedClock
+from tests.hand.worker import LEASE_SECONDS, Body, HandShift
 from tests.model.oracle import FINAL, Oracle, Promises
 from tests.model.replay import replay
-from tests.model.worker import LEASE_SECONDS, Body, HandShift
 
 WORKERS = 3
 INSTANCES = 4

@@ -27,7 +27,7 @@ from engine.worker.claims import Claimer
 from engine.worker.database import claim_sql, flush_sql, history_sql, lost_answers, rows, sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
-from tests.model.worker import HandShift
+from tests.hand.worker import HandShift
 
 Patch = pytest.MonkeyPatch
 Change = Callable[[Patch], None]

@@ -10,8 +10,8 @@ import psycopg
 
 from engine.invariants import INVARIANTS
 from engine.worker.database import claim_sql, flush_sql, sql
-from tests.model.clock import SimulatedClock
-from tests.model.worker import LEASE_SECONDS, Body, HandShift
+from tests.hand.clock import SimulatedClock
+from tests.hand.worker import LEASE_SECONDS, Body, HandShift
 
 # What only time may tell is told at the end: everything finishes. Nobody logs here what failed.
 BY_TIME = ("nothing-is-overdue", "leases-are-swept", "failures-are-logged")

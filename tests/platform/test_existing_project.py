@@ -81,7 +81,7 @@ def test_the_readmes_lines_make_the_studio_part_of_a_project(project: Project) -
         env=project.environment,
     )
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not answers("127.0.0.1", port):
             assert time.monotonic() < deadline
             time.sleep(0.1)

@@ -28,7 +28,7 @@ def test_the_readmes_workflow_charges_and_sleeps(
 
     expected = [("reserve", "complete"), ("charge", "complete"), ("cool-down", "waiting")]
     with psycopg.connect(stack.dsn(), autocommit=True) as connection:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (steps := connection.execute(STEPS).fetchall()) != expected:
             assert time.monotonic() < deadline, f"{steps}\n{stack.output()}"
             time.sleep(0.1)

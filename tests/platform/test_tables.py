@@ -136,7 +136,7 @@ def test_the_web_process_says_so_and_says_when_it_starts_and_stops(
             assert time.monotonic() < deadline
             time.sleep(0.1)
         web.terminate()
-        web.wait(30)
+        web.wait(60)
     finally:
         web.kill()
         web.wait()

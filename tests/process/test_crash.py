@@ -17,13 +17,15 @@ pytestmark = [pytest.mark.process, pytest.mark.first_tier]
 RECOVERY_SECONDS = 15.0  # half of a lease, for which nobody waits
 LONG = 60.0
 KILLS = 8
+# Each kills at another moment.
+TURNS = [0, *(pytest.param(turn, marks=pytest.mark.second_tier) for turn in (1, 2, 3))]
 
 
 def ends(arena: Arena, instance: Instance) -> Counter[str]:
     return Counter(line.step for line in arena.ledger.lines(what="end", instance=instance.id))
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("body", [work, block], ids=["async", "sync"])
 def test_killed_body_runs_again_elsewhere_and_completed_steps_do_not(
     arena: Arena, body: object, turn: int
@@ -48,7 +50,7 @@ def test_killed_body_runs_again_elsewhere_and_completed_steps_do_not(
     assert attempts(instance, "before") == attempts(instance, "after") == [(1, "complete")]
 
 
-@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("turn", TURNS)
 def test_worker_killed_amid_a_gather_repeats_only_the_open_branches(arena: Arena, turn: int) -> None:
     first = arena.worker("first")
     branches = [work("done"), block("done too"), work("open", LONG, 0.05), block("open too", LONG, 0.05)]

@@ -31,7 +31,7 @@ PROJECT = TESTS.parent
 
 # Where a file says one of these, its tests rest on processes, threads or the time.
 RACY = re.compile(
-    r"running_shift|run_to_end|threading|together\(|in_background|time\.sleep|subprocess|multiprocessing"
+    r"running_shift|tests.shifts|threading|together\(|in_background|time\.sleep|subprocess|multiprocessing"
 )
 RACY_FOLDERS = ("process", "faults", "browser")
 SIDE_BY_SIDE = 2

@@ -158,13 +158,13 @@ def test_a_value_that_unfolds_without_end_is_refused_at_once():
     for _ in range(60):
         dict_bomb = {"a": dict_bomb, "b": dict_bomb}
     wide: list = [0] * 60_000
-    started = time.perf_counter()
+    started = time.process_time()
     for value, error in ((bomb, InvalidValueError), (dict_bomb, InvalidValueError), (text_bomb, LimitError)):
         with pytest.raises(error):
             encode(value)
     with pytest.raises(InvalidValueError):
         encode([wide] * 60_000)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

@@ -260,9 +260,9 @@ def test_recording_is_quick_whatever_the_size():
         following = ValueError("x" * 1_000_000)
         following.__cause__ = error
         error = following
-    started = time.perf_counter()
+    started = time.process_time()
     kept(error)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_text_is_cut_at_bytes_between_characters():

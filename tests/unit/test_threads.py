@@ -11,7 +11,7 @@ import pytest
 from engine.worker.bodies import sessions, threads
 from engine.worker.bodies.threads import Threads
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

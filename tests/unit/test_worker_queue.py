@@ -50,7 +50,7 @@ def put_many(queue: Queue, count: int) -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -188,5 +188,5 @@ def test_a_spawned_process_gets_the_same_queue() -> None:
     tasks.put("hello")
     assert results.get(timeout=20) == (spawned.pid, "hello")
     tasks.put("STOP")
-    spawned.join(10)
+    spawned.join(60)
     assert spawned.exitcode == 0

@@ -191,7 +191,7 @@ def test_many_at_once_get_no_more_tries_than_one_after_the_other() -> None:
     together, found = threading.Barrier(24), []
 
     def guess() -> None:
-        together.wait(30)
+        together.wait(60)
         try:
             found.append(sign_in(Client()).status_code)
         finally:
@@ -215,13 +215,13 @@ class TestSlots:
 
         def hold() -> None:
             with hashing.slot("10.9.9.9"):
-                holding.wait(30)
-                free.wait(30)
+                holding.wait(60)
+                free.wait(60)
 
         threads = [threading.Thread(target=hold) for _ in range(hashing.SLOTS)]
         for thread in threads:
             thread.start()
-        holding.wait(30)
+        holding.wait(60)
         yield free
         free.set()
         for thread in threads:

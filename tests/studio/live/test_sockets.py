@@ -45,10 +45,23 @@ def cookie_of(user: User) -> str:
     return f"{settings.SESSION_COOKIE_NAME}={client.session.session_key}"
 
 
+class Socket(WebsocketCommunicator):
+    """Waits for as long as a busy machine may take, and not for a second."""
+
+    async def connect(self, timeout: float = 60) -> Any:
+        return await super().connect(timeout)
+
+    async def receive_output(self, timeout: float = 60) -> Any:
+        return await super().receive_output(timeout)
+
+    async def disconnect(self, code: int = 1000, timeout: float = 60) -> None:
+        await super().disconnect(code, timeout)
+
+
 @pytest.fixture
 async def opened() -> AsyncIterator[Open]:
     """Open sockets, and close them after the test."""
-    sockets: list[WebsocketCommunicator] = []
+    sockets: list[Socket] = []
 
     async def open_one(
         topic: str, user: User | None, *, origin: bytes | None = ORIGIN
@@ -56,14 +69,14 @@ async def opened() -> AsyncIterator[Open]:
         headers = [(b"host", HOST)] + ([(b"origin", origin)] if origin else [])
         if user is not None:
             headers.append((b"cookie", (await sync_to_async(cookie_of)(user)).encode()))
-        socket = WebsocketCommunicator(application, f"/ws/studio/?{topic}", headers=headers)
+        socket = Socket(application, f"/ws/studio/?{topic}", headers=headers)
         sockets.append(socket)
         return socket
 
     yield open_one
     try:
         for socket in sockets:
-            await socket.disconnect(timeout=20)
+            await socket.disconnect()
     finally:
         await sync_to_async(connections.close_all)()
         await asyncio.to_thread(close_drawing_threads)
@@ -78,7 +91,7 @@ def close_drawing_threads() -> None:
         connections.close_all()
 
     for future in [people._threads.submit(close) for _ in range(people.THREADS)]:
-        future.result(5)
+        future.result(60)
 
 
 @sync_to_async
@@ -86,16 +99,16 @@ def make(role: str = "viewer", status: str = "waiting", **given: Any) -> tuple[U
     return factories.person(role), factories.instance(status, **given)
 
 
-async def frame(socket: WebsocketCommunicator, *, seconds: float = 60) -> str:
+async def frame(socket: WebsocketCommunicator) -> str:
     """Receive the next frame of HTML."""
-    message = await socket.receive_output(timeout=seconds)
+    message = await socket.receive_output()
     assert message["type"] == "websocket.send", message
     return str(message["text"])
 
 
 async def closing_code(socket: WebsocketCommunicator) -> int:
     while True:
-        message = await socket.receive_output(timeout=60)
+        message = await socket.receive_output()
         if message["type"] == "websocket.close":
             return int(message["code"])
 
@@ -178,6 +191,13 @@ async def seconds_until_seen(tabs: list[WebsocketCommunicator], act: Callable[[I
     for tab in tabs:
         assert after in await frame(tab)
     return time.monotonic() - began
+
+
+async def until_it_listens() -> None:
+    """Wait for the Studio's listener; what was drawn before is stale then."""
+    async with asyncio.timeout(60):
+        while hub().version(None) == (0, 0):
+            await asyncio.sleep(0.01)
 
 
 async def drained(tabs: list[WebsocketCommunicator]) -> None:
@@ -339,8 +359,7 @@ async def test_what_is_sent_to_a_painted_page_is_no_older_than_the_answer(opened
     """The hint of what the action did comes when it likes."""
     user, instance = await make()
     await (await opened("topic=home", user)).connect()
-    while hub().version(None) == (0, 0):  # until it listens, which makes what was drawn before stale
-        await asyncio.sleep(0.01)
+    await until_it_listens()
     socket = await opened(f"topic=instance:{instance.key}", user)
     await socket.connect()
     await frame(socket)
@@ -432,6 +451,7 @@ async def test_changes_arrive_again_after_the_listening_connection_was_lost(open
     await socket.connect()
     await frame(socket)
     await drained([socket])
+    await until_it_listens()
     await sync_to_async(cut_the_listener)()
     await sync_to_async(lifecycle.pause)(instance, by=user)
     assert "paused" in await frame(socket)

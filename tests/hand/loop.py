@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tests.model.clock import SimulatedClock
+from tests.hand.clock import SimulatedClock
 
 
 class HandLoop(asyncio.AbstractEventLoop):

@@ -1,10 +1,13 @@
-"""A clock that tests move, for workers and for the database's sessions."""
+"""The clock of a test, for workers and sessions of their own: statements need not be changed to say its time."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import psycopg
+
+from engine.replay.records.outcomes import moment
+from engine.testing.clock import StandingClock
 
 START_US = 1_900_000_000_000_000
 TICK_US = 1_000
@@ -23,32 +26,18 @@ _INSTALL = f"""
 """
 
 
-class SimulatedClock:
+class SimulatedClock(StandingClock):
     """The time of a simulation. A sequence carries it: every session sees it at once, whatever its snapshot."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(moment(START_US))
         self._connection = connection
-        self.us = START_US
         connection.execute(_INSTALL)
         self._tell()
 
     def advance(self, us: int = TICK_US) -> None:
-        self.us += us
+        self.move_to(self.us + us)
         self._tell()
 
     def _tell(self) -> None:
         self._connection.execute("SELECT setval('sim.us', %s)", (self.us,))
-
-    # What a worker asks of `engine.worker.database.clock.DatabaseClock`
-
-    def set(self, database_us: int, *, sent_ns: int, received_ns: int) -> None:
-        """There is nothing to learn: this is the database's clock."""
-
-    def now_us(self) -> int:
-        return self.us
-
-    def due_us(self) -> int:
-        return self.us
-
-    def seconds_until(self, when_us: int) -> float:
-        return max(0.0, (when_us - self.us) / 1_000_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from asyncio import events
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,23 +13,23 @@ import psycopg
 
 from engine.declare.context import StepContext
 from engine.replay.attempts.bodies import DoOperation
-from engine.replay.cycle import Claimed, Cycle
+from engine.replay.cycle import Cycle
+from engine.replay.host import Claimed
 from engine.replay.records.history import AttemptRecord, History
+from engine.testing.bare_worker import BareWorker
+from engine.testing.connection import Answer
+from engine.testing.parts import UnlimitedSlices
 from engine.values.states import InstanceStatus
 from engine.worker.bodies.attempt import Bodies
-from engine.worker.claims import Claimer, make_cycle
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database import flush_sql, history_sql, sql
 from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
 from engine.worker.quarantined import TakesQuarantined
-from tests.model.clock import SimulatedClock
-from tests.model.hand_loop import HandLoop
+from tests.hand.clock import SimulatedClock
+from tests.hand.loop import HandLoop
 
 LEASE_SECONDS = 30.0
-SLOTS = 100
-
-_worker_ids = itertools.count(1)
 
 
 class Gone(psycopg.OperationalError):
@@ -97,27 +96,6 @@ class HandBodies(Bodies):
         return False
 
 
-class HandSlices:
-    """Stands for `engine.worker.bodies.slices.Slices`, without a timer that interrupts."""
-
-    def drive(self, cycle: Cycle) -> None:
-        cycle.loop.drain()
-
-    def shut(self, cycle: Cycle) -> None:
-        cycle.loop.shut()
-
-    def forget(self, cycle: Cycle) -> None:
-        """Nothing is kept."""
-
-
-class HandCursor:
-    def __init__(self, rows: list[Any]) -> None:
-        self._rows = rows
-
-    async def fetchall(self) -> list[Any]:
-        return self._rows
-
-
 class HandConnection:
     """A line whose statements wait at a boundary before they are sent, and again before their answer comes."""
 
@@ -129,7 +107,7 @@ class HandConnection:
         self.cuts: dict[str, str] = {}  # by statement: cut off once, before or after it is done
         self.to_send: list[str] = []
 
-    async def execute(self, statement: str, parameters: Any = None) -> HandCursor:
+    async def execute(self, statement: str, parameters: Any = None) -> Answer:
         self.to_send.append(statement)
         await self._shift.loop.boundary()
         self.to_send.remove(statement)
@@ -147,7 +125,7 @@ class HandConnection:
             raise Gone
         if cut:
             raise Cut
-        return HandCursor(rows)
+        return Answer(rows)
 
     def is_lost(self, error: Exception) -> bool:
         return isinstance(error, Cut | Gone)
@@ -172,7 +150,7 @@ class HandConnection:
             raise AssertionError(f"the database refused {statement}: {error}") from error
 
 
-class HandShift:
+class HandShift(BareWorker):
     """The parts of a shift, whose statements and bodies go on when the test says so."""
 
     def __init__(
@@ -184,11 +162,11 @@ class HandShift:
         *,
         takes_quarantined: TakesQuarantined = TakesQuarantined.WHEN_EMPTY,
     ) -> None:
+        super().__init__()
         self.name = name
         self.clock = clock
         self.loop = HandLoop(clock)
         self.witness = witness
-        self.worker_id = next(_worker_ids)
         self.cycles_ever: list[Cycle] = []
         self._real = real
         self._main: asyncio.Task[Any] | None = None
@@ -206,33 +184,23 @@ class HandShift:
         assert taken, "the worker id of another shift"
         self.connection = HandConnection(self, self._real)
         connection: Any = self.connection
-        clock: Any = self.clock
-        self._reader = Reader(connection, self.worker_id, clock)
-        self._reader._lease = LEASE_SECONDS
-        self._journal = Journal(connection, self.worker_id, clock, self._on_written, lambda: None)
-        self._bodies = HandBodies(self)
-        slices: Any = HandSlices()
-        self._host = CycleHost(
+        reader = Reader(connection, self.worker_id, self.clock)
+        reader._lease = LEASE_SECONDS
+        bodies = HandBodies(self)
+        self.bodies = bodies.running
+        self._assemble(
             self.name,
-            {},
-            clock=clock,
-            slices=slices,
-            bodies=self._bodies,
-            reader=self._reader,
-            journal=self._journal,
-        )
-        self._claimer = Claimer(
-            self._host,
-            self._reader,
-            slots=SLOTS,
+            reader,
+            Journal(connection, self.worker_id, self.clock, self._on_written, lambda: None),
+            clock=self.clock,
+            bodies=bodies,
+            slices=UnlimitedSlices(_raise),
             takes_quarantined=takes_quarantined,
-            on_changed=lambda keys: None,  # nobody watches
             on_notices=lambda: None,  # no instance here has to do with another
-            make_cycle=self._make_cycle,
         )
 
     def _make_cycle(self, host: CycleHost, claimed: Claimed, history: History) -> Cycle:
-        cycle = make_cycle(host, claimed, history)
+        cycle = super()._make_cycle(host, claimed, history)
         self.cycles_ever.append(cycle)
         return cycle
 
@@ -240,10 +208,6 @@ class HandShift:
         """Nobody watches."""
 
     # What the test may do
-
-    @property
-    def bodies(self) -> list[Body]:
-        return self._bodies.running
 
     @property
     def holds(self) -> dict[int, Cycle]:
@@ -332,3 +296,7 @@ class HandShift:
         if self._main is None or self._main.done():
             self._main = self.loop.create_task(what())
             self.loop.drain()
+
+
+def _raise(error: BaseException) -> None:
+    raise error
