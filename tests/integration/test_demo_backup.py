@@ -23,8 +23,7 @@ from engine.declare.registry import Workflow
 from engine.models import Attempt, Instance, Log, Step
 from engine.steer.events import send_event
 from engine.steer.lifecycle import terminate
-from tests import shifts
-from tests.stories import run_to_end, running_shift, wait_for, wait_until
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Backup = Workflow[Any, Any]
 
@@ -260,11 +259,11 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
     stuck = f'echo $$ > "{tmp_path}/pid"; sleep 600'
     wrap(monkeypatch, tmp_path / "programs", pg_restore=stuck)
     instance = backup.start({})
-    with shifts.running_shift():
-        shifts.wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    with running_shift():
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
         [scratch] = scratch_databases()
         terminate(instance, reason="test")
-        shifts.wait_until(
+        wait_until(
             lambda: not is_alive(int((tmp_path / "pid").read_text())),
             what="the end of pg_restore",
         )
@@ -273,7 +272,7 @@ def test_terminating_ends_the_programs_and_the_next_run_clears_the_rest(
 
     monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[2])
     following = backup.start({"approve_within": "50ms"})
-    shifts.run_to_end(following)
+    run_to_end(following)
 
     assert following.output["outcome"] == "expired"
     assert files(home) == []

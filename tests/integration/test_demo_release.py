@@ -23,9 +23,8 @@ from engine.declare.registry import Workflow
 from engine.models import Instance, Step
 from engine.steer.lifecycle import terminate
 from studio.demo.release import steps
-from tests import shifts
 from tests.demo_servers import is_running, pid
-from tests.stories import run_to_end, running_shift, wait_for, wait_until
+from tests.shifts import run_to_end, running_shift, wait_for, wait_until
 
 Rollout = Workflow[Any, Any]
 
@@ -123,15 +122,15 @@ def test_servers_change_over_one_by_one_and_the_next_run_stops_those_of_a_termin
     rollout: Rollout, home: Path
 ) -> None:
     instance = rollout.start({"cool_down": 600, "servers": 2})
-    with shifts.running_shift():
-        shifts.wait_until(lambda: cools_down(instance))
+    with running_shift():
+        wait_until(lambda: cools_down(instance))
         assert "<h1>Sample</h1>" in page(output(instance, "start:server-1"))
         assert "<h1>Before</h1>" in page(output(instance, "start:server-2"))
         terminate(instance, reason="test")
 
         directory = home / "demo" / "fleets" / instance.id
         assert is_running(directory / "server-1")
-        following = shifts.wait_for(rollout.start({"servers": 1}))
+        following = wait_for(rollout.start({"servers": 1}))
 
     assert following.status == "complete"
     assert output(following, "tidy") == [instance.id]
@@ -158,7 +157,7 @@ def test_folder_of_ones_own_is_released(rollout: Rollout, home: Path) -> None:
     (mine / "index.html").write_text("<h1>Mine</h1>")
     (mine / "a b" / "ü?.txt").write_text("names that need quoting")
 
-    instance = shifts.run_to_end(rollout.start({"release": "mine", "servers": 1}))
+    instance = run_to_end(rollout.start({"release": "mine", "servers": 1}))
 
     assert instance.status == "complete", instance.error
     assert output(instance, "check:server-1")["files"] == 2
