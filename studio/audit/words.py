@@ -31,7 +31,7 @@ def deed(entry: Audit) -> str:
     verb = verb_name(entry.verb)
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
-        return f"could not start what schedule {_isolated(data.get('schedule'))} had planned"
+        return f"could not start the planned run of schedule {_isolated(data.get('schedule'))}"
     of = f" {_isolated(data['schedule'])}" if data.get("schedule") else ""
     if entry.outcome == "denied":
         return f"denied: {verb}{of}"
@@ -40,7 +40,7 @@ def deed(entry: Audit) -> str:
     if entry.verb == retention.VERB:
         return f"deleted {sum(data.values())} past their retention"
     if data.get("from_step"):
-        return f"restarted it from {_isolated(data['from_step'])}"
+        return f"restarted from {_isolated(data['from_step'])}"
     kind = data.get("type")
     return f"sent event {_isolated(kind)}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
 

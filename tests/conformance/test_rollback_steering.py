@@ -514,16 +514,21 @@ def test_a_drain_amid_a_rollback_gives_it_back(undone: list[str], undo: Undo, ga
 
 def test_a_drain_before_the_first_rollback_begins_none(undone: list[str], undo: Undo) -> None:
     """The handler has failed, and a body takes its time to let go, when the worker is told to stop"""
-    told = threading.Event()
+    has_begun, told = threading.Event(), threading.Event()
 
     @workflow
     async def story(step: WorkflowStep) -> None:
         def slow(ctx: RollbackContext) -> None:
+            has_begun.set()
             assert ctx.cancelled.wait(60)
             told.set()
             time.sleep(0.5)
 
-        await asyncio.gather(step.do("slow", slow, rollback=undo), step.do("bad", decline))
+        def decline_then() -> None:
+            assert has_begun.wait(60)
+            decline()
+
+        await asyncio.gather(step.do("slow", slow, rollback=undo), step.do("bad", decline_then))
 
     instance = story.start()
     with shifts.running_shift():

@@ -121,7 +121,7 @@ GO_BACK = f"""
 """
 
 # What the rows say that this worker holds: what is not among them is lost.
-HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(worker)s"
+HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(worker_id)s"
 
 # Let go of what this worker holds and no cycle drives: the answer to its claim was lost, or the engine has given it up,
 # and says why. Nobody died of it.
