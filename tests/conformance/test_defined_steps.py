@@ -30,7 +30,7 @@ from tests.stories import run_to_end
 DEFAULTS = StepOptions()
 
 
-class ShiftConnection(BaseModel):
+class Line(BaseModel):
     item: str
     quantity: int
 
@@ -141,7 +141,7 @@ def test_every_wrong_argument_is_listed_with_its_path(
     @define_step
     def make(
         ctx: StepContext,
-        line: ShiftConnection,
+        line: Line,
         machine: Machine,
         counts: list[int] | None = None,
         odd: Annotated[int, AfterValidator(_broken)] = 0,
@@ -154,14 +154,14 @@ def test_every_wrong_argument_is_listed_with_its_path(
 
 def test_the_body_gets_its_arguments_as_their_types() -> None:
     @define_step
-    def make(line: ShiftConnection, anything, counts: tuple[int, ...] = ()):  # type: ignore[no-untyped-def]
+    def make(line: Line, anything, counts: tuple[int, ...] = ()):  # type: ignore[no-untyped-def]
         return None
 
     machine = Machine()
     args, kwargs = make.arguments.validate(
         ({"item": "a", "quantity": "2"}, machine), {"counts": ["1"]}, what="x"
     )
-    assert (args, kwargs) == ((ShiftConnection(item="a", quantity=2), machine, (1,)), {})
+    assert (args, kwargs) == ((Line(item="a", quantity=2), machine, (1,)), {})
     assert make.arguments.validate(args, kwargs, what="x") == (args, kwargs)
 
 
@@ -170,11 +170,11 @@ def test_a_return_value_that_does_not_fit_fails_the_step_at_once(is_async: bool)
     """LC-20"""
     ran: list[int] = []
 
-    def sync(ctx: StepContext) -> ShiftConnection:
+    def sync(ctx: StepContext) -> Line:
         ran.append(ctx.attempt)
         return {"item": "a"}  # type: ignore[return-value]
 
-    async def later(ctx: StepContext) -> ShiftConnection:
+    async def later(ctx: StepContext) -> Line:
         return sync(ctx)
 
     made = define_step("make")(later if is_async else sync)
@@ -197,7 +197,7 @@ def test_a_return_value_that_does_not_fit_fails_the_step_at_once(is_async: bool)
         ["errored"],
     )
     assert message.startswith(
-        'The output of step "make" does not match its type ShiftConnection. At $.quantity: Field required.'
+        'The output of step "make" does not match its type Line. At $.quantity: Field required.'
     )
 
 
