@@ -156,7 +156,7 @@ class Journal:
 
         await self._connection.reopen()
         found = await until_answered(self._connection, ask)
-        return {key: (starts, connections) for key, starts, connections in found}
+        return {key: (starts, lines) for key, starts, lines in found}
 
     async def _split(self, batch: list[tuple[Cycle, Writes]], error: Exception) -> None:
         """Find the record that the database refuses. Its instance fails, the others are written."""
