@@ -21,8 +21,8 @@ class EngineConfig(AppConfig):
         Workflow.steering = steering
 
         pre_migrate.connect(earlier.refuse, sender=self)
-        secrets.install()  # before the declarations, which may hold some
-        # As Django finds admin.py. A mistake in a declaration ends the start here, where it is seen.
+        secrets.install()  # before the declarations, which may contain secrets
+        # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
         # Without django-q the engine can still start and steer instances; it only runs none here.
         if apps.is_installed("django_q"):

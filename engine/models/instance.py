@@ -83,9 +83,9 @@ class Instance(models.Model):
     parent_step = models.IntegerField(null=True)
     is_tied = models.BooleanField(db_default=False, default=False)
     depth = models.IntegerField(db_default=0, default=0)
-    # Its parent, its children or those that wait for it have still to be notified of its end (`steer/relations.py`).
+    # Its parent, children or waiting instances still have to be notified of its end (`steer/relations.py`).
     notify_pending = models.BooleanField(db_default=False, default=False)
-    # The final status that it gets when its rollbacks are over.
+    # The final status that it gets after its rollbacks.
     ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
 
     # How long it is kept after its end, if it has a rule of its own: seconds by final status, null means forever.

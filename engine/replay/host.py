@@ -99,7 +99,7 @@ class Host(Protocol[C_contra, O_contra]):
         """Tell whether this worker holds no other instance."""
 
     def cleared(self, cycle: C_contra) -> None:
-        """Take note that an instance has left the quarantine."""
+        """Note that an instance has left quarantine."""
 
     def rested(self, cycle: C_contra) -> None:
         """Note that no body of the instance runs any more."""

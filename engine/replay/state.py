@@ -242,7 +242,7 @@ class CycleState(ABC):
         attempt.finished_us = self.host.now_us()
 
     def end_body(self, call: Call) -> None:
-        """A body has ended and the worker lives: the instance leaves the quarantine."""
+        """Note that a body has ended without killing its worker: the instance leaves quarantine."""
         self.steps.end_body(call)
         if self.quarantined:
             self.clear()
@@ -255,7 +255,7 @@ class CycleState(ABC):
         self.host.cleared(self)
 
     def begin_body(self) -> bool:
-        """Take in that a body is about to begin; tell whether a crash would be its own: it is alone in quarantine."""
+        """Note that a body is about to begin. Return whether a crash would count: it is alone in quarantine."""
         is_alone = self.quarantined and self.host.holds_only(self)
         if not is_alone:
             self.run_beside()
@@ -281,7 +281,7 @@ class CycleState(ABC):
         self.writes.add_attempt(attempt)
 
     def close_lost(self, record: StepRecord) -> None:
-        """Close the attempt that a dead worker left behind. It spends none; in quarantine it counts as a crash."""
+        """Close the attempt that a dead worker left behind. It spends nothing; in quarantine it counts as a crash."""
         attempt = self.history.running.pop(record.seq, None)
         if attempt is None:
             return

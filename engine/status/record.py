@@ -75,7 +75,7 @@ class Record:
 
 
 def read(shown: Snapshot, steps: Sequence[Step], *, limits: Limits, with_payloads: bool) -> Record:
-    """Read what belongs to an instance and to these of its steps, with a fixed number of queries."""
+    """Read everything that belongs to an instance and to these of its steps, with a fixed number of queries."""
     instance, born = shown.instance, _children_of(shown.instance)
     events, has_more_events = _newest(events_of(instance, with_payloads=with_payloads), limits.events)
     children, has_more_children = _newest(born.order_by("-key"), limits.children)
@@ -101,7 +101,7 @@ def events_of(instance: Instance, *, with_payloads: bool = False) -> QuerySet[Ev
 
 
 def _parent_of(instance: Instance) -> Instance | None:
-    """Read who started it, where that was an instance that is still there."""
+    """Return the instance that started it, if any and if it still exists."""
     if instance.parent_key is None:
         return None
     rows = Instance.objects.only("key", "workflow", "id", "generation", "status")
@@ -109,7 +109,7 @@ def _parent_of(instance: Instance) -> Instance | None:
 
 
 def _children_of(instance: Instance) -> QuerySet[Instance]:
-    """Find what this generation has started, and what the steps that it keeps have started."""
+    """Return what this generation started, and what the steps that it keeps started."""
     started = Q(parent_generation=instance.generation)
     for generation, seq in _kept_children(instance):
         started |= Q(parent_generation=generation, parent_step=seq)
@@ -117,7 +117,7 @@ def _children_of(instance: Instance) -> QuerySet[Instance]:
 
 
 def _kept_children(instance: Instance) -> list[tuple[int, int]]:
-    """Find the steps that were kept and have a child: in which generation they ran, and their numbers."""
+    """Return the kept steps that have a child: the generation in which they ran, and their numbers."""
     if instance.generation == 1:
         return []
     kept = steps_of(instance).filter(kind="child", kept_from__isnull=False).order_by("-seq")

@@ -16,7 +16,7 @@ CHANGED = "engine_changed"
 EVERYTHING = "*"
 
 # What `engine_wake` says besides an empty text, which means that something is due, and a worker id.
-REAP = "reap"  # a worker has died: look for what it held
+REAP = "reap"  # a worker died: look for what it held
 QUARANTINE = "quarantine"  # instances may have to be quarantined: for the processes that run those
 
 # PostgreSQL takes payloads shorter than 8,000 bytes.

@@ -4,7 +4,7 @@ A declaration is the rest of a WITH. The caller writes the first part, with the 
 instances, with their rows locked (in that part or before). The last part returns the written rows, so the caller can
 count them and notify others. Lock order: instance, steps, attempts.
 
-What a cycle does itself (park, end, start its rollbacks) is written by the flush, in `engine.worker.database.sql`.
+What a cycle does itself (park, end, start its rollbacks) is written by the flush (`engine.worker.database.flush_sql`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ shifted_steps AS (
 # due_at, reason (why the engine pauses it), clears (nobody died of the attempts that are open) and quarantines (it may
 # have killed its worker); `released` has key.
 #
-# An attempt that is open no longer counts as a crash if the instance is cleared. If it is paused, it is lost:
-# the step counts that, and waits until somebody resumes. Otherwise the next worker closes it.
+# If the instance is cleared, a running attempt no longer counts as a crash. If it pauses, the attempt is lost: the step
+# counts that and waits until the instance is resumed. Otherwise the next worker closes it.
 RELEASED = """
 cleared_attempts AS (
     UPDATE engine_attempt a SET quarantined = false

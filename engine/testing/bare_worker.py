@@ -22,10 +22,10 @@ _numbers = itertools.count(1)
 
 
 class BareWorker:
-    """Claims and drives as a shift does, without a heartbeat and connections of its own.
+    """Claims and drives like a shift, without a lock, a heartbeat or connections of its own.
 
-    A kind of worker makes the reader, the journal, the bodies and the slices over what the test gives it, and then
-    calls `_assemble`. When it looks, claims and ends is its own affair.
+    A subclass builds the reader, the journal, the bodies and the slices from what the test gives it, and calls
+    `_assemble`. It decides itself when to look, claim and end.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class BareWorker:
             reader,
             slots=SLOTS,
             takes_quarantined=takes_quarantined,
-            on_changed=lambda keys: None,  # nobody watches
+            on_changed=lambda keys: None,  # no page watches
             on_notices=on_notices,
             make_cycle=self._make_cycle,
         )

@@ -59,7 +59,7 @@ class StepRecord:
     is_nested: bool = False  # called by a body: it begins even while a pause is requested
     spent: int = 0  # attempts that count towards max_attempts
     crashes: int = 0  # losses while it was in quarantine
-    stands: bool = False  # its body has recorded the outcome, and only its turn is written here
+    stands: bool = False  # its body has recorded the outcome; only its delivery is written here
 
     @property
     def identity(self) -> StepIdentity:

@@ -219,7 +219,7 @@ class Claimer:
         )
 
     async def _claim_quarantined(self) -> bool:
-        """Take one that must run alone, and observe it; tell whether there is one."""
+        """Claim a quarantined instance and observe it. Return whether there was one."""
         found = await self._take_due(1, quarantined=True)
         self._quarantined.is_wanted = bool(found)
         if found:

@@ -17,7 +17,7 @@ RARELY = 100
 
 
 def memory_kb() -> int:
-    """Return what this process has in memory; 0 where that cannot be told."""
+    """Return the memory of this process, or 0 if it is unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -1,4 +1,4 @@
-"""Instances that must run alone: after a worker has died with one of them, nobody knows which one killed it."""
+"""Quarantined instances run alone: when a worker dies with several, it is unknown which of them killed it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engine.replay.cycle import Cycle
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
 
-HARMLESS_SECONDS = 10.0  # after so long alone, an instance counts as harmless
+HARMLESS_SECONDS = 10.0  # in quarantine, after which an instance counts as harmless
 
 
 class TakesQuarantined(StrEnum):
-    """Whether a shift takes the instances that must run alone.
+    """Whether a shift takes quarantined instances, which must run alone.
 
     A shift in a cluster never does: one long body would keep it from all other work, and the cluster has processes for
     them, which take nothing else. Without a cluster it does when it has nothing else.
@@ -25,7 +25,7 @@ class TakesQuarantined(StrEnum):
 
 
 class Quarantined:
-    """Observes the instances that must run alone, one after the other."""
+    """Observes quarantined instances, one after the other."""
 
     def __init__(self, host: CycleHost, reader: Reader, takes_quarantined: TakesQuarantined) -> None:
         self.is_only = takes_quarantined is TakesQuarantined.ONLY
@@ -38,15 +38,15 @@ class Quarantined:
 
     @property
     def is_under_way(self) -> bool:
-        """Tell whether one is being observed, beside which nothing else may run."""
+        """Return whether one is being observed: nothing else may run beside it."""
         return self._observed is not None
 
     def look_again(self) -> None:
-        """Look for one that must run alone, if this shift takes such."""
+        """Look for a quarantined instance at the next claim, if this shift takes them."""
         self.is_wanted = self._takes_quarantined is not TakesQuarantined.NEVER
 
     def is_possible(self, *, is_saturated: bool) -> bool:
-        """Tell whether one that must run alone can be observed here: beside those that were, in a process for these."""
+        """Return whether one can be observed now: in an empty shift, or in a quarantine process beside earlier ones."""
         if self._observed is not None:
             return False
         if self.is_only:
@@ -55,26 +55,26 @@ class Quarantined:
         return not self._host.cycles
 
     def observe(self, cycle: Cycle | None) -> None:
-        """Observe one that was taken, until it has run alone for long enough."""
+        """Observe one that was claimed, until it has run alone for long enough."""
         self._observed = cycle
         if cycle is not None:
             self._loop.call_later(HARMLESS_SECONDS, self._clear, cycle)
 
     async def run_beside(self) -> None:
-        """Whichever kills this worker from now on, what runs here was not alone."""
+        """Record that the bodies that run here are no longer alone: a crash no longer counts against them."""
         if any(cycle.has_quarantined_body for cycle in self._host.cycles.values()):
             for cycle in self._host.cycles.values():
                 cycle.run_beside()
             await self._reader.run_beside()
 
     def _clear(self, cycle: Cycle) -> None:
-        """It has run alone for long enough: others may run beside it."""
+        """Let others run beside it: it has run alone for long enough."""
         if self._observed is cycle:
             cycle.clear()
             cycle.start_deferred()
 
     def end(self, cycle: Cycle) -> bool:
-        """Observe this one no more; tell whether it was the one."""
+        """Stop observing an instance. Return whether it was the observed one."""
         if self._observed is not cycle:
             return False
         self._observed = None
@@ -82,6 +82,6 @@ class Quarantined:
         return True
 
     def left(self, cycle: Cycle) -> None:
-        """Take note that an instance has left: a process for those that must run alone looks for the next one."""
+        """Note that an instance has left: a quarantine process looks for the next one."""
         self.end(cycle)
         self.is_wanted = self.is_wanted or self.is_only

@@ -75,7 +75,7 @@ class HandHost:
         return False
 
     def cleared(self, cycle: Cycle) -> None:
-        """Nothing is isolated."""
+        """Nothing is quarantined."""
 
     def rested(self, cycle: Cycle) -> None:
         """Nothing is handed to others."""

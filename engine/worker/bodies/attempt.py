@@ -203,7 +203,7 @@ class Bodies:
         running.job = self.threads.submit(lambda: context.run(self._in_thread, running), running)
 
     def _in_thread(self, running: Running) -> None:
-        """Run a sync body on its thread; however it ends, the loop is told."""
+        """Run a sync body on its thread, and report its end to the loop in any case."""
         current.set(running)
         self._from_thread(self._start_clock_in_thread, running)
         try:

@@ -30,8 +30,8 @@ FIRST_PAUSE = 0.2
 
 
 class Broker(ORM):  # type: ignore[misc]
-    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule as the ORM broker does, only
-    at once and never to two clusters, and starts processes for quarantined instances.
+    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule like the ORM broker, but at
+    once and never to two clusters, and starts processes for quarantined instances.
 
     Its methods that run in the cluster never raise: after an exception of `dequeue`, django-q sleeps ten seconds, and
     after one of `acknowledge`, its monitor ends.

@@ -95,7 +95,7 @@ class BrokerConnection:
         return hints
 
     def quarantined(self, *, workflows: Sequence[str], limits: Mapping[str, int]) -> int:
-        """Count the quarantined instances that are due, of workflows with a limit no more than have a place."""
+        """Count the quarantined instances that are due, for workflows with a limit at most as many as it allows."""
         values = {
             "unlimited": [name for name in workflows if name not in limits],
             "limited": [*limits],

@@ -1,4 +1,4 @@
-"""What the pusher does: bring people's ordinary tasks to the workers, and see to quarantined instances."""
+"""The work of the pusher: fetch ordinary tasks for the workers, and run quarantined instances."""
 
 from __future__ import annotations
 

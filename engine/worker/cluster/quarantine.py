@@ -61,7 +61,7 @@ class Quarantine:
             if ended:
                 self._children.remove(child)
             if status:
-                logger.warning("A process that runs quarantined instances ended by %s.", _cause(status))
+                logger.warning("A quarantine process ended by %s.", _cause(status))
                 self._opened_at = float("-inf")
                 is_dead = True
         return is_dead
@@ -91,7 +91,7 @@ class Quarantine:
                 )
             )
         except BaseException:
-            logger.exception("A process that runs quarantined instances broke off.")
+            logger.exception("A quarantine process failed.")
         finally:
             os._exit(0)
 

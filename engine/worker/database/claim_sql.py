@@ -56,9 +56,9 @@ TAKE = f"""
     RETURNING {", ".join(_CLAIMED.values())}
 """
 
-# The workflows with a limit, and their places that are free. Those that are held are counted by the index of the
-# Studio's lists: they have one of two statuses. One place is kept for a quarantined instance, if any is due
-# and none has a place: only a process of its own takes those, and would always come too late.
+# The workflows with a limit, and their free capacity. Held instances have one of two statuses and are counted through
+# the index of the Studio's lists. One place is kept for a quarantined instance, if one is due and none is held: only a
+# process of its own claims those, and it would always be too late.
 PLACES = """
     SELECT l.name, l.most - held.count AS for_quarantined,
         l.most - held.count - CASE WHEN held.has_quarantined THEN 0 ELSE (
@@ -222,7 +222,7 @@ NEXT_DUE_WITH_LIMITS = f"""
     ))
 """
 
-# How many quarantined instances are due: of a workflow with a limit no more than there are free places.
+# How many quarantined instances are due, for workflows with a limit at most as many as it allows.
 QUARANTINED = f"""
     SELECT (
         SELECT count(*) FROM (

@@ -13,9 +13,8 @@ from psycopg.types.array import ListBinaryDumper
 
 from engine.models.connection import parameters
 
-# What a role or a database sets for its clients must not end a statement, or the session that holds the lock: a table
-# that is locked for a moment is waited for. Only a transaction that is not gone on with, say because this process is
-# stopped, must not keep what it has locked.
+# Timeouts set by a role or a database must not end a statement, or the session that holds the worker's lock: a briefly
+# locked table is waited for. Only an idle transaction, for example of a stopped process, must not keep its locks.
 LIMITS = (
     "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_session_timeout = 0; "
     "SET idle_in_transaction_session_timeout = '10s'; "

@@ -21,12 +21,11 @@ log = logging.getLogger("engine.heart")
 LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
-SOON_SECONDS = 0.05  # until another beat for what somebody had locked
-LAST_SECONDS = 2.0  # for what is logged before the end
-PATIENCE = 3  # of so many parts of a lease, one is waited for the answer to a beat
-STALL_SECONDS = (
-    30  # a body that blocks the loop for longer ends its worker; in quarantine, that counts as a crash
-)
+SOON_SECONDS = 0.05  # until another beat for rows that were locked
+LAST_SECONDS = 2.0  # for logging before the end
+PATIENCE = 3  # a beat waits for its answer for this fraction of a lease
+# A body that blocks the loop for longer ends its worker; in quarantine, that counts as a crash.
+STALL_SECONDS = 30
 
 
 def lease_seconds() -> float:

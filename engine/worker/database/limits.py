@@ -43,9 +43,9 @@ class Limits:
     async def claim(
         self, connection: ShiftConnection, *, quarantined: bool, **values: object
     ) -> list[rows.Row]:
-        """Claim what is due within the limits: up to `limit` in all, for `worker_id`, with a lease of `lease` seconds.
+        """Claim what is due within the limits: `limit` instances at most, for `worker_id`, leased for `lease` seconds.
 
-        What is due within `ahead` seconds is claimed too, and what is queued only after `late_new` seconds. With
+        Instances due within `ahead` seconds are also claimed, queued ones only after `late_new` seconds. With
         `quarantined`, only quarantined instances are claimed.
         """
         found = await self._open(connection, quarantined=quarantined) if self else []

@@ -222,7 +222,7 @@ class Reader:
         return [key for (key,) in found]
 
     async def clear(self, claimed: Claimed) -> None:
-        """Take an instance that is held here out of quarantine."""
+        """Take a held instance out of quarantine."""
         try:
             async with self._lock:
                 await self._fetch(
@@ -232,7 +232,7 @@ class Reader:
             log.warning("instance %s could not be marked as harmless: %s", claimed.key, error)
 
     async def run_beside(self) -> None:
-        """Clear the attempts that run here: a crash would no longer be theirs."""
+        """Clear the attempts that run here: a crash no longer counts against them."""
         async with self._lock:
             await self._fetch(sql.CLEAR_ATTEMPTS, {"worker_id": self._worker_id})
 

@@ -28,7 +28,7 @@ class Held(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer of a flush for an instance: a row of `sql.FLUSH`."""
+    """The answer of a flush for an instance: a row of `flush_sql.FLUSH`."""
 
     key: int
     is_ours: bool

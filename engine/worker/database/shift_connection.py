@@ -17,12 +17,8 @@ from engine.worker.database.heartbeat import lease_seconds
 
 log = logging.getLogger("engine.connection")
 
-PAUSES_SECONDS = (
-    0.0,
-    0.1,
-    0.2,
-    0.5,
-)  # before the first tries; the lock's connection tells sooner if the server is gone
+# Before the first tries; the connection of the lock notices sooner that the server is gone.
+PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.5)
 LAST_PAUSE_SECONDS = 1.0
 TRY_SECONDS = 8.0
 END_MILLISECONDS = 5_000
