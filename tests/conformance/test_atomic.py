@@ -265,7 +265,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
     execute = ShiftConnection.execute
 
     async def execute_late(
-        line: ShiftConnection, statement: str, parameters: Any = None
+        connection: ShiftConnection, statement: str, parameters: Any = None
     ) -> psycopg.AsyncCursor[Any]:
         if (
             statement == flush_sql.FLUSH
@@ -276,7 +276,7 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
             is_held.set()
             while not await asyncio.to_thread(is_recorded):
                 await asyncio.sleep(0.01)
-        return await execute(line, statement, parameters)
+        return await execute(connection, statement, parameters)
 
     monkeypatch.setattr(ShiftConnection, "execute", execute_late)
 
