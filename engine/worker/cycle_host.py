@@ -129,7 +129,7 @@ class CycleHost:
 
     async def _read_relations(self, cycle: Cycle) -> None:
         try:
-            found = await self._reader.relatives(cycle.claimed, cycle.relations.question)
+            found = await self._reader.relations(cycle.claimed, cycle.relations.question)
         except psycopg.Error:
             self._loop.call_later(ASK_AGAIN_SECONDS, self.read_relations, cycle)  # as above
             return

@@ -214,7 +214,7 @@ def test_no_end_is_lost_without_a_sweep(monkeypatch: pytest.MonkeyPatch, own_reg
 # Plans
 
 
-@pytest.mark.parametrize("name", ["RELATIVES", "FLUSH", "FLUSH_WITH_OTHERS", "SETTLE", "ORPHANS"])
+@pytest.mark.parametrize("name", ["RELATIONS", "FLUSH", "FLUSH_WITH_OTHERS", "SETTLE", "ORPHANS"])
 def test_a_plan_made_for_empty_tables_reads_few_rows_of_full_ones(name: str) -> None:
     """Sessions of workers keep theirs: every row is found by a key, or by an index of few."""
     [home] = [module for module in (history_sql, flush_sql, relations) if hasattr(module, name)]

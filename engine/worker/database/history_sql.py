@@ -78,7 +78,7 @@ def meant(row: str, key: str) -> str:
 
 # What the instances have come to that steps wait for. Of those that have not ended, nothing more than that is read.
 # What was noted once is meant from then on, and nothing that has come after it under the same name.
-RELATIVES = f"""
+RELATIONS = f"""
     SELECT r.seq, i.status, CASE WHEN i.finished_at IS NOT NULL THEN i.output::text END,
         CASE WHEN i.finished_at IS NOT NULL THEN i.error::text END, {microseconds("i.finished_at")}, w.seq IS NOT NULL
     FROM json_to_recordset(%(wanted)s)

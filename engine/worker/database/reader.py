@@ -266,7 +266,7 @@ class Reader:
         async with self._lock:
             return (await self._pages([key], question, self._clock.due_us()))[key]
 
-    async def relatives(self, claimed: Claimed, asking: Iterable[Awaiting]) -> list[AwaitedState]:
+    async def relations(self, claimed: Claimed, asking: Iterable[Awaiting]) -> list[AwaitedState]:
         """Return the outcomes of the instances that these steps wait for."""
         wanted = [{"seq": one.record.seq, **one.whom.to_json()} for one in asking]
         values: dict[str, object] = {
@@ -275,7 +275,7 @@ class Reader:
             "wanted": json.dumps(wanted),
         }
         async with self._lock:
-            return [AwaitedState(*row) for row in await self._fetch(history_sql.RELATIVES, values)]
+            return [AwaitedState(*row) for row in await self._fetch(history_sql.RELATIONS, values)]
 
     async def has_parent_notices(self) -> bool:
         """Return whether notices of an ended instance are pending."""
