@@ -16,7 +16,7 @@ from engine.status.search import workflow_names
 from studio.access.permissions import Verb
 from studio.audit import files
 from studio.audit import queries as audit_log
-from studio.audit.words import DEEDS
+from studio.audit.words import ACTIONS
 from studio.frame import pieces
 from studio.frame.address_query import cursor, ignored
 from studio.frame.errors import bad_request
@@ -32,7 +32,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     wanted, before = audit_log.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
     frame: dict[str, Any] = {
         "wanted": wanted,
-        "verbs": sorted(DEEDS),
+        "verbs": sorted(ACTIONS),
         "names": workflow_names(),
         "before": before,
         "ignored": ignored(request.GET, {*wanted.filled, *(["before"] if before else [])}),

@@ -7,7 +7,7 @@ from engine.status.sentences import bidi
 from engine.steer import retention, schedules
 from engine.steer.requests import ANSWER
 
-DEEDS = {
+ACTIONS = {
     "start": "started",
     "pause": "paused",
     "resume": "resumed",
@@ -26,7 +26,7 @@ DEEDS = {
 }
 
 
-def deed(entry: Audit) -> str:
+def action_text(entry: Audit) -> str:
     """Describe what a user did, or was not allowed to do."""
     verb = verb_name(entry.verb)
     data = entry.data if isinstance(entry.data, dict) else {}
@@ -42,7 +42,7 @@ def deed(entry: Audit) -> str:
     if data.get("from_step"):
         return f"restarted from {_isolated(data['from_step'])}"
     kind = data.get("type")
-    return f"sent event {_isolated(kind)}" if kind else f"{DEEDS.get(entry.verb, verb)}{of}"
+    return f"sent event {_isolated(kind)}" if kind else f"{ACTIONS.get(entry.verb, verb)}{of}"
 
 
 def verb_name(verb: str) -> str:

@@ -41,7 +41,7 @@ class Rule:
 
     methods: tuple[str, ...]
     verbs: Mapping[str, Verb]
-    deed: str = ""  # its verb in the audit log, where denied attempts are recorded
+    action: str = ""  # its verb in the audit log, where denied attempts are recorded
     takes_payload: bool = False
     about: Callable[[Names], Subject] = subject_of
 
@@ -57,7 +57,7 @@ def guard(
     *,
     get: Verb | None = None,
     post: Verb | None = None,
-    deed: str = "",
+    action: str = "",
     takes_payload: bool = False,
     about: Callable[[Names], Subject] = subject_of,
 ) -> Callable[[View[P]], View[P]]:
@@ -67,7 +67,7 @@ def guard(
     allows a body as large as the settings say, instead of 64 KiB.
     """
     verbs = {method: verb for method, verb in (("GET", get), ("POST", post)) if verb is not None}
-    return _guarded(Rule(_methods(*verbs), verbs, deed, takes_payload, about))
+    return _guarded(Rule(_methods(*verbs), verbs, action, takes_payload, about))
 
 
 def public(*methods: str) -> Callable[[View[P]], View[P]]:
@@ -139,8 +139,8 @@ def _refusal(rule: Rule, request: HtmxRequest, names: Names) -> HttpResponseBase
             session_key = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
             accept_session(getattr(request, "scope", {}), session_key)
         else:
-            if rule.deed and request.method == "POST":
-                denied_audit.record(rule.deed, subject, user)
+            if rule.action and request.method == "POST":
+                denied_audit.record(rule.action, subject, user)
             return forbidden(request, verb)
     return None if _is_text(request) else bad_request(request)
 

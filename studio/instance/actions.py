@@ -48,17 +48,17 @@ _DONE = {
 }
 
 
-@guard(post=Verb.OPERATE, deed="pause")
+@guard(post=Verb.OPERATE, action="pause")
 def pause(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.PAUSE, lifecycle.pause)
 
 
-@guard(post=Verb.OPERATE, deed="resume")
+@guard(post=Verb.OPERATE, action="resume")
 def resume(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.RESUME, lifecycle.resume)
 
 
-@guard(post=Verb.OPERATE, deed="terminate")
+@guard(post=Verb.OPERATE, action="terminate")
 def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Terminate it. A reason is required, for the audit log."""
     if not reason_of(request):
@@ -67,7 +67,7 @@ def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _steer(request, name, id, Action.TERMINATE, act)
 
 
-@guard(post=Verb.OPERATE, deed="delete")
+@guard(post=Verb.OPERATE, action="delete")
 def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Delete it. A reason is required: only the audit log remains."""
     instance = _instance(name, id)
@@ -85,7 +85,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('instances')}?workflow={name}")
 
 
-@guard(post=Verb.OPERATE, deed="retry_rollback")
+@guard(post=Verb.OPERATE, action="retry_rollback")
 def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Continue the rollback that failed."""
     instance = _instance(name, id)
@@ -96,7 +96,7 @@ def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _done(request, instance, f"Retrying the rollback of {instance.id}.")
 
 
-@guard(post=Verb.OPERATE, deed="accept_code")
+@guard(post=Verb.OPERATE, action="accept_code")
 def accept_code(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Accept the code that the page showed. Code deployed after that must be reviewed first."""
     instance = _instance(name, id)
@@ -111,7 +111,7 @@ def accept_code(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     return _done(request, instance, f"Accepted the new code. {instance.id} is {_words(instance.status)}.")
 
 
-@guard(post=Verb.OPERATE, deed="send_event", takes_payload=True)
+@guard(post=Verb.OPERATE, action="send_event", takes_payload=True)
 def send_event(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     """Buffer an event. The form's token is its dedup key: a double click sends one."""
     instance = _instance(name, id)

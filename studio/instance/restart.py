@@ -54,7 +54,7 @@ class StalePageError(Exception):
     """The instance was restarted after the page was rendered."""
 
 
-@guard(get=Verb.VIEW, post=Verb.OPERATE, deed="restart")
+@guard(get=Verb.VIEW, post=Verb.OPERATE, action="restart")
 def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Preview a restart, or do it. A reason is required, for the audit log."""
     try:

@@ -30,7 +30,7 @@ def timetable(request: HttpRequest) -> HttpResponse:
     return _page(request)
 
 
-@guard(post=Verb.OPERATE, deed="schedule-pause", about=subject_of)
+@guard(post=Verb.OPERATE, action="schedule-pause", about=subject_of)
 def pause(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if row.paused_at is not None:
@@ -39,7 +39,7 @@ def pause(request: HttpRequest, key: int) -> HttpResponse:
     return _done(request, f"Paused {row.name}. It starts no planned runs until it is resumed.")
 
 
-@guard(post=Verb.OPERATE, deed="schedule-resume", about=subject_of)
+@guard(post=Verb.OPERATE, action="schedule-resume", about=subject_of)
 def resume(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if row.paused_at is None:
@@ -48,7 +48,7 @@ def resume(request: HttpRequest, key: int) -> HttpResponse:
     return _done(request, f"Resumed {row.name}. It continues with its next planned run.")
 
 
-@guard(post=Verb.OPERATE, deed="schedule-run", about=subject_of)
+@guard(post=Verb.OPERATE, action="schedule-run", about=subject_of)
 def run(request: HttpRequest, key: int) -> HttpResponse:
     """Start an instance now. The form's token is its id, so a double click starts one."""
     row = _row(key)

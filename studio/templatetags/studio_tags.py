@@ -17,14 +17,14 @@ from engine.status.sentences.sentence import Code, Moment, Part, Sentence
 from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
-from studio.audit.words import deed, verb_name
+from studio.audit.words import action_text, verb_name
 from studio.display import json_tree, payloads
 from studio.display.at_least import AtLeast
 from studio.display.status import PARTS, Look
 from studio.display.times import first_text
 
 register = template.Library()
-register.filter("deed", deed)
+register.filter("action_text", action_text)
 register.filter("verb_name", verb_name)
 
 _UNKNOWN = Look("queued", "circle-dashed", "idle")

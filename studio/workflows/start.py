@@ -26,7 +26,7 @@ from studio.workflows.queries import overviews
 from studio.workflows.start_form import Typed, already_started, check_start, without_secrets
 
 
-@guard(get=Verb.VIEW, post=Verb.OPERATE, deed="start", takes_payload=True)
+@guard(get=Verb.VIEW, post=Verb.OPERATE, action="start", takes_payload=True)
 def start(request: HttpRequest, name: str) -> HttpResponse:
     workflow = _workflow(name)
     if request.method != "POST":

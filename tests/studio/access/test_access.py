@@ -32,7 +32,7 @@ PROTECTED = sorted(name for name, rule in rules().items() if not rule.is_public)
 READABLE = [name for name in PROTECTED if "GET" in rules()[name].verbs]
 SENDABLE = [name for name in PROTECTED if "POST" in rules()[name].verbs]
 OWN = {"password"}  # what everybody may change: it concerns nobody else
-STEERING = [name for name in PROTECTED if rules()[name].deed]
+STEERING = [name for name in PROTECTED if rules()[name].action]
 
 
 class TestGuards:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 def shown(client: Client, query: str = "") -> list[str]:
     page = client.get(f"/audit/{query}").content.decode()
-    found = re.findall(r'<td class="deed[^>]*>(.*?)(?:<span|</td>)', page, re.DOTALL)
+    found = re.findall(r'<td class="action[^>]*>(.*?)(?:<span|</td>)', page, re.DOTALL)
     return [one.strip() for one in found]
 
 
