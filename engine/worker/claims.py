@@ -1,4 +1,4 @@
-"""What a shift claims, when, and what becomes of it behind its back."""
+"""What a shift claims, when it claims, and how it learns what others changed in the meantime."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from engine.worker.quarantined import Quarantined, TakesQuarantined
 log = logging.getLogger("engine.shift")
 
 SWEEP_SECONDS = 5.0
-AFTER_DEATH_SECONDS = 0.25  # until a second sweep, for what somebody held at the first
-HANG_BACK_SECONDS = 0.01  # that a shift leaves what is due to the one at the front
+AFTER_DEATH_SECONDS = 0.25  # until a second sweep, for rows that were locked at the first
+HANG_BACK_SECONDS = 0.01  # for which a shift leaves due instances to the shift at the front
 QUIET_SECONDS = 0.01  # without a wake-up, before asking when the next is due
-HELD_UP_SECONDS = 0.005  # before looking again for a row that is due, but that somebody holds
-LEAVE_SECONDS = 1.0  # that a shift goes on claiming when another one is to take its place
-PASS_ON_SECONDS = 0.05  # between two calls to other shifts
+HELD_UP_SECONDS = 0.005  # before looking again for a due row that is locked
+LEAVE_SECONDS = 1.0  # for which a shift keeps claiming when another one is to replace it
+PASS_ON_SECONDS = 0.05  # between two notifications to other shifts
 
 
 MakeCycle = Callable[[CycleHost, Claimed, History], Cycle]
@@ -39,7 +39,7 @@ def make_cycle(host: CycleHost, claimed: Claimed, history: History) -> Cycle:
 
 
 class Claimer:
-    """Claims as much as there are slots for, and lets go of what is not its worker's any more."""
+    """Claims as many instances as there are slots for, and drops those that its worker no longer holds."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Claimer:
         host.holder = self
         reader.on_reopened = self.on_reopened
         self.has_backlog = False
-        self.has_signals = False  # somebody says that something of what is held has changed
+        self.has_signals = False  # a notification says that a held instance has changed
         self.is_front = False
         self.limits = Limits(workflows, workflows.limits())
         self.woken = asyncio.Event()
@@ -72,13 +72,13 @@ class Claimer:
         self._waits_until = 0.0
         self._sweep_at = 0.0  # at once
         self._somebody_died = False
-        self._has_freed = False  # a place of a workflow that has a limit
-        self._has_parked = False  # what is due before the others would look, and cannot be taken here
+        self._has_freed = False  # capacity of a workflow with a limit
+        self._has_parked = False  # an instance due before others look, which cannot be claimed here
         self._passed_on_at = float("-inf")
-        self._leaves_at = float("inf")  # then it claims no more: another shift has taken its place
+        self._leaves_at = float("inf")  # from then on it claims nothing: another shift has replaced it
 
     async def go_on(self) -> int:
-        """Do what is to be done now: sweep, look for signals, claim; return how many instances were claimed."""
+        """Do what is due now: sweep, look for signals, claim. Return how many instances were claimed."""
         self.woken.clear()
         if time.monotonic() >= self._sweep_at:
             await self.sweep()
@@ -91,7 +91,7 @@ class Claimer:
 
     @property
     def claims(self) -> bool:
-        """Tell whether it takes on work: it does until the shift that takes its place is there."""
+        """Return whether it claims: it does until the shift that replaces it has started."""
         return time.monotonic() < self._leaves_at
 
     @property
@@ -99,12 +99,12 @@ class Claimer:
         return self._leaves_at != float("inf")
 
     def leave_soon(self) -> None:
-        """Claim no more in a moment: another shift is to take the place of this one."""
+        """Stop claiming in a moment: another shift is to replace this one."""
         self._leaves_at = time.monotonic() + LEAVE_SECONDS
         self._loop.call_later(LEAVE_SECONDS, self.woken.set)
 
     def on_wake(self, payload: str, *, is_own: bool) -> None:
-        """Take in a wake-up; one of the worker's own tells that something of what it holds has changed."""
+        """Handle a wake-up. One for this worker means that an instance it holds has changed."""
         if payload == REAP:
             self._sweep_at = 0.0
             self._somebody_died = True
@@ -122,8 +122,8 @@ class Claimer:
         self.woken.set()
 
     def on_reopened(self) -> None:
-        """The connection for claims had broken: an answer may have been lost that told what this worker holds now."""
-        self.is_front = False  # it went with the connection
+        """Look at everything again: the connection for claims broke, and the answer to a claim may have been lost."""
+        self.is_front = False  # its lock was lost with the connection
         self._sweep_at = 0.0
         self.has_signals = True
         self.woken.set()
@@ -134,7 +134,7 @@ class Claimer:
         if self.has_backlog or self._has_parked:
             ends_at = min(ends_at, time.monotonic() + LIGHT_SECONDS)
         elif self._looks_for_due():
-            # Whoever just claimed has better to do than to ask.
+            # Right after a claim there is work to do; ask only once it is quiet.
             if await self._is_woken_before(min(ends_at, time.monotonic() + QUIET_SECONDS)):
                 return
             ends_at = min(ends_at, await self._next_due_at())
@@ -170,12 +170,12 @@ class Claimer:
             self._waits_until = 0.0
 
     async def _step_forward(self) -> None:
-        """Be the one that claims at once, if nobody is: two that answer the same call get in each other's way."""
+        """Become the shift that claims at once, if there is none: two that answer one notification compete."""
         if not self.is_front and not self._quarantined.is_only and self.claims:
             self.is_front = await self._reader.take_front(sorted(workflows))
 
     async def sweep(self) -> None:
-        """The net under every notification: reap, look for signals, look for quarantined instances and for old code."""
+        """Do what notifications ask for, in case one was missed: reap, look for signals, quarantine and old code."""
         self._sweep_at = time.monotonic() + (AFTER_DEATH_SECONDS if self._somebody_died else SWEEP_SECONDS)
         self._somebody_died = False
         self.has_signals = self.has_signals or bool(self._host.cycles)
@@ -186,7 +186,7 @@ class Claimer:
             self._on_changed(reaped)
             await self._reader.notify_quarantine()
             self._has_freed = bool(self.limits)
-            self._has_parked = True  # some need not run alone: only the other shifts may take those
+            self._has_parked = True  # only other shifts may claim those that are not quarantined
             self.woken.set()
         if await self._reader.has_parent_notices():
             self._on_notices()
@@ -196,7 +196,7 @@ class Claimer:
             self._on_changed(await self._reader.hold_back(self.limits))
 
     async def claim(self) -> int:
-        """Claim what is due, as far as there are slots; return how many instances that were."""
+        """Claim due instances, as many as there are slots for. Return their number."""
         if self._has_freed or self._has_parked:
             await self._pass_on()
         if not self.claims:
@@ -233,7 +233,7 @@ class Claimer:
         return await self._reader.claim(self.limits, limit, quarantined=quarantined)
 
     async def _pass_on(self) -> None:
-        """Tell the others of what this shift cannot take itself: a place that is free, or what is due soon."""
+        """Notify other shifts of what this one cannot claim: free capacity of a workflow, or an instance due soon."""
         if self._looks_for_due():
             self._has_freed = self._has_parked = False
         elif time.monotonic() >= self._passed_on_at + PASS_ON_SECONDS:
@@ -252,26 +252,26 @@ class Claimer:
         self._on_changed(claimed.key for claimed, _ in found)
 
     async def look_for_signals(self) -> None:
-        """Look at what is held, if somebody says that something of it has changed."""
+        """Look at the held rows if a notification says that one has changed."""
         if self.has_signals:
             await self.look_at_rows()
 
     async def look_at_rows(self) -> None:
-        """Ask the rows what happened to what this worker holds: taken away, signalled, paused, or held for nothing."""
+        """Read what happened to held instances: taken away, signalled, paused, or held without a cycle."""
         self.has_signals = False
         await self.let_go(await self._held.look())
 
     async def let_go(self, strays: dict[int, int]) -> None:
-        """Give back what this worker holds without a cycle, or pause it where the engine has given it up."""
+        """Release instances that this worker holds without a cycle. Pause those that the engine has given up."""
         found = await self._held.let_go(strays)
         if strays:
             log.warning("let go of %s, which no cycle drives", sorted(found))
-            self.has_signals = len(found) < len(strays)  # somebody holds the others
+            self.has_signals = len(found) < len(strays)  # the rows of the others are locked
             self._on_changed(found)
             self._has_freed = bool(self.limits)
             self.woken.set()
 
-    # What the host tells of its cycles
+    # Called by the host
 
     def left(self, cycle: Cycle) -> None:
         was_full = self._reader.memory.is_full
@@ -288,7 +288,7 @@ class Claimer:
             self._look_in_time(cycle.exit.wakes_us)
 
     def _look_in_time(self, wakes_us: int) -> None:
-        """Do not sleep through the time of what has just been parked, nor let the others."""
+        """Wake up in time for an instance that has just been parked, here or in another shift."""
         due_at = time.monotonic() + self._host.clock.seconds_until(wakes_us - self._reader.ahead_us)
         if due_at < self._waits_until:
             self.woken.set()
@@ -308,15 +308,15 @@ class Claimer:
 
     def rested(self, cycle: Cycle) -> None:
         if cycle.claimed.quarantined or not self.claims:
-            cycle.exit.quiesce(InstanceStatus.QUEUED)  # it goes on in another shift
+            cycle.exit.quiesce(InstanceStatus.QUEUED)  # it continues in another shift
 
     async def pass_on_places(self) -> None:
-        """Tell the others of the places that are free, before this worker ends."""
+        """Notify other shifts of free capacity before this worker ends."""
         if self._has_freed:
             await self._reader.notify_wake()
 
     def _let_leave(self) -> None:
-        """Give to other shifts what can go on there only: that of which no body runs, or could."""
+        """Release to other shifts the instances that have no running body here, or whose bodies never get a thread."""
         for cycle in list(self._host.cycles.values()):
             if self._host.bodies.waits_in_vain(cycle):
                 cycle.exit.release()

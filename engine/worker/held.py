@@ -1,4 +1,4 @@
-"""What the rows of held instances say: taken away, signalled, paused, or held although no cycle drives them."""
+"""The rows of held instances: taken away, signalled, paused, or held although no cycle drives them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.worker.database.reader import Reader
 
 
 class Held:
-    """Compares what a worker drives with what its rows say it holds."""
+    """Compares the cycles of a worker with the rows that it holds."""
 
     def __init__(self, host: CycleHost, reader: Reader) -> None:
         self._host = host
@@ -17,7 +17,7 @@ class Held:
         self._given_up: dict[int, tuple[int, str]] = {}  # by instance: fence and reason
 
     async def look(self) -> dict[int, int]:
-        """Tell each cycle what its row says; return the instances that are held without a cycle, by fence."""
+        """Pass each row to its cycle. Return the instances held without a cycle, with their fences."""
         known = dict(self._host.cycles)
         held = await self._reader.held()
         for key, cycle in known.items():
@@ -35,11 +35,11 @@ class Held:
         }
 
     def give_up(self, cycle: Cycle, reason: str) -> None:
-        """Note that the engine has given up this instance, to be paused for this reason."""
+        """Note that the engine has given up an instance, so that it is paused for this reason."""
         self._given_up[cycle.claimed.key] = cycle.claimed.fence, reason
 
     async def let_go(self, strays: dict[int, int]) -> list[int]:
-        """Release these instances, or pause those that were given up; return those that nobody else held."""
+        """Release these instances, or pause those that were given up. Return those whose rows were not locked."""
         self._given_up = {key: why for key, why in self._given_up.items() if why[0] == strays.get(key)}
         if not strays:
             return []

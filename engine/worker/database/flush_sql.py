@@ -1,4 +1,4 @@
-"""The statements of the journal: what cycles want written, and which of it was written.
+"""The statements of the journal: they write what cycles have collected, and read which of it was written.
 
 Times travel as whole microseconds since the epoch and become `timestamptz` here, so that they come back unchanged.
 Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list element by element, in Python.
@@ -23,21 +23,21 @@ def _output(row: str) -> str:
     return f"coalesce({row}.output, (%(large)b::text[])[{row}.large])::json"
 
 
-# One flush of the journal: every checkpoint of many instances in one statement and one commit. Large outputs come
-# beside the rows.
+# One flush of the journal: every checkpoint of many instances in one statement and one commit. Large outputs are sent
+# apart from the rows.
 #
 # held   locks the rows in key order (two workers cannot deadlock) and skips those that a sender holds: one open
 #        transaction must not stall the neighbours. FOR NO KEY UPDATE, and not a join: only the lock makes the fence
 #        that is read here the one that counts at the commit.
-# ours   drops the writes of cycles whose lease is gone. A row looks its key up there, by hash: a join would compare
-#        each row with each cycle.
-# steps, attempts, events: what begins an operation (`starts`) is left out while a pause is asked for. Not so where the
-#        handler has ended: nothing of it will run, and an end without what led to it could not be replayed.
-# leaves parks only if no signal came since the cycle looked, and pauses only if that is still asked for. What is
-#        given back while a pause is asked for is paused by that: the next worker would know nothing of it. Nothing ends
-#        otherwise than it was told to end after its rollbacks; with `running` it stays, and these begin. One that ends
-#        has to notify the parent that waits for it, and other instances that do. (An EXISTS within an OR might
-#        be answered by reading all that wait.)
+# ours   drops the writes of cycles that have lost their lease. A row looks its key up there, by hash: a join would
+#        compare each row with each cycle.
+# steps, attempts, events: what starts an operation (`starts`) is left out while a pause is requested. It is kept if the
+#        handler has ended: nothing of it will run, and an end without the steps before it could not be replayed.
+# leaves parks only if no signal came since the cycle looked, and pauses only if that is still requested. An instance
+#        that is released while a pause is requested is paused: the next worker would not know of the request. The
+#        status at the end is the one that was decided before the rollbacks; with `running` the instance stays, and
+#        they start. One that ends has to notify the parent and other instances that wait for it. (An EXISTS within an
+#        OR might be answered by reading all waiting instances.)
 _WRITES = f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.status, i.signals, i.ends_as,
@@ -113,13 +113,13 @@ _WRITES = f"""
             CASE WHEN becomes.status = 'queued' THEN pg_notify('engine_wake', '') IS NULL END AS told
     )"""
 
-# The same with what concerns other instances, which most flushes do not.
+# The same with writes that concern other instances. Most flushes have none.
 #
-# children  are inserted with the steps that start them. One that is there was inserted before, and its answer was lost.
-#           An id that another instance has is refused, and with it the flush: see `Journal`.
-# waiters   note who waits for the end of which instance. Of one that begins in this very flush nothing can be seen yet:
-#           the step looks at it afterwards, and is noted then.
-# pending   marks those that go on, but have cancelled a step with a child, which is to end.
+# children  are inserted with the steps that start them. A child that exists was inserted before, and the answer was
+#           lost. An id that another instance has is refused, and with it the flush: see `Journal`.
+# waiters   record which step waits for the end of which instance. An instance that starts in the same flush is not
+#           visible yet: the step looks for it afterwards, and is recorded then.
+# pending   marks instances that continue, but have cancelled a step whose child has to end.
 _OTHERS = f"""
     , children AS (
         INSERT INTO engine_instance AS t (workflow, id, status, params, code, wake_at, deadline_at, created_at,
@@ -146,7 +146,7 @@ _OTHERS = f"""
         WHERE i.key = o.key AND o.notify_pending AND NOT EXISTS (SELECT FROM leaves l WHERE l.key = o.key)
     )"""
 
-# What each cycle is told: is it ours, what its row says, has it left, and whether others are to be notified.
+# The answer to each cycle: is it ours, what its row says, has it left, and do others have to be notified.
 _ANSWER = f"""
     SELECT h.key, h.is_ours, h.status, h.signals, h.ends_as, l.key IS NOT NULL,
         h.notify_pending OR l.notify_pending IS TRUE, {microseconds("clock_timestamp()")}
@@ -156,8 +156,8 @@ _ANSWER = f"""
 FLUSH = _WRITES + _ANSWER
 FLUSH_WITH_OTHERS = _WRITES + _OTHERS + _ANSWER
 
-# Which of the cycles of a flush have their starts recorded, and their lines of bodies: asked when the answer was lost,
-# and the same is to be written again. The rest of a flush may be written twice.
+# Whether the starts of each cycle of a flush are recorded, and the log lines of its bodies: asked after the answer was
+# lost, before the same is written again. The rest of a flush may be written twice.
 RECORDED = f"""
     SELECT c.key, EXISTS (
         SELECT FROM json_to_recordset(%(starts)s) AS b(key bigint, seq int, attempts int)

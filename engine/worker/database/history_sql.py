@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.values.columns import microseconds
 from engine.values.records import ATTEMPT, EVENT, STEP
 
-# What is stored of the steps of each, without unpacking it.
+# The stored size of the steps of each instance, without unpacking them.
 HISTORY_SIZES = """
     SELECT s.instance_id,
         sum(100 + coalesce(pg_column_size(s.output), 0) + coalesce(pg_column_size(s.error), 0))::bigint
@@ -21,8 +21,8 @@ HISTORY_STEPS = f"""
     ORDER BY s.instance_id, s.seq
 """
 
-# Attempts matter only while their step is open, or being rolled back: they tell what is spent, and what a dead worker
-# left behind. Their errors matter where a delay function is still to be asked about the last one.
+# Attempts matter only while their step is open or being rolled back: they count towards its limits, or were left by a
+# dead worker. Their errors matter only if a delay function has still to be called for the last one.
 _WANTED_ERROR = (
     "CASE WHEN s.wake_at IS NULL AND (s.status = 'waiting' OR s.rollback = 'running') THEN a.error::text END"
 )
@@ -36,9 +36,9 @@ HISTORY_ATTEMPTS = f"""
     ORDER BY a.instance_id, a.step_seq, a.number
 """
 
-# A page of what was not consumed of each instance, oldest first, of some types or, where those are NULL, of all. A
-# page ends after so many events or bytes, as they are stored: what is left out is not even unpacked. The first column
-# tells how many bytes that makes so far.
+# A page of the buffered events of each instance, oldest first, of some types or, if those are NULL, of all. A page ends
+# after a number of events or of stored bytes: the events after it are not even unpacked. The first column is the number
+# of bytes so far.
 BUFFERED_EVENTS = f"""
     SELECT so_far, instance_id, {EVENT.read("page")}
     FROM (
@@ -57,8 +57,8 @@ BUFFERED_EVENTS = f"""
 """
 
 
-# The instance that a row names by workflow and id. Looked for by order, so that a plan made for an empty table uses the
-# index of both: that of the Studio's lists looks as good to it, and would read all instances of the workflow.
+# The instance that a row names by workflow and id. The order makes a plan for an empty table use the index of both: the
+# index of the Studio's lists would seem as good, but read all instances of the workflow.
 def named(row: str, columns: str, name: str = "i") -> str:
     return f"""
         LATERAL (
@@ -71,13 +71,13 @@ def is_child(name: str, *origin: str) -> str:
     return f"({name}.parent_key, {name}.parent_generation, {name}.parent_step) = ({', '.join(origin)})"
 
 
-# The one that is meant: where a step has started it, that step's child and no other instance of that name.
+# The intended instance: if a step has started it, the child of that step and no other instance of that name.
 def meant(row: str, key: str) -> str:
     return f"({row}.of_step IS NULL OR {is_child('i', key, f'{row}.of_generation', f'{row}.of_step')})"
 
 
-# What the instances have come to that steps wait for. Of those that have not ended, nothing more than that is read.
-# What was noted once is meant from then on, and nothing that has come after it under the same name.
+# The outcomes of the instances that steps wait for. Outputs and errors are read only of those that have ended. Once a
+# waiter is recorded, it means that instance, and no later one with the same name.
 RELATIONS = f"""
     SELECT r.seq, i.status, CASE WHEN i.finished_at IS NOT NULL THEN i.output::text END,
         CASE WHEN i.finished_at IS NOT NULL THEN i.error::text END, {microseconds("i.finished_at")}, w.seq IS NOT NULL

@@ -1,4 +1,4 @@
-"""The statements by which a worker holds instances: its lock, its leases, what it takes back and lets go of.
+"""The statements by which a worker holds instances: its lock, its leases, what it takes back and what it releases.
 
 Times travel as whole microseconds since the epoch and become `timestamptz` here, so that they come back unchanged.
 Rows travel as JSON arrays, one parameter a table: psycopg adapts a Python list element by element, in Python.
@@ -12,17 +12,17 @@ from engine.values.columns import microseconds, moment
 
 NOW = f"SELECT {microseconds('clock_timestamp()')}"
 
-# A worker id is locked by the worker's session: the lock goes with the session, and with it the right to what it owns.
+# A worker id is locked by the worker's session. When the session ends, so does the lock, and the right to what it owns.
 WORKER_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
 TAKE_WORKER_LOCK = f"SELECT pg_try_advisory_lock({WORKER_SPACE}, %s)"
 
-# One shift is at the front: it claims at once what the others leave to it for a moment. Its place is a lock too. The
-# number tells one set of workflows from another.
+# One shift is at the front: it claims at once, while the others wait for a moment. Its place is a lock, too, with a
+# number for each set of workflows.
 FRONT_SPACE = WORKER_SPACE + 1
 TAKE_FRONT = f"SELECT pg_try_advisory_lock({FRONT_SPACE}, %s)"
 
-# End a session of this worker's that it has lost: its server process may be about to do what it was told to. True when
-# it is gone.
+# End a session that this worker has lost: its server process may still be about to execute a statement. True when it
+# has ended.
 END_SESSION = """
     SELECT pg_terminate_backend(pid, %(wait)s) FROM pg_stat_activity
     WHERE pid = %(pid)s AND application_name = %(name)s
@@ -35,14 +35,14 @@ LIVE_WORKERS = f"""
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
-# When the server came up, took all its sessions down because one of them crashed, or was promoted: a standby starts the
-# launcher then. A role that may not see the server's own processes gets the time of its start.
+# When the server started, ended all sessions because one of them crashed, or was promoted: a standby starts the
+# launcher then. A role that cannot see the server's own processes gets the time of the server's start.
 UP_SINCE = """
     SELECT greatest(pg_postmaster_start_time(), max(backend_start))
     FROM pg_stat_activity WHERE backend_type IN ('checkpointer', 'logical replication launcher')
 """
 
-# The latest lease that each owner has, and what silent ones hold and nobody has locked: see `database/leases.py`.
+# The latest lease of each owner; the rows of silent owners that are not locked: see `database/leases.py`.
 BEATS = f"SELECT owner, {microseconds('max(wake_at)')} FROM engine_instance WHERE owner IS NOT NULL GROUP BY owner"
 FREE = f"""
     WITH free AS (
@@ -52,7 +52,7 @@ FREE = f"""
     SELECT key, owner, {microseconds("wake_at")} FROM free
 """
 
-# Queued is due: where the clock was set back since, it would lie there until that time comes again.
+# A queued instance is due. If the clock was set back since, it would wait until that time comes again.
 DUE_AGAIN = """
     WITH early AS (
         SELECT key FROM engine_instance
@@ -64,14 +64,14 @@ DUE_AGAIN = """
     RETURNING i.key
 """
 
-# Take back what dead owners held, and living ones whose leases are over (see `database/leases.py`). Those that were
-# to pause are paused, and say that their attempts are lost; the others are due at once.
+# Take back what dead owners held, and living ones whose leases have expired (see `database/leases.py`). Instances that
+# were to pause are paused, and their attempts are lost; the others are due at once.
 #
-# One of them may have killed its worker, so they are quarantined: they run alone until they get on. If the dead worker
-# held a quarantined one, only that one may have: the others have run alone before. Nothing is quarantined where the
-# worker need not have died: its lease ran out while it was stopped, its lock went down with the server (quarantining
-# everything then would take ages), or it is the one that asks. Attempts that ran in quarantine are cleared then. SKIP
-# LOCKED: another reaper is at it, or a sender, after whom the next sweep comes.
+# One of them may have killed its worker, so they are quarantined: they run alone until they progress. If the dead
+# worker held a quarantined one, only that one is suspect: the others have run alone before. Nothing is quarantined if
+# the worker may not have died: its lease expired while it was stopped, its lock ended with the server (to quarantine
+# everything then would take too long), or it is the one that asks. Attempts that ran in quarantine are cleared then.
+# SKIP LOCKED: another worker takes the row back, or a sender holds it and the next sweep follows.
 REAP = f"""
     WITH held AS (
         SELECT key, generation, status = 'waiting_for_pause' AS pauses, quarantined, owner,
@@ -93,7 +93,7 @@ REAP = f"""
 """
 
 
-# Those that were paused because the code had changed, and whose code is that of this worker again. Few workflows ask
+# The instances that were paused because the code had changed, and whose code this worker has again. Few workflows ask
 # for that pause, and paused instances are found by the index of the Studio's lists.
 def _code_is_back(columns: str, limit: str) -> str:
     return f"""
@@ -104,8 +104,8 @@ def _code_is_back(columns: str, limit: str) -> str:
 """
 
 
-# Resume them. Nobody is told: this worker claims them next, while others, which may have the new
-# code, would pause them again.
+# Resume them, without a notification: this worker claims them next, while others, which may have the new code, would
+# pause them again.
 GO_BACK = f"""
     WITH resuming AS (
         {_code_is_back("i.key, i.generation, i.workflow, i.id, i.paused_at", "%(limit)s")}
@@ -120,11 +120,11 @@ GO_BACK = f"""
     SELECT key FROM resumed
 """
 
-# What the rows say that this worker holds: what is not among them is lost.
+# The rows that this worker holds. An instance that is not among them was taken away.
 HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(worker_id)s"
 
-# Let go of what this worker holds and no cycle drives: the answer to its claim was lost, or the engine has given it up,
-# and says why. Nobody died of it.
+# Release what this worker holds without a cycle: the answer to the claim was lost, or the engine has given the instance
+# up, with a reason. No worker died of it.
 LET_GO = f"""
     WITH releasing AS (
         SELECT i.key, i.generation, s.reason IS NOT NULL OR i.status = 'waiting_for_pause' AS pauses,
@@ -136,15 +136,15 @@ LET_GO = f"""
     SELECT key FROM released
 """
 
-# Clear an instance that is held: it leaves the quarantine.
+# Clear a held instance: it leaves quarantine.
 CLEAR = """
     UPDATE engine_instance SET quarantined = false
     WHERE key = %(key)s AND fence = %(fence)s AND owner = %(worker_id)s
     RETURNING key
 """
 
-# Clear the attempts that run here, before another instance runs beside them: a crash then says nothing about them. The
-# journal says it as well, but may come later.
+# Clear the attempts that run here before another instance runs beside them: a crash then proves nothing about them. The
+# journal writes the same, but perhaps later.
 CLEAR_ATTEMPTS = """
     WITH mine AS MATERIALIZED (
         SELECT key, generation FROM engine_instance WHERE owner = %(worker_id)s
@@ -156,14 +156,14 @@ CLEAR_ATTEMPTS = """
     RETURNING a.instance_id
 """
 
-# What a shift looks for twice a second: what a dead worker has left, and ends that others do not know of.
+# What a shift looks for twice a second: rows that a dead worker has left, and pending notices.
 LOOK = f"""
     SELECT EXISTS (
         SELECT FROM engine_instance WHERE owner IS NOT NULL AND owner <> ALL (ARRAY({LIVE_WORKERS}))
     ), EXISTS (SELECT FROM engine_instance WHERE notify_pending)
 """
 
-# Give back at once what was claimed and finds no room: due as before, so that the oldest is still the first.
+# Release at once what was claimed and does not fit into memory: due as before, so that the oldest is still the first.
 GIVE_BACK = f"""
     WITH releasing AS (
         SELECT i.key, i.generation, i.status = 'waiting_for_pause' AS pauses, {moment("g.due_us")} AS due_at,
@@ -175,8 +175,8 @@ GIVE_BACK = f"""
     SELECT key, pg_notify('engine_wake', '') IS NULL FROM released
 """
 
-# A row that a sender holds in an open transaction is passed over, and comes back: nobody can claim it meanwhile, and it
-# is renewed as soon as that ends.
+# A row that a sender has locked is skipped and returned: nobody can claim it meanwhile, and it is renewed as soon as
+# the sender's transaction ends.
 RENEW = """
     WITH mine AS MATERIALIZED (
         SELECT key FROM engine_instance
