@@ -115,7 +115,7 @@ class Rollbacks:
         return found if isinstance(found, DoOperation) else None
 
     def _close_lost(self, record: StepRecord, made: list[AttemptRecord]) -> None:
-        """Close the attempt that a dead worker left behind. It spends nothing, and is a crash only if it was alone."""
+        """Close the attempt that a dead worker left behind. It spends nothing; in quarantine it counts as a crash."""
         for attempt in made:
             if attempt.status == AttemptStatus.RUNNING:
                 self._cycle.finish(attempt, AttemptStatus.LOST)
