@@ -14,7 +14,7 @@ from tests.chaos.browser import Browser
 from tests.process import ledger
 
 TOPIC = "/ws/studio/?topic=workflow:kitchen-sink"
-COUNT = re.compile(r'class="s-([a-z_]+)" href="[^"]*">.*?<span class="num">([^<]+)</span>', re.DOTALL)
+COUNT = re.compile(r'class="s-([a-z_]+)"\s+href="[^"]*">.*?<span class="num">([^<]+)</span>', re.DOTALL)
 COME_AGAIN = 1.0
 PATIENCE = 30.0  # a socket that says nothing for so long is asked whether it lives
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10

@@ -46,7 +46,7 @@ def test_every_case_has_one_row_with_a_state_and_a_note() -> None:
 
 @pytest.mark.parametrize(("case", "note"), TESTED, ids=[case for case, _ in TESTED])
 def test_a_tested_case_is_named_where_the_table_says(case: str, note: str) -> None:
-    files = re.findall(r"(?:tests/\w+/)?test_\w+\.py", note)
+    files = re.findall(r"(?:tests/(?:\w+/)+)?test_\w+\.py", note)
     assert files
     for file in files:
         path = HERE.parents[1] / file if "/" in file else HERE / file
