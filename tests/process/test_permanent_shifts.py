@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -200,8 +201,11 @@ def test_new_work_begins_within_two_seconds_although_every_worker_has_bodies_tha
 def test_sleeps_are_on_time_whatever_else_is_held(cluster: Cluster) -> None:
     for number in range(6):
         cluster.begin("errand", f"long-{number}", seconds=NEVER)
+    for number in itertools.count():  # one worker takes them all, until it has no thread left
         cluster.begin("blocking-errand", f"blocking-{number}", seconds=NEVER)
-    wait_until(lambda: len(cluster.workers_at("long") | cluster.workers_at("blocking")) == 2)
+        if len(cluster.workers_at("long") | cluster.workers_at("blocking")) == 2:
+            break
+        time.sleep(0.05)
     for number in range(100):
         cluster.begin("napping-errand", f"nap-{number}", seconds=0.3 + number % 7 / 10)
         time.sleep(0.05)
@@ -217,7 +221,7 @@ def test_sleeps_are_on_time_whatever_else_is_held(cluster: Cluster) -> None:
     ]
     assert late[0] >= 0
     # One that waited for the others would be late by seconds. How punctual they are alone is measured by the bench.
-    assert late[98] < 0.25, late[-10:]
+    assert late[98] < 1, late[-10:]
 
 
 def test_a_worker_without_a_free_thread_leaves_work_to_the_other(cluster: Cluster) -> None:
