@@ -22,7 +22,7 @@ from studio.demo.order.models import LedgerEntry, Reservation, Stock
 from tests import shifts
 from tests.faults.points import violations
 from tests.records import outcomes
-from tests.stories import running_shift, wait_for
+from tests.shifts import running_shift, wait_for
 
 Order = Workflow[Any, Any]
 QUICK = {"packing": 0}
