@@ -12,7 +12,7 @@ DIGITS = 7  # of a fingerprint, read as a number that fits into a PostgreSQL int
 
 
 def refusal(cycle: CycleState) -> CodeChangedError | None:
-    """Return the error to pause with, if the workflow requires that somebody accepts the new code first."""
+    """Return the error to pause with, if the workflow requires a person to accept the new code first."""
     if cycle.workflow.on_code_change != "pause" or not _has_changed(cycle):
         return None
     return CodeChangedError(

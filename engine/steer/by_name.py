@@ -1,7 +1,7 @@
 """Find an instance by its workflow and id, with a query that is compiled once.
 
-The ORM takes 1.1 ms to compile this query for each call, more than PostgreSQL takes to answer it. Whoever sends an
-event to an instance asks for it first.
+The ORM takes 1.1 ms to compile this query for each call, more than PostgreSQL takes to answer it. Every sender of an
+event asks for the instance first.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MAX_PAYLOAD = 7_900
 
 
 def wake(worker_ids: Iterable[int] = ()) -> None:
-    """Tell these workers to look at their instances; without ids, whoever has a free slot."""
+    """Tell these workers to look at their instances; without ids, tell every worker with a free slot."""
     to = list(worker_ids)
     tell(wake=not to, worker_ids=to)
 

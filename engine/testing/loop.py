@@ -118,7 +118,7 @@ class Inline(Executor):
         outcome: list[Any] = []
         try:
             self._run(lambda: outcome.append(call()))
-        except BaseException as error:  # noqa: BLE001 - user code; told to whoever awaits it
+        except BaseException as error:  # noqa: BLE001 - user code; raised where it is awaited
             future.set_exception(error)
         else:
             future.set_result(outcome[0])

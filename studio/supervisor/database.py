@@ -1,4 +1,4 @@
-"""Bring the database to what the code expects, whoever runs it."""
+"""Bring the database, embedded or not, to what the code expects."""
 
 import shlex
 

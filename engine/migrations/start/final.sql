@@ -1,4 +1,4 @@
--- What nobody may change, refused by the database whoever asks.
+-- Rows that must not change: the database refuses it to every client.
 
 CREATE OR REPLACE FUNCTION engine_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

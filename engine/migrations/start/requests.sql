@@ -1,6 +1,6 @@
 -- Open and ended requests, kept beside the steps: an index on the steps would make every checkpoint pay for it.
 
--- Whoever ends a step, its request is no longer open. The step says how it ended. A step that a restart has kept ended
+-- When a step ends, for any reason, its request is no longer open. The step says how it ended. A step that a restart has kept ended
 -- in an earlier generation.
 CREATE OR REPLACE FUNCTION engine_keep_request() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

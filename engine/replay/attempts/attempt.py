@@ -43,7 +43,7 @@ class Budget(Protocol):
 
 @dataclass(slots=True)
 class RollbackBudget:
-    """What the rollback of a step has spent since its last retry by somebody."""
+    """What the rollback of a step has spent since a person last retried it."""
 
     attempts: int = 0
     spent: int = 0

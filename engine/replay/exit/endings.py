@@ -35,7 +35,7 @@ class Ending:
     status: InstanceStatus
     output: str | None = None
     error: str | None = None
-    rolls_back: bool = False  # somebody asked for the rollbacks, or they have begun
+    rolls_back: bool = False  # the rollbacks were requested, or have begun
     dropped: str = ""  # the keys of the output that are not kept
 
 

@@ -45,8 +45,8 @@ class Exit:
     def answered(self, how: Leave, ends_as: str = "", *, has_left: bool) -> bool:
         """Handle the answer to a leave; return whether the cycle continues where it was.
 
-        If the instance has not left, a signal came first, a pause was withdrawn, or somebody asked to terminate it
-        after its rollbacks.
+        If the instance has not left, a signal came first, a pause was withdrawn, or it is to be terminated after its
+        rollbacks.
         """
         cycle = self._cycle
         if has_left:

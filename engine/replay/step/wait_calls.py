@@ -118,9 +118,9 @@ class WaitCalls:
         """Ask people, and park until one of them answers; return the answer and who gave it.
 
         `schema` is the type of the answer: the form in the Studio is made from it, and an answer that does not fit
-        its JSON Schema is refused to whoever gives it. (One that fits, but not the type, whose own validators a
-        JSON Schema cannot hold, pauses the instance.) `message` is what people read; put data into it. `assignees`
-        are names of users, or "group:<name>"; without any, whoever may operate instances may answer.
+        its JSON Schema is refused with an error. (An answer that fits the schema but fails the type's own validators,
+        which a JSON Schema cannot express, pauses the instance.) `message` is what people read; put data into it.
+        `assignees` are names of users, or "group:<name>"; without any, everybody who may operate instances may answer.
 
         Raises RequestTimeoutError when nobody has answered within `timeout` (None: wait forever, within the
         workflow's own timeout); it names a moment, which a pause does not shift. Raises StepConfigError for a wrong

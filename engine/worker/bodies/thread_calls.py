@@ -44,7 +44,7 @@ class Call(Future[Any]):
             return
         try:
             value = fn()
-        except BaseException as error:  # noqa: BLE001 - user code, told to whoever awaits it
+        except BaseException as error:  # noqa: BLE001 - user code; raised where it is awaited
             self.set_exception(error)
         else:
             self.set_result(value)

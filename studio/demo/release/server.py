@@ -21,7 +21,7 @@ with suppress(BlockingIOError, ProcessLookupError):
     port.write_text(str(server.server_port))
     if os.fork() == 0:
         log = os.open(directory / "server.log", os.O_WRONLY | os.O_CREAT)
-        os.dup2(log, 1)  # whoever started us waits for the end of our output
+        os.dup2(log, 1)  # the caller waits for the end of our output
         os.dup2(log, 2)
         while directory.exists():
             os.kill(worker, 0)  # fails if the worker has ended
