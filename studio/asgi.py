@@ -19,8 +19,7 @@ from studio.access.anonymous_queue import AnonymousQueue  # noqa: E402
 from studio.live.consumer import StudioConsumer  # noqa: E402
 from studio.server import route_limits  # noqa: E402
 from studio.server.announce import announce_web  # noqa: E402
-from studio.server.header_limits import HeaderLimits  # noqa: E402
-from studio.server.origins import FullOriginValidator  # noqa: E402
+from studio.server.headers import FullOriginValidator, HeaderLimits  # noqa: E402
 from studio.server.request_limits import Limits, limit_daphne  # noqa: E402
 
 

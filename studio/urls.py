@@ -8,7 +8,7 @@ from django.urls import URLPattern, URLResolver, register_converter
 from studio.accounts import passwords, session
 from studio.approvals import views as approvals
 from studio.audit import views as audit
-from studio.frame import converters
+from studio.frame import addresses
 from studio.frame.guard import guarded_path
 from studio.home import views as home
 from studio.instance import actions, answer, payload, restart
@@ -19,9 +19,9 @@ from studio.schedules import views as schedules
 from studio.workflows import start
 from studio.workflows import views as workflows
 
-register_converter(converters.WorkflowName, "workflow")
-register_converter(converters.InstanceId, "id")
-register_converter(converters.StepNumber, "step")
+register_converter(addresses.WorkflowName, "workflow")
+register_converter(addresses.InstanceId, "id")
+register_converter(addresses.StepNumber, "step")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 

@@ -48,16 +48,16 @@ SIZES = """
 # What the supervisor does with a database before it starts its programs.
 PREPARE = f"""
 from studio.supervisor.database import prepare
-from studio.supervisor.first_account import make_first_account
+from studio.supervisor.database import make_first_account
 prepare()
 make_first_account({PASSWORD!r})
 """
 
-# Cheap tests first: what they find need not be looked for in a browser.
+# Cheap tests first: what they find, a browser test need not find.
 ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
 
 
-# Where the processes of this run find what one of them has made for all.
+# Where the processes of this run find what one of them makes for all.
 RUN = pytest.StashKey[Path]()
 
 
@@ -94,7 +94,7 @@ def postgresql(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
-    """Lead pytest-django to that server, unless DATABASE_URL names another."""
+    """Point pytest-django to that server, unless DATABASE_URL names another."""
     if settings.ENVIRONMENT.database_url is None:
         server: EmbeddedServer = request.getfixturevalue("postgresql")
         place = settings.DATABASES["default"]
@@ -118,7 +118,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 @pytest.fixture(scope="session")
 def live_stack(migrated_home: Path) -> Iterator[LiveStack]:
-    """The whole stack, shared by the run; for tests that leave it as they found it."""
+    """The whole stack, shared by the run; for tests that leave it unchanged."""
     with home_directory() as home:
         copy_database(migrated_home, home)
         stack = LiveStack(home).start()
@@ -130,7 +130,7 @@ def live_stack(migrated_home: Path) -> Iterator[LiveStack]:
 
 @pytest.fixture(scope="session")
 def migrated_home(request: pytest.FixtureRequest) -> Path:
-    """A home with the database that a first start leaves, to copy from: that one takes its seconds."""
+    """A home with the database that a first start leaves, to copy from: a first start takes seconds."""
     run = request.config.stash[RUN]
     home = run / "migrated"
     with (run / "lock").open("w") as lock:
@@ -174,7 +174,7 @@ def make_stack(migrated_home: Path) -> Iterator[Callable[..., LiveStack]]:
 
 
 def is_one_of_several(config: pytest.Config) -> bool:
-    """Tell whether pytest-xdist runs tests in other processes beside this one; alone it is quicker without a copy."""
+    """Return whether pytest-xdist runs tests in other processes too; a single one is quicker without a copy."""
     return hasattr(config, "workerinput")
 
 
@@ -195,9 +195,12 @@ def home_directory() -> Iterator[Path]:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Run one more process than there are cores: a third of the time each waits for something."""
-    return (os.cpu_count() or 1) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Run one more process than there are cores, and two more with the second tier, which waits more.
+
+    In the first, a third of the time each waits for something. Tests of processes use less than a fifth of a core.
+    """
+    return (os.cpu_count() or 1) + (1 if config.option.tier == "first" else 2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -212,7 +215,7 @@ def _place(item: pytest.Item) -> int:
 
 @pytest.fixture
 def only_possible_rows(db: None) -> Iterator[None]:
-    """Fail a test that leaves rows in the database which the engine never writes."""
+    """Fail a test that leaves rows in the database that the engine never writes."""
     from tests import possible
 
     yield
@@ -222,7 +225,7 @@ def only_possible_rows(db: None) -> Iterator[None]:
 
 @pytest.fixture
 def restored_registry() -> Iterator[None]:
-    """Forget after the test which workflows and events it has declared."""
+    """Forget after the test which workflows and events it declared."""
     from engine import workflows
     from engine.declare.messages import declared_events
 
@@ -255,7 +258,7 @@ def engine_db(transactional_db: None) -> None:
 def _quick_flush() -> Iterator[None]:
     """Empty the database quickly after a test that commits.
 
-    Django truncates every table there is and fills in permissions anew; that takes longer than most of a thousand
+    Django truncates every table and creates the permissions again; that takes longer than most of a thousand
     short stories.
     """
     from django.test import TransactionTestCase

@@ -1,6 +1,6 @@
-"""What engine/README.md shows of the code's own tables: `python -m tests.diagrams` writes it anew.
+"""What engine/README.md shows of the code's own tables: `python -m tests.diagrams` writes it again.
 
-A test holds the page to what is made here.
+A test compares the page with it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _without_restart(why: str) -> str:
 
 
 def actions() -> str:
-    """Tell where each action has an effect."""
+    """List where each action has an effect."""
     head = "| | " + " | ".join(f"`{status}`" for status in states.InstanceStatus) + " |"
     rule = "| --- |" + " --- |" * len(states.InstanceStatus)
     rows = [
@@ -51,7 +51,7 @@ def actions() -> str:
 
 
 def invariants() -> str:
-    """List what `manage.py verify` asks the tables, and what they cannot tell."""
+    """List what `manage.py verify` checks in the tables, and what they cannot show."""
     lines = ["| id | name | what must hold |", "| --- | --- | --- |"]
     lines += [f"| {one.id} | `{one.name}` | {one.sentence} |" for one in INVARIANTS]
     lines += [f"| {key} | | not in the tables: {what} |" for key, what in UNCHECKABLE.items()]
@@ -75,7 +75,7 @@ def made(page: str) -> str:
 
 
 def names(page: str) -> list[str]:
-    """List what is made on the page."""
+    """List the generated parts of the page."""
     return [found[2] for found in _MADE.finditer(page)]
 
 

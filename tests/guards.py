@@ -22,7 +22,7 @@ GUARDED: Mapping[str, tuple[Mapping[tuple[str, str], str], Iterable[str]]] = {
 
 @contextmanager
 def guarded_statuses() -> Iterator[None]:
-    """Have the triggers in the database, until the end."""
+    """Install the triggers in the database, until the end."""
     _execute(statement for table in GUARDED for statement in _guards(table))
     try:
         yield

@@ -61,7 +61,7 @@ class LiveStack:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # A killed test run takes its stack along.
+                # The stack ends with a killed test run.
                 preexec_fn=dies_with_parent(signal.SIGTERM),
                 **(self.run_by.arguments() if self.run_by else {}),
             )

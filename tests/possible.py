@@ -1,4 +1,4 @@
-"""Whether rows that a test has planted can be: the engine's invariants, asked of all of them at once."""
+"""Whether rows that a test has planted are possible: they are checked against the engine's invariants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.violations import offenders
 
 # What workers do in time. Where rows are planted, there is no worker.
 BY_WORKERS = {"nothing-is-overdue", "leases-are-swept", "no-orphans", "ends-are-reported", "notices-are-sent"}
-# What a cluster and its shifts say of themselves. A test with real processes holds these sentences to be true.
+# What a cluster and its shifts say of themselves. A test with real processes checks these sentences.
 WORKERS = (
     Invariant(
         "",
@@ -50,7 +50,7 @@ DATABASE = {"db", "transactional_db"}
 
 
 def uses_database(request: pytest.FixtureRequest) -> bool:
-    """Tell whether a test can plant anything."""
+    """Return whether a test can plant anything."""
     return request.node.get_closest_marker("django_db") is not None or bool(
         DATABASE & {*request.fixturenames}
     )

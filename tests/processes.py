@@ -14,7 +14,7 @@ def marked(run: str) -> dict[int, str]:
 
 
 def serving(home: Path) -> dict[int, str]:
-    """Return the processes of the PostgreSQL of `home`: each is at home in its files."""
+    """Return the processes of the PostgreSQL of `home`: each runs in the directory of its files."""
     data = (home / "pg").resolve()
     return _found(lambda process: (process / "cwd").resolve().is_relative_to(data))
 
@@ -43,6 +43,6 @@ def _found(is_wanted: Callable[[Path], bool]) -> dict[int, str]:
                 command = (directory / "cmdline").read_bytes().replace(b"\0", b" ")
                 found[int(directory.name)] = command.decode(errors="replace").strip()
         except OSError:
-            # It ended while we looked, or belongs to somebody else.
+            # It has ended meanwhile, or belongs to another user.
             continue
     return found

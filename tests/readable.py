@@ -15,7 +15,7 @@ from tests.live import PROJECT
 
 PARTS = ("engine", "studio", "static", "templates", "manage.py")
 
-# What tests of the whole stack do without, and what is large.
+# What tests of the whole stack do not need, and what is large.
 LEFT_OUT = {"test", "site-packages", "playwright", "mypy", "mypyc", "ruff", "hypothesis", "__pycache__"}
 
 

@@ -49,7 +49,7 @@ def lines(instance: Instance) -> list[str]:
 
 
 def crash(name: str = "test") -> None:
-    """Take a shift's connections away: what it holds is lost to it at once, as if its process had died.
+    """Cut a shift's connections: it loses at once what it holds, as if its process had died.
 
     It comes back as a new owner after a moment, knowing nothing of the one before. Its bodies run on unheard, which
     is worse than death.

@@ -16,7 +16,7 @@ from engine.steer import notify
 from engine.worker import shift
 from engine.worker.bodies import attempt
 
-# What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.
+# A wait that takes longer fails the test; how long a busy machine takes is not tested.
 PATIENCE = 60.0
 
 running: list[str] = []  # the names of the shifts of this process
@@ -63,7 +63,7 @@ def wait_until(
 
 
 async def until(gate: threading.Event) -> None:
-    """Wait in an async body for what the test says."""
+    """Wait in an async body until the test sets a flag."""
     while not gate.is_set():
         await asyncio.sleep(0.005)
 

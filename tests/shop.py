@@ -16,7 +16,7 @@ DROP = "SET lock_timeout = '20s'; DROP TABLE shop_sale; RESET lock_timeout"
 
 @contextmanager
 def open_shop() -> Iterator[None]:
-    """Have the table."""
+    """Create the table, and drop it at the end."""
     execute(CREATE)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Stories that hang on no race, on virtual time: nothing waits, and nothing hangs on how busy the machine is.
+"""Stories without races, on virtual time: nothing waits, and nothing depends on how busy the machine is.
 
 The functions have the names and the meaning of those of `tests.shifts`. Where those poll what a shift does in its
 thread, these let a worker of `engine.testing` do in the thread of the test what is due; then the clock jumps to what is

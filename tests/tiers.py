@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ModuleOfTier(pytest.Module):
-    """A module whose tests are not collected while nothing names their tier."""
+    """A module whose tests are collected only if their tier is named."""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         assert self.obj, "imported: its marks are known"

@@ -14,7 +14,7 @@ OPEN = ["running", "waiting"]
 
 
 def skip_wait(instance: Instance) -> None:
-    """Make all that a parked instance waits for due now."""
+    """Make everything that a parked instance waits for due now."""
     waits = Q(status="waiting") | Q(rollback="running")
     Step.objects.filter(waits, instance=instance, wake_at__isnull=False).update(wake_at=ClockTimestamp())
     Instance.objects.filter(key=instance.key, status="waiting").update(wake_at=ClockTimestamp())
@@ -22,7 +22,7 @@ def skip_wait(instance: Instance) -> None:
 
 
 def age(instance: Instance, **duration: float) -> None:
-    """Move all that a parked instance has recorded, and what it waits for, into the past."""
+    """Move everything that a parked instance has recorded, and its waits, into the past."""
     past = timedelta(**duration)
     rows = Step.objects.filter(instance=instance)
     rows.update(started_at=F("started_at") - past)

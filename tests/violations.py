@@ -1,4 +1,4 @@
-"""Which rows break an invariant of the engine: all of them asked at once, as tests do after each story."""
+"""Which rows break an invariant of the engine: all are checked at once, as tests do after each story."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workflow events list` and `workflow events send`."""
+"""`workflow events list`, `workflow events send`, and `workflow answer`: what an instance receives."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from engine.command import output, text, values
 from engine.command.address import find, origin, take_instance, take_limit, take_origin
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.models import Event
 from engine.status.gathering import database_now
 from engine.status.record import events_of
-from engine.steer import events
+from engine.steer import events, requests
 
 STATES = ["buffered", "consumed", "dropped"]
 
@@ -78,3 +77,29 @@ def _send(terminal: Terminal, options: Options) -> None:
 
 SEND = Subcommand("send", "send an event to an instance", _arguments_of_send, _send)
 EVENTS = (LIST, SEND)
+
+
+def _arguments_of_answer(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    parser.add_argument("request", metavar="REQUEST", help="its name, or the number of its step")
+    values.take_value(parser, "answer", "the answer")
+    parser.add_argument("--comment", default="", help="a comment for the workflow")
+    take_origin(parser)
+
+
+def _answer(terminal: Terminal, options: Options) -> None:
+    instance = find(options["instance"])
+    name = options["request"]
+    request = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name
+    event = requests.answer(
+        instance,
+        request,
+        values.value(options, "answer"),
+        comment=options["comment"],
+        **origin(options),
+    )
+    document = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
+    terminal.answer(document, lambda: [f"Request {name} of {instance} is answered."])
+
+
+ANSWER = Subcommand("answer", "answer a request", _arguments_of_answer, _answer)

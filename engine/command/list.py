@@ -10,19 +10,18 @@ from django.db.models import QuerySet
 
 from engine.command import output, text
 from engine.command.address import check_workflow, take_limit
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.declare.registry import Workflow, workflows
 from engine.models import Instance
 from engine.status import search
 from engine.status.facts import StatusFacts
 from engine.status.gathering import database_now, facts_by_key, without_values
 from engine.status.sentences.sentence import as_text
-from engine.status.sentences.short_line import short_line
+from engine.status.sentences.status_line import short_line
 from engine.status.servers import servers_of
 from engine.values.errors import RepriseError
+from engine.values.identity import check_tags
 from engine.values.states import FINAL, InstanceStatus
-from engine.values.tags import check_tags
 
 GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
 COUNTED = 10_000  # instances of a workflow and status

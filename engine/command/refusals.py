@@ -6,7 +6,7 @@ import psycopg
 from django.db import Error, OperationalError
 
 from engine.command.output import Document
-from engine.command.terminal import as_json
+from engine.command.subcommand import as_json
 from engine.status import schema
 from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
 from engine.values.serialization import InvalidJSON

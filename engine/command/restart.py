@@ -8,8 +8,7 @@ from typing import Any
 
 from engine.command import output, text
 from engine.command.address import find, natural, origin, said, take_instance, take_name
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.models import Instance
 from engine.steer import restart
 from engine.steer.restart import PlannedStep, RestartPlan

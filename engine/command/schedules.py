@@ -8,8 +8,7 @@ from datetime import datetime
 
 from engine.command import output, text
 from engine.command.address import check_workflow, origin, take_origin
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.models import Instance, ScheduleRow
 from engine.steer import schedules
 from engine.values.errors import ScheduleNotFoundError

@@ -11,8 +11,7 @@ from django.db.models import QuerySet
 from engine.command import output, text
 from engine.command.address import find, natural, take_instance, take_limit
 from engine.command.events import event_lines
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.models import Attempt, Instance, Step
 from engine.status import record
 from engine.status.errors import error_line

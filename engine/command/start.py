@@ -6,8 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 from engine.command import output, values
 from engine.command.address import origin, take_origin
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.declare.registry import workflows
 from engine.steer import launch
 

@@ -1,4 +1,4 @@
-"""`workflow pause`, `resume`, `terminate`, `retry-rollback` and `accept-code`: one engine call each."""
+"""`workflow pause`, `resume`, `terminate`, `retry-rollback`, `accept-code` and `delete`: one engine call each."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from django.db import transaction
 
 from engine.command import output
 from engine.command.address import find, origin, take_instance, take_origin
-from engine.command.subcommand import Options, Subcommand
-from engine.command.terminal import Terminal
+from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.models import Instance
-from engine.steer import lifecycle
+from engine.steer import deletion, lifecycle
 
 Act = Callable[[Instance, Options], Instance]
 
@@ -86,4 +85,21 @@ TERMINATE = Subcommand(
 RETRY_ROLLBACK = Subcommand("retry-rollback", "retry a failed rollback", _arguments, _steer(_retry_rollback))
 ACCEPT_CODE = Subcommand(
     "accept-code", "let an instance continue with the current code", _arguments, _steer(_accept_code)
+)
+
+
+def _arguments_of_delete(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    take_origin(parser, needs_reason=True)
+
+
+def _delete(terminal: Terminal, options: Options) -> None:
+    instance = find(options["instance"])
+    deletion.delete(instance, **origin(options))
+    document = {"deleted": {"workflow": instance.workflow, "id": instance.id}}
+    terminal.answer(document, lambda: [f"{instance} is deleted. Its audit trail stays."])
+
+
+DELETE = Subcommand(
+    "delete", "delete a finished instance; its audit trail stays", _arguments_of_delete, _delete
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from engine.command.answer import ANSWER
-from engine.command.delete import DELETE
-from engine.command.events import EVENTS
+from engine.command.events import ANSWER, EVENTS
 from engine.command.list import LIST
 from engine.command.restart import RESTART
 from engine.command.schedules import SCHEDULES
 from engine.command.show import SHOW
 from engine.command.start import START
-from engine.command.steering import ACCEPT_CODE, PAUSE, RESUME, RETRY_ROLLBACK, TERMINATE
+from engine.command.steering import ACCEPT_CODE, DELETE, PAUSE, RESUME, RETRY_ROLLBACK, TERMINATE
 from engine.command.subcommand import Subcommand
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (

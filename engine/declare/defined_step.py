@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
-from engine.declare.context_types import (
+from engine.declare.context import (
     TakesContext,
     TakesContextFourth,
     TakesContextSecond,

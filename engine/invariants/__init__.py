@@ -7,13 +7,12 @@ queries exist anyway, for a database that was restored, repaired by hand, or los
 from __future__ import annotations
 
 from engine.invariants import (
-    audit,
     ends,
     events,
     generations,
     instances,
-    notices,
     relations,
+    reports,
     rollbacks,
     steps,
 )
@@ -29,8 +28,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *events.INVARIANTS,
     *relations.INVARIANTS,
     *generations.INVARIANTS,
-    *audit.INVARIANTS,
-    *notices.INVARIANTS,
+    *reports.INVARIANTS,
 )
 
 # What the tables cannot show, or only in part. Tests of the running system cover it.

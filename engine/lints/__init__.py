@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from engine.declare.registry import Workflow, workflows
-from engine.lints import project, unstarted
+from engine.lints import project
 from engine.lints.code import Code, Facts
 from engine.lints.finding import Finding, Found, Severity
 from engine.lints.rules import RULES
@@ -60,7 +60,7 @@ def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Find
         return ()
     found: Iterable[Found] = ()
     if not workflow.schedules:
-        found = unstarted.find(workflow.name, source.file, handler, project.uses(source.file))
+        found = project.find_unstarted(workflow.name, source.file, handler, project.uses(source.file))
     mine = reported(found, source, workflow.name)
     return tuple(sorted([*_findings_of_code(workflow, known), *mine], key=_by_place))
 

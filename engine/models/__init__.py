@@ -7,10 +7,9 @@ a plain `save()` would break.
 from engine.models.audit import Audit
 from engine.models.event import Event
 from engine.models.instance import Generation, Instance
-from engine.models.log import Log
 from engine.models.notice import Notice, NoticeKind
 from engine.models.schedule import ScheduleRow
-from engine.models.step import Attempt, Step
+from engine.models.step import Attempt, Log, Step
 from engine.models.waiting import EndedRequest, OpenRequest, Waiter
 from engine.models.worker import Worker
 

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from engine.replay.calls import phases
 from engine.replay.calls.call import Call
-from engine.replay.calls.counting import StepCount
 from engine.replay.calls.deliveries import Deliveries
 from engine.replay.calls.identities import Identities
-from engine.replay.calls.steps import Steps
+from engine.replay.calls.steps import StepCount, Steps
 from engine.replay.handler.loop import HandlerLoop
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.records import outcomes
 from engine.replay.records.history import AttemptRecord, History, LogLine, StepRecord
 from engine.replay.records.log_lines import log_line
 from engine.replay.records.writes import Writes
-from engine.replay.waiting.event_buffer import EventBuffer
-from engine.replay.waiting.matching import EventMatching
-from engine.replay.waiting.open_waits import OpenWaits
+from engine.replay.waiting.matching import EventBuffer, EventMatching, OpenWaits
 from engine.replay.waiting.relations import Relations
 from engine.replay.waiting.timers import Timers
 from engine.values.errors import CodeChangedError, NonDeterminismError

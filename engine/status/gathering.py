@@ -13,11 +13,10 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
 from engine.models import Attempt, Audit, Instance, Step
-from engine.status.capacity import capacity_of
 from engine.status.errors import beginning_of_error, error_line
 from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
-from engine.status.rollbacks import rollback_of
-from engine.status.servers import servers_of
+from engine.status.servers import capacity_of, servers_of
+from engine.status.steps import rollback_of
 from engine.steer.requests import open_requests
 from engine.values.identity import TOP
 from engine.values.states import Action, AttemptPhase, AttemptStatus

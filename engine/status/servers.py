@@ -1,19 +1,23 @@
-"""The workers that serve a workflow. For display only: nothing is decided by it."""
+"""The workers that serve a workflow, and how many of its instances run. For display only: nothing is decided by it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
-from engine.models import Worker
-from engine.status.facts import Servers
+from engine.declare.registry import workflows
+from engine.models import Instance, Worker
+from engine.status.facts import Capacity, Servers
 from engine.steer.clock import ClockTimestamp
+from engine.values.states import InstanceStatus
 
 ALIVE_FOR = timedelta(seconds=20)
 # A cluster without a shift after this time is draining, or its shifts cannot start.
 STARTS_WITHIN = timedelta(seconds=60)
+
+HELD = [InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE]
 
 
 def servers_of(names: Iterable[str]) -> dict[str, Servers]:
@@ -30,6 +34,15 @@ def all_servers() -> Servers:
 def alive() -> QuerySet[Worker]:
     """Return the rows of workers seen recently. A killed process leaves its row behind."""
     return Worker.objects.filter(seen_at__gt=ClockTimestamp() - ALIVE_FOR)
+
+
+def capacity_of(names: Iterable[str]) -> dict[str, Capacity]:
+    """Count the held instances of workflows with a limit. If no workflow has one, nothing is queried."""
+    limits = workflows.limits()
+    limited = sorted(limits.keys() & set(names))
+    rows = Instance.objects.filter(workflow__in=limited, status__in=HELD).values_list("workflow")
+    held = dict(rows.annotate(Count("key"))) if limited else {}
+    return {name: Capacity(limits[name], held.get(name, 0)) for name in limited}
 
 
 def _servers(rows: Sequence[Worker]) -> Servers:

@@ -1,4 +1,4 @@
-"""An instance in one of its generations."""
+"""An instance in one of its generations, read without large values, or with only prefixes of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import TextField
+from django.db.models.functions import Cast, Left, Length
+
 from engine.models import Generation, Instance
 from engine.status.generations import SHOWN, Generations, generations_of
-from engine.status.prefixes import with_prefixes
 from engine.values.errors import RepriseError
 
 # The columns of a generation's row. All other columns of an instance are those of the current generation.
@@ -76,3 +78,15 @@ def _as_it_was(newest: Instance, kept: Any) -> Instance:
     past.wake_at = past.paused_at = past.deadline_at = past.owner = None
     past.quarantined = past.notify_pending = False
     return past
+
+
+def with_prefixes(rows: Any, *columns: str, length: int) -> Any:
+    """Return the query with `<column>_text` and `<column>_size` instead of these JSON columns.
+
+    The text has the first `length` characters, and one more if the value is longer; the size counts all characters.
+    """
+    found = rows.defer(*columns)
+    for column in columns:
+        text = Cast(column, TextField())
+        found = found.annotate(**{f"{column}_text": Left(text, length + 1), f"{column}_size": Length(text)})
+    return found

@@ -25,11 +25,10 @@ from engine.values.errors import (
     LimitError,
     RepriseError,
 )
-from engine.values.identity import check_instance_id, new_instance_id
+from engine.values.identity import check_instance_id, check_tags, new_instance_id
 from engine.values.retention_rules import own_retention
 from engine.values.serialization import decode
 from engine.values.states import InstanceStatus
-from engine.values.tags import check_tags
 
 MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * 1024 * 1024

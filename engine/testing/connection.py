@@ -41,6 +41,9 @@ class InlineConnection:
         with self._loop.suspended():
             return Answer(self._execute(self._clock.put_into(statement), parameters))
 
+    async def fetch(self, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
+        return await (await self.execute(statement, parameters)).fetchall()
+
     def _execute(self, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
         real = _connection()
         with real.transaction() if self._guards else nullcontext():

@@ -19,9 +19,9 @@ from engine.testing.connection import InlineConnection
 from engine.testing.crashes import Crash, Crashes, Life
 from engine.testing.loop import StandingLoop
 from engine.testing.mocks import Mocks
-from engine.testing.notices import PromptNotices
 from engine.testing.parts import (
     MortalJournal,
+    PromptNotices,
     PromptParentNotices,
     UnlimitedSlices,
     WatchedCycle,

@@ -37,6 +37,7 @@ class SqlType(NamedTuple):
 
     sent: str  # SQL: its type in a recordset
     json: str  # Python: the JSON text of a value other than None
+    omitted: str = "{} is None"  # Python: whether the value is not sent and becomes NULL
     stored: str = "{}"  # SQL: turns what was sent into what is stored
     read: str = "{}"  # SQL: turns what is stored into what is read
     taken: str = "{}"  # Python: turns what was read into the record's value
@@ -45,7 +46,7 @@ class SqlType(NamedTuple):
 INTEGER = SqlType("int", json="{}")
 BIGINT = SqlType("bigint", json="{}")
 TEXT = SqlType("text", json="quote({})")
-TEXTS = SqlType("text[]", json="dumps({}) if {} else NULL", taken="tuple({} or ())")
+TEXTS = SqlType("text[]", json="dumps({})", omitted="not {}", taken="tuple({} or ())")
 BOOL = SqlType("bool", json="TRUE if {} else FALSE")
 TIME = SqlType("bigint", json="{}", stored=moment("{}"), read=microseconds("{}"))
 JSON = SqlType("text", json="quote({})", stored="{}::json", read="{}::text")
@@ -53,7 +54,8 @@ JSON = SqlType("text", json="quote({})", stored="{}::json", read="{}::text")
 # row, it would be escaped and parsed twice. `place` is its index there, from 1; 0 means inside the row.
 LARGE_JSON = SqlType(
     "text",
-    json="NULL if place else quote({})",
+    json="quote({})",
+    omitted="place or {} is None",
     stored="coalesce({}, (%(large)b::text[])[{}_place])::json",
     read="{}::text",
 )
@@ -80,6 +82,11 @@ class Column:
     type: SqlType
     written: Written
     is_optional: bool
+
+    @property
+    def can_be_omitted(self) -> bool:
+        """Return whether it has values that are sent as NULL."""
+        return self.is_optional or self.type is TEXTS
 
 
 class Table:
@@ -136,17 +143,23 @@ class Table:
     def writer(self) -> Callable[..., str]:
         """Return a function that makes a JSON object from `head`, which names the owner, and a record.
 
-        Its third argument is the place of a long text. Its Python source is generated, as `dataclass` does: for the
-        rows that every checkpoint writes, `json.dumps` would take three times as long.
+        Its third argument is the place of a long text. With `is_new=False`, the row exists, and optional columns that
+        are written once are omitted, as are those without a value: the server reads every character. The function's
+        Python source is generated, as `dataclass` does: for the rows that every checkpoint writes, `json.dumps` would
+        take three times as long.
         """
-        parts = [f'"{column.attribute}":{{{_json(column)}}}' for column in self._flushed]
-        parts += [
-            f'"{column.attribute}_place":{{place or NULL}}'
-            for column in self._flushed
-            if column.type is LARGE_JSON
+        always = [f'"{one.attribute}":{{{_json(one)}}}' for one in self._flushed if not one.can_be_omitted]
+        maybe = [one for one in self._flushed if one.can_be_omitted]
+        text = [f"f'{{{{{{head}},{','.join(always)}'"]
+        text += [f"('' if {_omitted(one)} else f',\"{one.attribute}\":{{{_json(one)}}}')" for one in maybe]
+        text += [
+            f"(f',\"{one.attribute}_place\":{{place}}' if place else '')"
+            for one in maybe
+            if one.type is LARGE_JSON
         ]
-        text = f"{{{{{{head}},{','.join(parts)}}}}}"
-        return _function("write", "head, record, place=0", f"return f'{text}'")
+        return _function(
+            "write", "head, record, place=0, *, is_new=True", f"return {' + '.join(text)} + '}}'"
+        )
 
     def reader(self) -> Callable[..., tuple[int, Any]]:
         """Return a function that splits a row into the key of an instance and a record."""
@@ -177,9 +190,12 @@ def _name(attribute: str) -> str:
 
 
 def _json(column: Column) -> str:
-    value = f"record.{column.attribute}"
-    text = column.type.json.replace("{}", value)
-    return f"NULL if {value} is None else {text}" if column.is_optional else text
+    return column.type.json.replace("{}", f"record.{column.attribute}")
+
+
+def _omitted(column: Column) -> str:
+    condition = column.type.omitted.replace("{}", f"record.{column.attribute}")
+    return f"{condition} or not is_new" if column.written is Written.ONCE else condition
 
 
 def _list(parts: Any) -> str:
@@ -197,7 +213,6 @@ def _function(name: str, arguments: str, body: str, **names: Any) -> Callable[..
     known = {
         "quote": encode_basestring,
         "dumps": json.dumps,
-        "NULL": "null",
         "TRUE": "true",
         "FALSE": "false",
     }

@@ -1,4 +1,6 @@
-"""Names, ids and the identities derived from them."""
+"""Names, ids and tags, and the identities derived from them."""
+
+from __future__ import annotations
 
 import hashlib
 import hmac
@@ -10,14 +12,16 @@ import threading
 import time
 import uuid
 import zlib
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from random import Random
 from typing import Literal, NamedTuple
 
-from engine.values.errors import InvalidNameError
+from engine.values.errors import InvalidNameError, LimitError
 
 MAX_INSTANCE_ID, MAX_WORKFLOW_NAME, MAX_STEP_NAME, MAX_EVENT_TYPE = 100, 64, 256, 100
 MAX_TAG, MAX_DEDUP_KEY, MAX_SCHEDULE_NAME = 100, 255, 100
+MAX_TAGS = 50
 RESERVED_PREFIX = "reprise:"
 REQUEST_TYPE = f"{RESERVED_PREFIX}request:"
 OLD_MILESTONE = (
@@ -87,6 +91,16 @@ def request_type(generation: int, seq: int) -> str:
 
 def check_tag(value: object) -> str:
     return _text(value, "a tag", MAX_TAG)
+
+
+def check_tags(tags: Iterable[str] | None) -> list[str]:
+    """Return each tag once, in the order given. Raises InvalidNameError or LimitError."""
+    if isinstance(tags, str):
+        raise InvalidNameError("a list of tags", tags, "It must be a list of strings.")
+    checked = list(dict.fromkeys(check_tag(tag) for tag in tags or ()))
+    if len(checked) > MAX_TAGS:
+        raise LimitError("number of tags", len(checked), MAX_TAGS)
+    return checked
 
 
 def check_schedule_name(value: object) -> str:

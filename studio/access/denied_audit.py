@@ -1,4 +1,4 @@
-"""Record denied actions in the audit log, but only a few an hour for each person."""
+"""Record denied actions in the audit trail, but only a few an hour for each person."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from django.urls import Resolver404, resolve, reverse_lazy
 from studio.access.addresses import address_of
 from studio.access.anonymous_queue import release_turn
 from studio.access.permissions import Verb
-from studio.accounts import hashing
-from studio.accounts.sign_in_limits import TooManyAttemptsError, attempt
+from studio.accounts import password_limits
+from studio.accounts.password_limits import TooManyAttemptsError, attempt
 from studio.frame.errors import busy, too_many
 from studio.frame.guard import guard, public
 
@@ -29,7 +29,7 @@ SESSION_PAGES = ("sign-in", "sign-out", "theme")
 def hashed(request: HttpRequest) -> Iterator[None]:
     """Wait for a slot to hash in, and let other requests go on meanwhile."""
     release_turn(getattr(request, "scope", {}))
-    with hashing.slot(address_of(request)):
+    with password_limits.slot(address_of(request)):
         yield
 
 
@@ -74,8 +74,8 @@ class LimitedView:
             response: HttpResponse = view.post(request, *args, **kwargs)
         except TooManyAttemptsError as error:
             return too_many(request, error.wait)
-        except hashing.BusyError:
-            return busy(request, hashing.RETRY_AFTER)
+        except password_limits.BusyError:
+            return busy(request, password_limits.RETRY_AFTER)
         return response
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from studio.frame.guard import public
-from studio.frame.htmx import HtmxRequest
+from studio.frame.pieces import HtmxRequest
 
 THEMES = ("system", "light", "dark")
 YEAR_S = 365 * 24 * 3600

@@ -14,9 +14,8 @@ from engine.status.gathering import asking
 from engine.steer import requests
 from engine.steer.requests import Asked
 from studio.access.permissions import Verb, allowed, may_answer
-from studio.approvals.closings import closings_of
 from studio.approvals.controls import control_of
-from studio.approvals.entry import Entry, Given, given
+from studio.approvals.entry import Entry, Given, closings_of, given
 
 BOXES = ("mine", "open", "done")
 SHOWN = 100

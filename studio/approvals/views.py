@@ -12,7 +12,7 @@ from studio.approvals import queries as inbox
 from studio.approvals.entry import Entry
 from studio.approvals.live import draw_approvals
 from studio.frame.guard import guard
-from studio.frame.page import page
+from studio.frame.pieces import page
 
 
 @guard(get=Verb.VIEW)

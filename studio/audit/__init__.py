@@ -1,1 +1,1 @@
-"""The audit log, as a page and as a file."""
+"""The audit trail, as a page and as a file."""

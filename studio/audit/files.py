@@ -1,4 +1,4 @@
-"""The audit log as a file, in CSV or JSON, generated in batches while it is sent."""
+"""The audit trail as a file, in CSV or JSON, generated in batches while it is sent."""
 
 from __future__ import annotations
 

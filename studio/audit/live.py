@@ -1,4 +1,4 @@
-"""The live view of the audit log: the number of rows since the page was rendered."""
+"""The live view of the audit trail: the number of rows since the page was rendered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from studio.audit.queries import Wanted, count_newer
-from studio.frame.address_query import cursor
+from studio.frame.addresses import cursor
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, more_piece
 

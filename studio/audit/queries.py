@@ -1,4 +1,4 @@
-"""Read the audit log: newest first, filtered, one page or one export at a time, always bounded.
+"""Read the audit trail: newest first, filtered, one page or one export at a time, always bounded.
 
 Only the log of one instance has an index. Any other filter scans a limited number of rows at a time, and the page says
 how far back it has searched.

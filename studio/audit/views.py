@@ -1,4 +1,4 @@
-"""The audit log, as a page and as a file."""
+"""The audit trail, as a page and as a file."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from django.utils import timezone
 from engine.status.search import workflow_names
 from studio.access.permissions import Verb
 from studio.audit import files
-from studio.audit import queries as audit_log
+from studio.audit import queries as audit_trail
 from studio.audit.words import ACTIONS
 from studio.frame import pieces
-from studio.frame.address_query import cursor, ignored
+from studio.frame.addresses import cursor, ignored
 from studio.frame.errors import bad_request
 from studio.frame.guard import guard
-from studio.frame.page import page
 from studio.frame.patience import TooSlowError, patience
+from studio.frame.pieces import page
 
 PATIENCE_S = 3
 
 
 @guard(get=Verb.VIEW)
 def audit(request: HttpRequest) -> HttpResponse:
-    wanted, before = audit_log.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
+    wanted, before = audit_trail.Wanted.of(request.GET), cursor(request.GET.get("before", ""))
     frame: dict[str, Any] = {
         "wanted": wanted,
         "verbs": sorted(ACTIONS),
@@ -39,7 +39,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     }
     try:
         with patience(PATIENCE_S):
-            found = audit_log.page_of(wanted, before=before)
+            found = audit_trail.page_of(wanted, before=before)
     except TooSlowError:
         return page(request, "studio/audit/audit.html", is_too_slow=True, **frame)
     topic = {"topic": "audit", **wanted.filled, "top": str(found.top)}
@@ -51,8 +51,8 @@ def audit(request: HttpRequest) -> HttpResponse:
         found=found,
         older_query=wanted.query(before=str(found.older or "")),
         removable=[(name, value, wanted.query(**{name: ""})) for name, value in wanted.filled.items()],
-        window=audit_log.WINDOW,
-        exported=audit_log.EXPORTED,
+        window=audit_trail.WINDOW,
+        exported=audit_trail.EXPORTED,
         **frame,
     )
 
@@ -64,10 +64,10 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     Answers 400 to an unknown filter.
     """
     kind, write = files.FORMS[form]
-    wanted = audit_log.Wanted.of(request.GET)
+    wanted = audit_trail.Wanted.of(request.GET)
     if ignored(request.GET, wanted.filled):
         return bad_request(request)  # a file cannot say that it contains more than was asked for
-    parts = write(audit_log.export(wanted))
+    parts = write(audit_trail.export(wanted))
     return StreamingHttpResponse(
         # Django would read a plain iterator to its end before sending the first byte.
         _one_by_one(parts) if isinstance(request, ASGIRequest) else parts,

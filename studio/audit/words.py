@@ -1,4 +1,4 @@
-"""How the audit log describes what users did."""
+"""How the audit trail describes what users did."""
 
 from __future__ import annotations
 

@@ -13,9 +13,8 @@ from psycopg.conninfo import make_conninfo
 from studio.embedded.access import write_rules
 from studio.embedded.address import DATABASE, USER, socket_dir
 from studio.embedded.place import EmbeddedError, Place, find_place
-from studio.machine.account import plain_environment
+from studio.machine.account import plain_environment, private
 from studio.machine.mortal import dies_with_parent
-from studio.machine.private import private
 
 # Durability settings are on the command line, where no file in the data directory can override them.
 SETTINGS = {

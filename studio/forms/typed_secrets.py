@@ -10,10 +10,9 @@ from typing import Any
 from engine.values.secret_places import secret_places
 from engine.values.serialization.envelope import MASK
 from engine.values.serialization.secret_schema import holds_secrets
-from studio.forms import json_places, schema
+from studio.forms import schema
 from studio.forms.checked import Checked, Problem
-from studio.forms.json_places import Place
-from studio.forms.json_text import read_text
+from studio.forms.json_text import Place, finder, read_text
 
 _decoder = json.JSONDecoder()
 # Accept a missing comma at the end of a line.
@@ -40,7 +39,7 @@ def _places(text: str, root: Mapping[str, Any]) -> list[Place]:
     read = read_text(text, "params", is_optional=True)
     if read.is_good:
         found = list(secret_places(read.value, root)) if text.strip() else []
-        find = json_places.finder(text) if found else None
+        find = finder(text) if found else None
         return [find([str(part) for part in path]) for path in found] if find else []
     return list(_by_name(text, root))
 

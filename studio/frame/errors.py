@@ -20,7 +20,7 @@ from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefre
 from psycopg_pool import PoolTimeout
 
 from studio.access.permissions import ROLES, Verb, allowed
-from studio.frame.htmx import HtmxRequest
+from studio.frame.pieces import HtmxRequest
 
 log = logging.getLogger("studio")
 

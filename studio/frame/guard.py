@@ -23,7 +23,7 @@ from studio.access.anonymous_queue import accept_session
 from studio.access.denied_audit import Subject
 from studio.access.permissions import RefusedError, Verb, allowed
 from studio.frame.errors import bad_request, forbidden, not_allowed, sign_in_first
-from studio.frame.htmx import HtmxRequest
+from studio.frame.pieces import HtmxRequest
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HtmxRequest, P], HttpResponseBase]
@@ -41,7 +41,7 @@ class Rule:
 
     methods: tuple[str, ...]
     verbs: Mapping[str, Verb]
-    action: str = ""  # its verb in the audit log, where denied attempts are recorded
+    action: str = ""  # its verb in the audit trail, where denied attempts are recorded
     takes_payload: bool = False
     about: Callable[[Names], Subject] = subject_of
 

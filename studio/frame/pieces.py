@@ -1,4 +1,4 @@
-"""The pieces in which pages are rendered and updated, and how they are written for htmx."""
+"""The pieces in which pages are rendered and updated, and how they are written: in a page, and for htmx."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+from django_htmx.middleware import HtmxDetails
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
+
+
+class HtmxRequest(HttpRequest):
+    """A request with `htmx`, which is true if htmx sent it. The middleware of django-htmx sets it."""
+
+    htmx: HtmxDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,30 @@ class Drawing:
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
+def page(
+    request: HttpRequest,
+    template: str,
+    drawing: Drawing | None = None,
+    *,
+    topic: str = "",
+    status: int = 200,
+    **context: Any,
+) -> HttpResponse:
+    """Render a page. Its context has `pieces`, rendered by the same code as for the socket."""
+    if drawing is not None:
+        # Safe: each piece is the output of a template, which escapes values.
+        safe = {name.replace("-", "_"): mark_safe(piece.html) for name, piece in drawing.pieces.items()}  # noqa: S308
+        context["pieces"] = safe
+        context["forms"] = drawing.forms
+        context["steps"] = [safe[name.replace("-", "_")] for name in drawing.order]
+    return render(request, template, {"topic": topic, **context}, status=status)
+
+
+def more_piece(newer: int, address: str) -> Piece:
+    """Render the number of new rows since the page was rendered, with a link to them."""
+    return Piece(render_to_string("studio/frame/more.html", {"newer": newer, "address": address}))
+
+
 def frame(pieces: Mapping[str, Piece]) -> str:
     """Return pieces as one message for htmx."""
     return "".join(partial(name, piece) for name, piece in pieces.items())
@@ -50,11 +85,6 @@ def frame(pieces: Mapping[str, Piece]) -> str:
 
 def partial(target: str, piece: Piece) -> str:
     return f'<hx-partial hx-target="#{escape(target)}" hx-swap="{piece.swap}">{piece.html}</hx-partial>'
-
-
-def more_piece(newer: int, address: str) -> Piece:
-    """Render the number of new rows since the page was rendered, with a link to them."""
-    return Piece(render_to_string("studio/frame/more.html", {"newer": newer, "address": address}))
 
 
 def frame_of(drawing: Drawing) -> str:

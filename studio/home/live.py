@@ -16,7 +16,7 @@ from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.home.attention import attention
 from studio.home.health import health
-from studio.instances.rows import rows_of
+from studio.instances.queries import rows_of
 from studio.workflows.queries import overviews
 
 

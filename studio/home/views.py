@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from studio.access.permissions import Verb
 from studio.frame.guard import guard
-from studio.frame.page import page
+from studio.frame.pieces import page
 from studio.home.live import HomeView
 
 

@@ -28,8 +28,7 @@ from engine.values.states import Action, InstanceStatus, allows
 from studio.access.permissions import Verb
 from studio.forms.tokens import token_of
 from studio.frame.guard import guard
-from studio.frame.htmx import HtmxRequest
-from studio.frame.pieces import flash, frame_of
+from studio.frame.pieces import HtmxRequest, flash, frame_of
 from studio.instance.event_form import check_event, event_without_secrets
 from studio.instance.live import InstanceView
 from studio.instance.views import show_instance
@@ -60,7 +59,7 @@ def resume(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, action="terminate")
 def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
-    """Terminate it. A reason is required, for the audit log."""
+    """Terminate it. A reason is required, for the audit trail."""
     if not reason_of(request):
         return _refused(request, name, id, "Enter a reason to terminate it.", status=422, dialog="terminate")
     act = functools.partial(lifecycle.terminate, rollback=bool(request.POST.get("rollback")))
@@ -69,7 +68,7 @@ def terminate(request: HtmxRequest, name: str, id: str) -> HttpResponse:
 
 @guard(post=Verb.OPERATE, action="delete")
 def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
-    """Delete it. A reason is required: only the audit log remains."""
+    """Delete it. A reason is required: only the audit trail remains."""
     instance = _instance(name, id)
     if not reason_of(request):
         return _refused(request, name, id, "Enter a reason to delete it.", status=422, dialog="delete")

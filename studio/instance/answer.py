@@ -32,9 +32,8 @@ from studio.forms.checked import Problem
 from studio.frame import pieces
 from studio.frame.errors import forbidden
 from studio.frame.guard import guard
-from studio.frame.htmx import HtmxRequest
 from studio.frame.live_view import LiveView
-from studio.frame.pieces import flash, frame_of
+from studio.frame.pieces import HtmxRequest, flash, frame_of
 from studio.instance.live import InstanceView
 from studio.instance.views import show_instance
 
@@ -95,7 +94,7 @@ def _who_was_first(error: RequestAnsweredError) -> str:
 
 
 def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
-    """Refuse a user who was not asked, and record it in the audit log."""
+    """Refuse a user who was not asked, and record it in the audit trail."""
     if entry is None:
         return forbidden(request, Verb.APPROVE)
     data = {"request": entry.step.name, "seq": entry.step.seq}

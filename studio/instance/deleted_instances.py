@@ -1,4 +1,4 @@
-"""What is left of a deleted instance: its rows in the audit log."""
+"""What is left of a deleted instance: its rows in the audit trail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DeletedInstance:
     workflow: str
     id: str
     deletion: Audit | None
-    audit_log: tuple[Audit, ...]
+    audit_trail: tuple[Audit, ...]
 
 
 def of(workflow: str, id: str) -> DeletedInstance | None:
@@ -42,9 +42,9 @@ def of_key(key: int) -> DeletedInstance | None:
 
 
 def _of(rows: QuerySet[Audit]) -> DeletedInstance | None:
-    audit_log = tuple(rows.order_by("-key")[:SHOWN])
-    if not audit_log:
+    audit_trail = tuple(rows.order_by("-key")[:SHOWN])
+    if not audit_trail:
         return None
-    last = next((one for one in audit_log if one.outcome == "done"), audit_log[0])
+    last = next((one for one in audit_trail if one.outcome == "done"), audit_trail[0])
     deletion = last if last.verb == Action.DELETE else None
-    return DeletedInstance(last.workflow, last.instance_id, deletion, audit_log)
+    return DeletedInstance(last.workflow, last.instance_id, deletion, audit_trail)

@@ -18,7 +18,7 @@ from engine.models import Instance
 from engine.status.steps import attempts_by_step, logs_of
 from studio.instance.queries import LOGS_SHOWN, step_rows
 from studio.instance.steps import nested as nested_steps
-from studio.instance.steps.html import step_html
+from studio.instance.steps.line import step_html
 from studio.instance.steps.lines import lines_of
 
 PAGE = 50

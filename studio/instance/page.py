@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from engine.declare.registry import workflows as registry
 from engine.models import Event, Instance, Log, Step
 from engine.status.generations import Generations
 from engine.status.record import Record
 from engine.status.sentences.sentence import Sentence
+from engine.values.errors import CodeChangedError
 from engine.values.states import Action, allows
 from studio.display import payloads
-from studio.instance import changed_code, event_form
+from studio.instance import event_form
 from studio.instance.steps.failures import Failure, Origin
 from studio.instance.steps.line import Line
 from studio.instance.timeline import Timeline
-from studio.instances.rows import Row
+from studio.instances.queries import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class InstancePage:
     params: payloads.Payload
     output: payloads.Payload | None
     failure: Failure | None
-    code: changed_code.Notice | None
+    code: ChangedCode | None
     unreached: tuple[Step, ...]
     origin: Origin | None
 
@@ -92,14 +95,6 @@ class InstancePage:
         return self.record.is_past
 
     @property
-    def has_undone(self) -> bool:
-        return any(line.undone for line in self.lines)
-
-    @property
-    def has_kept(self) -> bool:
-        return any(line.step.kept_from for line in self.lines)
-
-    @property
     def is_pausing(self) -> bool:
         return self.instance.status == "waiting_for_pause"
 
@@ -145,3 +140,42 @@ class InstancePage:
 def place_of(those: Generations) -> str:
     """The start of the query strings of links, which keeps the shown earlier generation."""
     return f"generation={those.shown}&" if those.is_past else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCode:
+    """Fingerprints of the code that an open instance last ran under, and of the current code.
+
+    `current` is empty if the workflow no longer exists in the code.
+    """
+
+    recorded: str
+    current: str
+    is_paused: bool
+    pauses: bool  # the workflow's setting
+
+    @property
+    def is_back(self) -> bool:
+        return self.recorded == self.current
+
+    @property
+    def is_to_be_accepted(self) -> bool:
+        return bool(self.current) and not self.is_back and (self.is_paused or self.pauses)
+
+
+def changed_code_of(instance: Instance, error: Mapping[str, object] | None) -> ChangedCode | None:
+    """Return the notice, if there is one to show."""
+    workflow = registry.get(instance.workflow)
+    current = "" if workflow is None else workflow.fingerprint
+    is_paused = instance.status == "paused" and _is_of_code(error)
+    if instance.is_finished or not instance.code:
+        return None
+    if not is_paused and current in ("", instance.code):
+        return None
+    pauses = workflow is not None and workflow.on_code_change == "pause"
+    return ChangedCode(instance.code, current, is_paused, pauses)
+
+
+def _is_of_code(error: Mapping[str, object] | None) -> bool:
+    """Return whether a code change caused the pause."""
+    return bool(error) and error.get("type") == CodeChangedError.__name__  # type: ignore[union-attr]

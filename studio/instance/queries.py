@@ -7,22 +7,20 @@ from typing import Any
 
 from engine.models import Event, Instance, Step
 from engine.status import record
-from engine.status.prefixes import with_prefixes
 from engine.status.record import Limits, Record
-from engine.status.snapshot import snapshot
+from engine.status.snapshot import snapshot, with_prefixes
 from engine.status.steps import logs_of, steps_of
 from engine.values.identity import TOP
 from studio.display import payloads
 from studio.display.status import display_status
-from studio.instance import changed_code
-from studio.instance.page import InstancePage, place_of
+from studio.instance.page import InstancePage, changed_code_of, place_of
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.failures import failure, origin_of
 from studio.instance.steps.line import INLINE
 from studio.instance.steps.lines import lines_of
 from studio.instance.steps.nested import NestedSteps
 from studio.instance.timeline_tracks import timeline_of
-from studio.instances.rows import rows_of
+from studio.instances.queries import rows_of
 
 STEPS_SHOWN = 200
 LOGS_SHOWN = 200
@@ -80,7 +78,7 @@ def _page(
     )
     is_all = upto is None and len(top) < STEPS_SHOWN
     error = instance.last_problem if isinstance(instance.last_problem, dict) else None
-    code = changed_code.notice_of(instance, error)
+    code = changed_code_of(instance, error)
     return InstancePage(
         record=found,
         status=_status(found),

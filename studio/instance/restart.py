@@ -13,9 +13,9 @@ from engine.models import Instance
 from engine.steer import lifecycle, restart
 from engine.values.errors import InstanceNotFoundError, RestartError, StepNotFoundError
 from studio.access.permissions import Verb, allowed
-from studio.frame.address_query import cursor
+from studio.frame.addresses import cursor
 from studio.frame.guard import guard
-from studio.frame.page import page
+from studio.frame.pieces import page
 from studio.instance.actions import reason_of, who_did
 
 LISTED = 100  # steps in each list, at most
@@ -56,7 +56,7 @@ class StalePageError(Exception):
 
 @guard(get=Verb.VIEW, post=Verb.OPERATE, action="restart")
 def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
-    """Preview a restart, or do it. A reason is required, for the audit log."""
+    """Preview a restart, or do it. A reason is required, for the audit trail."""
     try:
         instance = Instance.objects.defer("params", "output", "error").get(workflow=name, id=id)
         return _restart(request, instance) if request.method == "POST" else _preview(request, instance)

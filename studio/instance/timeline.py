@@ -17,6 +17,15 @@ FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
 THINNEST = 0.15  # percent of the line
 BUSY = ("solid", "undo", "group")
+FAILED = ("errored", "timed_out", "lost")
+LEGEND = {
+    "solid": "running",
+    "fail": "failed attempt",
+    "backoff": "back-off",
+    "sleep": "sleeping or waiting",
+    "undo": "rollback",
+    "kept": "kept from an earlier generation",
+}
 FOLD_SHARE = 0.15  # and at least this share of the line
 
 
@@ -51,6 +60,11 @@ class Bar:
     @property
     def end(self) -> float:
         return self.x + self.width
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it shows a failed attempt at a body."""
+        return self.kind == "solid" and self.status in FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +140,13 @@ class Timeline:
     axis: tuple[Mark, ...]
     folds: tuple[Mark, ...]
     now: float | None
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Return the kinds of bars that are drawn, each with its meaning."""
+        bars = [bar for line in self.lines for bar in line.bars]
+        drawn = {bar.kind for bar in bars} | {"fail" for bar in bars if bar.is_failed}
+        return [(kind, text) for kind, text in LEGEND.items() if kind in drawn]
 
 
 def build(tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: bool) -> Timeline:

@@ -12,15 +12,14 @@ from engine.status.snapshot import GenerationNotFoundError, snapshot
 from studio.access.permissions import Verb, allowed
 from studio.approvals.entry import Entry
 from studio.forms.tokens import new_token
-from studio.frame.address_query import cursor
+from studio.frame.addresses import cursor
 from studio.frame.guard import guard
-from studio.frame.page import page
-from studio.frame.pieces import Piece
+from studio.frame.pieces import Piece, page
 from studio.instance import deleted_instances, inner_steps
 from studio.instance import queries as instance_queries
-from studio.instance.drawing import draw_instance
+from studio.instance.live import draw_instance
 from studio.instance.page import InstancePage, place_of
-from studio.instance.steps.html import step_html
+from studio.instance.steps.line import step_html
 
 
 @guard(get=Verb.VIEW)

@@ -14,12 +14,12 @@ from django.urls import reverse
 from engine.models import Instance
 from engine.status.search import workflow_names
 from studio.display.status import GROUPS, LOOKS
-from studio.frame.address_query import cursor, keys
+from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece, more_piece
 from studio.instances import queries
 from studio.instances.filters import Filter
-from studio.instances.rows import rows_of
+from studio.instances.queries import rows_of
 from studio.instances.status_counts import counts_among, counts_by_status
 
 EVERYTHING = Filter()

@@ -10,11 +10,11 @@ from django.utils.safestring import mark_safe
 
 from engine.status import search
 from studio.access.permissions import Verb
-from studio.frame.address_query import cursor, ignored
+from studio.frame.addresses import cursor, ignored
 from studio.frame.guard import guard
-from studio.frame.page import page
 from studio.frame.patience import TooSlowError, patience
-from studio.instances import queries, rows
+from studio.frame.pieces import page
+from studio.instances import queries
 from studio.instances.filters import Filter
 from studio.instances.live import above_list
 
@@ -45,7 +45,7 @@ def instances(request: HttpRequest) -> HttpResponse:
         request,
         "studio/instances/instances.html",
         topic=urlencode(topic),
-        rows=rows.rows_of(found.instances),
+        rows=queries.rows_of(found.instances),
         found=found,
         strip_html=mark_safe(above["strip"].html),  # noqa: S308 - the output of a template
         more_html=mark_safe(above["more"].html),  # noqa: S308

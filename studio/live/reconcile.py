@@ -10,8 +10,7 @@ from studio.access.permissions import Verb
 from studio.approvals.live import count_piece
 from studio.frame.errors import bad_request
 from studio.frame.guard import guard
-from studio.frame.htmx import HtmxRequest
-from studio.frame.pieces import frame_of
+from studio.frame.pieces import HtmxRequest, frame_of
 from studio.live.topics import UnknownViewError, view_of
 
 

@@ -1,7 +1,9 @@
-"""The ordinary account that runs web, workers and PostgreSQL when root starts them."""
+"""The ordinary account that runs web, workers and PostgreSQL when root starts them, and its files."""
 
+import errno
 import os
 import pwd
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -74,3 +76,19 @@ def choose_account(home: Path, data: Path) -> Account | None:
 def plain_environment() -> dict[str, str]:
     """Return the environment variables that contain no secrets."""
     return {name: os.environ[name] for name in PLAIN_VARIABLES if name in os.environ}
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, as an `opener` for `open`, that only its owner can read. Follows no link.
+
+    Raises OSError for anything but a regular file, and for one with a second name, which may be a file of root.
+    """
+    # Truncate it only now that it is known to be the right one.
+    descriptor = os.open(path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EMLINK, "is not a regular file with a single name", path)

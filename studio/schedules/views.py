@@ -15,7 +15,7 @@ from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb
 from studio.forms.tokens import new_token, token_of
 from studio.frame.guard import Names, guard
-from studio.frame.page import page
+from studio.frame.pieces import page
 from studio.schedules.live import SchedulesView
 
 

@@ -8,18 +8,125 @@ called once, before the server starts. No other ASGI server is supported, and no
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
 import daphne.server
-from daphne.http_protocol import HTTPFactory
+from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
+from studio.access.anonymous_queue import TOO_MANY, QueueFullError
 from studio.server.limited_channel import LimitedChannel, Limits
-from studio.server.limited_request import LimitedRequest
 
 logger = logging.getLogger("studio.refused")
+
+# Who is not signed in may send no more than this.
+SMALL = 64 * 1024
+
+
+class LimitedRequest(WebRequest):
+    """A request with a size limit, whose body is passed on unparsed."""
+
+    channel: LimitedChannel
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.limits = self.channel.limits
+        self.body_bytes = 0
+        self._asking: asyncio.Task[bool] | None = None
+        self._received: tuple[bytes, bytes, bytes] | None = None
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802
+        """Check the size after the headers, before the body; `length` is None for a chunked one."""
+        if self.requestHeaders.hasHeader(b"Content-Encoding"):
+            self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body without any content encoding.")
+        else:
+            self._grow(length or 0)
+        super().gotLength(0 if self.channel.refused else length)
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        self.body_bytes += len(data)
+        self._grow(self.body_bytes)
+        if not self.channel.refused:
+            super().handleContentChunk(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802
+        """Do what Twisted does, without parsing query and body."""
+        if self.channel.refused:
+            return
+        if self._asking is not None and not self._asking.done():
+            self._received = command, path, version
+            return
+        self.content.seek(0)
+        self.args: dict[bytes, list[bytes]] = {}
+        self.method, self.uri, self.clientproto = command, path, version
+        self.path = path.split(b"?", 1)[0]
+        self.process()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        """Leave the queue in which the question about the body's size may be waiting."""
+        if self._asking is not None:
+            self._asking.cancel()
+        super().connectionLost(reason)
+
+    def basic_error(self, status: int, status_text: bytes, body: str) -> None:
+        """Log daphne's own refusals, too."""
+        logger.info("Refused a request from %s: %s", self.getClientIP(), body)
+        super().basic_error(status, status_text, body)
+
+    def _grow(self, size: int) -> None:
+        """Refuse a body of this size, or find out whether it is allowed."""
+        if size > self.limits.max_body_bytes:
+            self._refuse_large(self.limits.max_body_bytes)
+        elif size > SMALL and self._asking is None and not self.channel.refused:
+            self.channel.transport.pauseProducing()
+            self._asking = asyncio.ensure_future(self.limits.may_be_large(self._scope()))
+            self._asking.add_done_callback(self._told)
+
+    def scope_of_headers(self) -> dict[str, Any]:
+        """Return the part of an ASGI scope that is still known when the request is over."""
+        headers = self.requestHeaders.getAllRawHeaders()
+        return {"headers": [(name.lower(), value) for name, values in headers for value in values]}
+
+    def _scope(self) -> dict[str, Any]:
+        peer = self.client
+        return self.scope_of_headers() | {
+            "type": "http",
+            "path": unquote(self.channel.request_target.split(b"?", 1)[0].decode("latin1")),
+            "root_path": self._root_path(),
+            "client": [peer.host, peer.port] if hasattr(peer, "host") else None,
+        }
+
+    def _root_path(self) -> str:
+        """Return what daphne will put into the scope."""
+        given = self.requestHeaders.getRawHeaders(b"Daphne-Root-Path")
+        return unquote(given[-1].decode("latin1")) if given else self.server.root_path
+
+    def _told(self, asked: asyncio.Task[bool]) -> None:
+        if asked.cancelled() or self._disconnected:
+            return
+        error = asked.exception()
+        if isinstance(error, QueueFullError):
+            self._refuse(HTTPStatus(TOO_MANY.status), TOO_MANY.text)
+        elif error is not None:
+            logger.error("Cannot tell how large a body may be", exc_info=error)
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "The request could not be checked.")
+        elif not asked.result():
+            self._refuse_large(SMALL)
+        self.channel.read_on()
+        if self._received is not None:
+            self.requestReceived(*self._received)
+
+    def _refuse_large(self, limit: int) -> None:
+        self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body may have {limit} bytes at most.")
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        # Do not promise "100 Continue".
+        self.requestHeaders.removeHeader(b"Expect")
+        self.channel.refuse(status, message)
 
 
 def limit_daphne(limits: Limits) -> None:

@@ -1,9 +1,13 @@
-"""Bring the database, embedded or not, to what the code expects."""
+"""Prepare the database, embedded or not: its version, its tables, and the first account."""
 
+import secrets
 import shlex
 
+from django.contrib.auth import get_user_model
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.db import OperationalError, connection, connections
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from engine.models.earlier import EarlierDatabaseError, TooEarlyDatabaseError
@@ -12,6 +16,8 @@ from studio.embedded import EmbeddedServer
 OLDEST_VERSION = 15
 # Any number will do, as long as every supervisor uses this one.
 MIGRATION_LOCK = 7_737_001
+
+FIRST_ACCOUNT = "admin"
 
 
 class DatabaseError(Exception):
@@ -83,3 +89,31 @@ def _name() -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
+
+
+class PasswordError(Exception):
+    """REPRISE_ADMIN_PASSWORD is not good enough; the message says why."""
+
+
+def make_first_account(given: str | None) -> str | None:
+    """Create the account `admin` unless an account exists. Return its password if it was generated."""
+    users = get_user_model()
+    if users.objects.exists():
+        return None
+    if given:
+        _require_good(given)
+    password = given or secrets.token_urlsafe(12)
+    try:
+        with transaction.atomic():
+            users.objects.create_superuser(FIRST_ACCOUNT, password=password)
+    except IntegrityError:
+        # Another machine has just created it in this database.
+        return None
+    return None if given else password
+
+
+def _require_good(password: str) -> None:
+    try:
+        validate_password(password)
+    except ValidationError as error:
+        raise PasswordError(f"REPRISE_ADMIN_PASSWORD is refused: {' '.join(error.messages)}") from None

@@ -9,8 +9,7 @@ from typing import IO
 
 from studio.embedded.address import data_dir
 from studio.environment import SECRET_FILE
-from studio.machine.account import ACCOUNTS, Account
-from studio.machine.private import private
+from studio.machine.account import ACCOUNTS, Account, private
 
 LOCK_FILE = "studio.lock"
 DEFAULT_NAME = ".reprise"

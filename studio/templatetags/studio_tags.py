@@ -18,7 +18,7 @@ from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
 from studio.audit.words import action_text, verb_name
-from studio.display import json_tree, payloads
+from studio.display import payloads
 from studio.display.at_least import AtLeast
 from studio.display.status import PARTS, Look
 from studio.display.times import first_text
@@ -114,7 +114,7 @@ def get(mapping: dict[str, Any], key: str) -> Any:
 @register.simple_tag
 def tree(payload: payloads.Payload) -> SafeString:
     """Render a JSON value that folds without JavaScript."""
-    return json_tree.draw(payload.tree, is_root=True) if payload.tree is not None else SafeString("")
+    return payloads.draw(payload.tree, is_root=True) if payload.tree is not None else SafeString("")
 
 
 @register.filter

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 from django.http import QueryDict
 from django.template.loader import render_to_string
 
-from engine.status.capacity import capacity_of
 from engine.status.search import workflow_names
+from engine.status.servers import capacity_of
 from studio.access.permissions import Verb, allowed, visible
-from studio.frame.address_query import keys
-from studio.frame.converters import WorkflowName
+from studio.frame.addresses import WorkflowName, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.instances.filters import Filter

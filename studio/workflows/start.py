@@ -21,7 +21,7 @@ from studio.forms import schema
 from studio.forms.checked import Checked, Problem
 from studio.forms.tokens import new_token
 from studio.frame.guard import guard
-from studio.frame.page import page
+from studio.frame.pieces import page
 from studio.workflows.queries import overviews
 from studio.workflows.start_form import Typed, already_started, check_start, without_secrets
 

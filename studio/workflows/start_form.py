@@ -18,9 +18,8 @@ from engine.values.errors import (
     LimitError,
     SecretKeyError,
 )
-from engine.values.identity import check_instance_id
+from engine.values.identity import check_instance_id, check_tags
 from engine.values.serialization import decode
-from engine.values.tags import check_tags
 from studio.forms.checked import MOST_PROBLEMS, Checked, Problem
 from studio.forms.json_text import placed, read_text
 from studio.forms.tokens import token_of

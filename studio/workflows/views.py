@@ -9,8 +9,8 @@ from studio.access.permissions import Verb, allowed
 from studio.forms import schema
 from studio.forms.tokens import new_token
 from studio.frame.guard import guard
-from studio.frame.page import page
-from studio.instances import queries, rows
+from studio.frame.pieces import page
+from studio.instances import queries
 from studio.instances.filters import Filter
 from studio.workflows import lints
 from studio.workflows.live import WorkflowsView, WorkflowView
@@ -44,7 +44,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         topic=f"topic=workflow:{name}&keys={shown}",
         overview=overview,
         wanted=wanted,
-        rows=rows.rows_of(recent),
+        rows=queries.rows_of(recent),
         definition=registry.get(name),
         token=new_token(),
         may_act=allowed(request.user, Verb.OPERATE, name),

@@ -20,7 +20,9 @@ from playwright.sync_api import (
 
 from tests.live import LiveStack
 
-PATIENCE = 30_000  # ms; what a page shows comes, or the test fails: a busy machine may take its time
+PATIENCE = (
+    30_000  # ms; what a page should show appears in time, or the test fails: a busy machine may be slow
+)
 
 FLAGS = [
     "--disable-gpu",
@@ -103,7 +105,7 @@ def page(context: BrowserContext) -> Page:
 
 @pytest.fixture(scope="package")
 def session(browser: Browser, live_stack: LiveStack) -> StorageState:
-    """The cookies of somebody who has signed in."""
+    """The cookies of a signed-in user."""
     with closing(browser.new_context(base_url=live_stack.url)) as context:
         sign_in(context.new_page(), live_stack)
         return context.storage_state()

@@ -1,4 +1,4 @@
-"""The page stays where it is while things happen, and what somebody types stays whatever happens."""
+"""The page stays in place while things happen, and what a user types stays whatever happens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LARGEST_SHIFT = 0.02
 
 @contextmanager
 def hung(stack: LiveStack) -> Iterator[None]:
-    """Stop the web server in its tracks: its sockets stay open, and nobody answers."""
+    """Suspend the web server: its sockets stay open, and nothing answers."""
     servers = [pid for pid, command in marked(stack.run).items() if "daphne" in command]
     assert servers
     for pid in servers:
@@ -61,6 +61,37 @@ def test_the_page_does_not_jump_while_an_instance_fails_four_times(signed_in: Pa
     expect(page.locator("#flash")).to_be_empty(timeout=20_000)
     shifts = page.evaluate("window.shifts")
     assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts
+
+
+def test_a_narrow_page_does_not_jump_while_steps_are_added(signed_in: Page, live_stack: LiveStack) -> None:
+    """The timeline scrolls to the newest step. Once the page is loaded again, it shows them all."""
+    page, types = signed_in, [f"type-{number}" for number in range(8)]
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto("/workflows/listen-for/start/")
+    type_json(page, json.dumps(types))
+    page.add_init_script(COUNT_SHIFTS)
+    page.get_by_role("button", name="Start listen-for").click()
+    page.wait_for_url("**/instances/**")
+    live(page)
+    status(page, "waiting")
+    live_stack.django(
+        f"""
+from time import sleep
+from engine.models import Instance
+instance = Instance.objects.get(id="{page.url.rstrip("/").rsplit("/", 1)[1]}")
+for name in {types}:
+    instance.send_event(name)
+    sleep(0.3)
+"""
+    )
+    status(page, "complete")
+    expect(page.locator("#t-8 a")).to_be_in_viewport()
+    expect(page.locator("#t-1 a")).not_to_be_in_viewport()
+    shifts = page.evaluate("window.shifts")
+    assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts
+    page.reload()
+    expect(page.locator("#t-1 a")).to_be_in_viewport()
+    expect(page.locator("#t-8 a")).to_be_in_viewport()
 
 
 def test_a_button_says_at_once_that_it_was_pressed_and_is_pressed_once(

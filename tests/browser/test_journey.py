@@ -19,7 +19,7 @@ GOOD = '{"customer": "Ana", "items": [{"sku": "a-1", "quantity": 2}]}'
 
 
 def type_json(page: Page, text: str, within: str = "main") -> None:
-    """Replace what stands in the editor."""
+    """Replace the text in the editor."""
     editor = page.locator(f"{within} .cm-content")
     editor.click()
     page.keyboard.press("Control+a")
@@ -53,7 +53,7 @@ def test_from_a_typo_to_the_output_in_two_tabs(
     page.goto("/workflows/")
     page.get_by_role("row", name="process-order").get_by_role("link", name="Start").click()
 
-    # A typo is marked at its place while it is typed, and starts nothing.
+    # A typo is marked in place while it is typed, and starts nothing.
     type_json(page, TYPO)
     expect(page.locator("#check")).to_contain_text("line 1, column 60")
     expect(page.locator(".cm-lintRange-error")).to_have_count(1)
@@ -82,7 +82,7 @@ def test_from_a_typo_to_the_output_in_two_tabs(
     expect(row.locator(".chip")).to_have_text("waiting")
     live(listing)
 
-    # The event goes in through one tab; the other and the list follow without a reload.
+    # One tab sends the event; the other and the list follow without a reload.
     page.get_by_role("button", name="Send event…").click()
     expect(page.locator("#event-type")).to_have_value("order-approved")
     expect(page.locator("#event-payload")).to_have_value(re.compile('"approved": false'))

@@ -21,10 +21,10 @@ RESTARTING = 1012
 
 
 class Line:
-    """The line between a page and the server, which can be cut."""
+    """The connection between a page and the server, which can be cut."""
 
     def __init__(self, page: Page, complaints: Complaints) -> None:
-        complaints.allow("htmx:ws:error")  # htmx reports a cut line in the console
+        complaints.allow("htmx:ws:error")  # htmx reports a cut connection in the console
         self.is_cut = False
         self.sockets: list[WebSocketRoute] = []
         page.route_web_socket(re.compile("/ws/studio/"), self._connect)
@@ -105,7 +105,7 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
 def test_a_page_whose_session_was_replaced_goes_on(
     browser: Browser, just_signed_in: Page, session: StorageState
 ) -> None:
-    """A password changed in one tab gives the whole browser a new session; the other tabs must go on with it."""
+    """A password changed in one tab gives the whole browser a new session; the other tabs must continue with it."""
     page = just_signed_in
     start_order(page)
     page.get_by_role("button", name="Terminate…").click()
@@ -136,7 +136,7 @@ EVIL = [
 
 
 def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
-    """No dialog, no report of the policy (the `complaints` see them), no request that nobody made."""
+    """No dialog, no report of the policy (the `complaints` see them), no request that the user did not make."""
     page = signed_in
     opened: list[str] = []
     asked: list[str] = []

@@ -1,4 +1,4 @@
-"""A word without an end makes no page wider than the window."""
+"""A very long word makes no page wider than the window."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_a_map_is_opened_stays_open_while_it_moves_on_and_is_folded_again(
     )
     expect(page.locator("#steps > li")).to_have_count(1)
 
-    # What is not done stands first, and is opened in its turn.
+    # Unfinished items are listed first, and can be opened too.
     page.locator("#d-1 > summary").click()
     items = page.locator("#g-1 > .steps > li")
     expect(items).to_have_count(50)

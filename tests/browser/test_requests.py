@@ -1,4 +1,4 @@
-"""People are asked: the question appears by itself, the first answer counts, the second is told."""
+"""People are asked: the question appears by itself, the first answer counts, and the second user is told so."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fill(page: Page, amount: str, choice: str = "Yes") -> None:
 
 
 def after_the_news(route: Route, request: Request) -> None:
-    """Hold the answer of the server back until the page has heard of it through its socket."""
+    """Hold back the server's response until the page has received the change through its socket."""
     response = route.fetch()
     expect(request.frame.page.locator("#pane")).to_contain_text("Answered by")
     route.fulfill(response=response)
@@ -63,7 +63,7 @@ def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_firs
     expect(waiting).to_contain_text(QUESTION)
     expect(box.locator("#approvals-count")).to_be_visible()
 
-    # What does not fit is refused at its place, and nothing typed is lost.
+    # A wrong value is refused at its field, and nothing typed is lost.
     waiting.locator("a").click()
     expect(box.locator(".question")).to_have_text(QUESTION)
     live(box)
@@ -77,7 +77,7 @@ def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_firs
     expect(box.get_by_label("Comment")).to_have_value("photo is clear")
     expect(box.get_by_label("Yes", exact=True)).to_be_checked()
 
-    # Two people have the form open; what the one types stays while the other answers.
+    # Two people have the form open; what one types stays while the other answers.
     other.goto(address)
     live(other)
     fill(other, "10", "No")
@@ -89,7 +89,7 @@ def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_firs
     expect(box.locator(entry(box, address))).to_have_count(0)
     status(page, "complete")
     expect(page.locator("#result")).to_contain_text("admin: True 1200.0 by card")
-    expect(page.locator("#audit-log")).to_contain_text("answered decide: “photo is clear”")
+    expect(page.locator("#audit-trail")).to_contain_text("answered decide: “photo is clear”")
     expect(other.locator("form.answer")).to_have_count(0)
     status(other, "complete")
 

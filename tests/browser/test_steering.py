@@ -1,4 +1,4 @@
-"""What one person does to an instance, another sees: restarts, earlier generations, the end of it all."""
+"""What one person does to an instance, another sees: restarts, earlier generations, deletion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     other.goto(address)
     live(other)
 
-    # From a step: what that does is said first.
+    # From a step: a preview says first what that does.
     page.locator("#s-2 summary").first.click()
     page.locator("#s-2").get_by_role("link", name="Restart from here").click()
     expect(page.locator("main")).to_contain_text("Runs again (1)")
@@ -51,7 +51,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     other.get_by_role("link", name="Go to the current generation, 2").click()
     live(other)
 
-    # A finished one is restarted and deleted as well, and whoever comes back to its page sees it.
+    # A finished one is restarted and then deleted; a user who returns to its page sees that.
     terminate(page, "only a test")
     expect(other.locator("body")).to_have_attribute("data-live", "done")
     page.locator("#actions").get_by_role("link", name="Restart…").click()

@@ -63,6 +63,9 @@ def events(case: Case) -> Iterator[str]:
         elif row.payload != payload or not (story.is_in_studio or row.key == line.key):
             yield f"event {line.step} of {line.instance} is another one: {row}"
     yield from (f"event {key} was never accepted" for key in present.keys() - accepted)
+    for line in case.evidence.by_what["too late"]:
+        if line.instance not in case.given_up:
+            yield f"{line.instance} had ended before its event {line.step}"
     first = {(line.instance, line.step): line.key for line in case.evidence.by_what["send"]}
     for line in case.evidence.by_what["sent again"]:
         if first[line.instance, line.step] != line.key:

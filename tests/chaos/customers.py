@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from tests.chaos.doors import Door, NotAcceptedError
+from tests.chaos.doors import Door, EndedError, NotAcceptedError
 from tests.chaos.stories import Deed, Story
 from tests.process import ledger
 
@@ -46,8 +46,11 @@ class Customer:
             time.sleep(max(0.0, at - time.monotonic()))
             if deed is None:
                 self._start(story)
-            else:
+                continue
+            try:
                 self._do(story, deed)
+            except EndedError:
+                ledger.write("too late", instance=story.id, step=deed.key)
 
     def _plan(self, at: float, story: Story, deed: Deed | None) -> None:
         heapq.heappush(self._due, (at, next(self._order), story, deed))

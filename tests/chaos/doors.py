@@ -29,6 +29,10 @@ class NotAcceptedError(Exception):
     """The database or the web server is away, or went away meanwhile."""
 
 
+class EndedError(Exception):
+    """The instance has ended, so nothing can be sent to it any more."""
+
+
 class Door(Protocol):
     """`do` returns what the deed led to, as far as the client is told."""
 
@@ -55,6 +59,8 @@ class EngineDoor:
             return str(getattr(self, f"_{deed.verb}")(self._known[story.id], deed))
         except Error as error:
             raise self._away(error) from None
+        except InstanceFinishedError as error:
+            raise EndedError(error.status) from None
 
     def _send(self, instance: Instance, deed: Deed) -> str:
         if not deed.is_held:
@@ -114,7 +120,9 @@ class StudioDoor:
         where = f"/workflows/{kitchen_sink.name}/instances/{story.id}/"
         if deed.verb == "send":
             token = self._token(story.id, deed.key)
-            self._post(f"{where}events/", type=EVENT, payload=json.dumps(deed.payload), token=token)
+            payload = json.dumps(deed.payload)
+            if self._post(f"{where}events/", refusal=409, type=EVENT, payload=payload, token=token) == 409:
+                raise EndedError
             return token
         # 409: it is so already, or has ended.
         status = self._post(f"{where}{deed.verb}/", reason="as planned", refusal=409)

@@ -168,6 +168,7 @@ PLANTS: list[tuple[str, Callable[[Ledger, Record], object]]] = [
     ("accepted events", lambda led, rec: rec.events.append(replace(rec.events[0], dedup_key="other"))),
     ("accepted events", lambda led, rec: rec.events.__setitem__(0, replace(rec.events[0], payload={}))),
     ("accepted events", lambda led, rec: change(led, "sent again", key="71")),
+    ("accepted events", lambda led, rec: led.append(line("too late", 9, step="event-4"))),
     ("accepted actions", lambda led, rec: rec.audit.pop()),
     ("accepted actions", lambda led, rec: rec.audit.append(replace(rec.audit[0], instance="i2"))),
     ("accepted actions", lambda led, rec: rec.audit.__setitem__(0, replace(rec.audit[0], actor="nobody"))),
@@ -301,6 +302,13 @@ def test_what_runs_beside_a_step_that_is_given_up_is_cancelled() -> None:
     assert judge(case(lines(), told))["failures"] != []
     told.instances["i2"] = replace(told.instances["i2"], error={"type": "WorkerLostError"}, lost_alone=3)
     assert not any("was cancelled" in one for one in judge(case(lines(), told))["failures"])
+
+
+def test_an_event_may_come_too_late_for_what_is_given_up() -> None:
+    told, ledger = record(), [*lines(), line("too late", 9, "i2", step="event-4")]
+    assert judge(case(ledger, told))["accepted events"] != []
+    told.instances["i2"] = replace(told.instances["i2"], error={"type": "WorkerLostError"}, lost_alone=3)
+    assert judge(case(ledger, told))["accepted events"] == []
 
 
 def test_a_machine_that_dies_may_answer_once_more() -> None:

@@ -15,7 +15,7 @@ from tests.guards import guarded_statuses
 from tests.violations import violations
 
 CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
-# One case of so many runs with a worker that forgets, or is woken twice, too.
+# One case in this many also runs with a worker that forgets, or is woken twice.
 SAMPLE = int(os.environ.get("REPRISE_TEST_SAMPLE", "1"))
 HERE = Path(__file__).parent
 
@@ -35,7 +35,7 @@ def _is_chosen(item: pytest.Item) -> bool:
 
 
 def _may_be_virtual(item: Any) -> bool:
-    """Tell whether the plain case may run on virtual time: else it is the same in this profile."""
+    """Return whether the plain case may run on virtual time; if not, this profile would repeat it."""
     of_stories = (stories.run_to_end, stories.wait_for, stories.running_shift)
     is_of_stories = any(getattr(item.module, one.__name__, None) is one for one in of_stories)
     return is_of_stories and "shifts" not in item.function.__code__.co_names
@@ -50,12 +50,12 @@ def _statuses(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iter
 
 @pytest.fixture(autouse=True)
 def _story(engine_db: None, own_registry: None) -> None:
-    """Commits are seen by the shift; what a case declares is gone after it."""
+    """Let the shift see commits, and remove what a case declares after it."""
 
 
 @pytest.fixture
 def nothing_is_violated(_story: None) -> Iterator[None]:
-    """Hold what a case leaves behind to the engine's invariants."""
+    """Check the engine's invariants on what a case leaves behind."""
     yield
     assert violations() == []
 

@@ -1,4 +1,4 @@
-"""Workers as they are at their worst, for further runs of every case.
+"""Workers at their worst, for further runs of every case.
 
 `plain`: stories without a race run on virtual time (`tests.stories`), all others in a real shift.
 `shift`: those stories run in a real shift, too.
@@ -21,7 +21,7 @@ from engine.worker.cycle_host import CycleHost
 from engine.worker.shift import Shift
 from tests import stories
 
-A_MOMENT = 0.003  # seconds: after what the first one brought about
+A_MOMENT = 0.003  # seconds: after what the first one caused
 
 
 def plain(patch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def duplicate(patch: pytest.MonkeyPatch) -> None:
 
     def call_twice(host: CycleHost, cycle: Cycle, when_us: int) -> None:
         call_at(host, cycle, when_us)
-        # This one is not replaced: it comes also when the cycle has something else to wait for, or has left.
+        # This one is not replaced: it also comes when the cycle waits for something else, or has left.
         seconds = host.clock.seconds_until(when_us)
         host._loop.call_later(seconds + A_MOMENT, poke_twice, host, cycle)
 
@@ -62,7 +62,7 @@ def duplicate(patch: pytest.MonkeyPatch) -> None:
 
     def answer_twice(cycle: Cycle, *said: Any) -> None:
         on_events(cycle, *said)
-        if not cycle.events.is_reading:  # else it would be the answer to another question
+        if not cycle.events.is_reading:  # otherwise it would be the answer to another question
             on_events(cycle, *said)
 
     patch.setattr(Shift, "_on_wake", wake_twice)

@@ -159,7 +159,7 @@ def test_a_recorded_step_is_not_asked_what_its_function_takes_now() -> None:
     assert (instance.status, instance.output) == ("complete", "A: 1 EUR")
 
 
-# Options that are none
+# Unknown options
 
 
 def run_and_catch(call: Callable[[WorkflowStep], Awaitable[Any]]) -> StepConfigError:
@@ -194,7 +194,7 @@ def test_an_argument_that_is_given_as_an_option_is_told_its_way(
     )
 
 
-# Functions of other kinds
+# Other kinds of functions
 
 
 @pytest.mark.parametrize("operation", ["map", "for_each", "batch"])
@@ -211,11 +211,11 @@ def test_the_function_of_a_map_is_told_what_it_is_called_with(operation: str) ->
 
 
 def no_context() -> None:
-    """Not what a rollback is."""
+    """Take arguments that a rollback is not given."""
 
 
 def for_rollback(ctx: RollbackContext, order: str) -> None:
-    """Not what a rollback is, either."""
+    """Take other arguments that a rollback is not given."""
 
 
 @pytest.mark.parametrize(

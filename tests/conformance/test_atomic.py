@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import IntegrityError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -215,7 +214,7 @@ def test_an_on_commit_function_that_fails_does_not_undo_the_step(caplog: pytest.
 def test_an_atomic_step_is_not_alone_any_more_when_another_begins_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Or it would be charged for a worker that the other one kills."""
+    """Otherwise a loss that the other step caused would count against it."""
     monkeypatch.setattr(quarantined, "HARMLESS_SECONDS", 0.2)
     has_seen = threading.Event()
     seen: list[bool] = []
@@ -257,18 +256,18 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
             connection.close()
 
     def tells_of_sell(parameters: Any) -> bool:
-        """Tell whether this is the record that it runs on; one of the step beside it may come before."""
+        """Return whether this is the record that it runs on; that of the other step may come first."""
         return any(
             (row["step_seq"], row["status"]) == (1, "running") for row in json.loads(parameters["attempts"])
         )
 
-    execute = ShiftConnection.execute
+    fetch = ShiftConnection.fetch
 
-    async def execute_late(
-        connection: ShiftConnection, statement: str, parameters: Any = None
-    ) -> psycopg.AsyncCursor[Any]:
+    async def fetch_late(
+        connection: ShiftConnection, statement: str, parameters: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
         if (
-            statement == flush_sql.FLUSH
+            statement in (flush_sql.FLUSH, flush_sql.FLUSH_STEPS)
             and runs.is_set()
             and not is_held.is_set()
             and tells_of_sell(parameters)
@@ -276,9 +275,9 @@ def test_a_late_record_of_its_start_does_not_undo_what_an_atomic_step_has_record
             is_held.set()
             while not await asyncio.to_thread(is_recorded):
                 await asyncio.sleep(0.01)
-        return await execute(connection, statement, parameters)
+        return await fetch(connection, statement, parameters)
 
-    monkeypatch.setattr(ShiftConnection, "execute", execute_late)
+    monkeypatch.setattr(ShiftConnection, "fetch", fetch_late)
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -321,7 +320,7 @@ def test_a_nested_step_is_refused() -> None:
 
 
 def test_what_the_body_starts_and_sends_takes_effect_with_its_commit() -> None:
-    """Guarantee 19 inside of a step"""
+    """Guarantee 19 inside a step"""
     listener = workflows["listen-for"].start(["sold"])
 
     def body(ctx: StepContext) -> str:
@@ -380,7 +379,7 @@ def other_database(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def ensure_connection(self: BaseDatabaseWrapper) -> None:
         if self.connection is None:
-            self.connect()  # the test's guard knows of no other database, and would refuse this
+            self.connect()  # the test's guard does not know another database, and would refuse it
 
     monkeypatch.setitem(connections.settings, "other", connections.settings["default"])
     monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", ensure_connection)

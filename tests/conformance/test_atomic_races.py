@@ -1,4 +1,4 @@
-"""An atomic body and what ends its attempt: one is first, and what the body wrote agrees with what is recorded."""
+"""An atomic body and what ends its attempt: one comes first, and what the body wrote agrees with the record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _shop(_story: None) -> Iterator[None]:
 
 
 class Gate:
-    """Where a body waits until the test lets it go on; only the first attempt, unless it is said otherwise."""
+    """Where a body waits until the test lets it continue; by default only the first attempt."""
 
     def __init__(self) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()
@@ -60,7 +60,7 @@ def gate() -> Iterator[Gate]:
 
 @pytest.fixture
 def story(gate: Gate) -> Workflow[Any, Any]:
-    """One atomic step that waits at the gate when it has sold."""
+    """One atomic step that waits at the gate after it has sold."""
 
     def body(ctx: StepContext) -> int:
         sell(ctx)
@@ -76,7 +76,7 @@ def story(gate: Gate) -> Workflow[Any, Any]:
 
 @contextmanager
 def locked(instance: Instance) -> Iterator[Callable[[], None]]:
-    """Hold the instance's row, as a sender in a transaction does, until it is told to let go."""
+    """Hold the instance's row, as a sender in a transaction does, until it is told to release it."""
     held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -174,7 +174,7 @@ def test_what_the_last_generation_wrote_is_rolled_back_and_written_by_the_next(
 def test_a_body_whose_instance_was_taken_over_commits_nothing(
     story: Workflow[Any, Any], gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its worker does not know yet, and the one that took it over dies as well."""
+    """Its worker does not know yet, and the worker that took it over dies too."""
     monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.2)
     instance = story.start()
     with shifts.running_shift():
@@ -233,7 +233,7 @@ def test_a_pause_lets_the_body_run_to_its_end(gate: Gate) -> None:
     @workflow
     async def story(step: WorkflowStep) -> int:
         sold = await step.do("sell", body, atomic=True, delay=0)
-        await step.do("ship", str)  # or it might be over before its worker hears of the pause
+        await step.do("ship", str)  # otherwise it might end before its worker knows of the pause
         return sold
 
     instance = story.start()
@@ -268,7 +268,7 @@ def test_a_commit_that_waits_past_the_timeout_comes_to_nothing(gate: Gate) -> No
         with locked(instance) as let_go:
             gate.opened.set()
             wait_for_checkpoint()
-            # Its session ends: nobody waits for the row any more.
+            # Its session ends: nothing waits for the row any more.
             shifts.wait_until(lambda: not waits_for_a_lock(), what="the end of the wait")
             let_go()
             shifts.wait_for(instance)
@@ -414,7 +414,7 @@ def test_a_worker_that_drains_waits_for_the_commit(
     assert sales(instance) == [(1, "sold")]
 
 
-# When it is recorded and the handler was not told
+# Recorded, but the handler was not told
 
 
 def left_behind(instance: Instance, *names: str) -> None:
@@ -551,7 +551,7 @@ def test_it_is_rolled_back_where_the_instance_is_ended_before_the_handler_was_to
 
 
 def test_what_cannot_be_recorded_afterwards_does_not_undo_it() -> None:
-    """The step stands; the instance ends by the error of the database"""
+    """The step stays complete; the instance ends with the error of the database"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:

@@ -53,7 +53,7 @@ def refund_at_second_try(ctx: RollbackContext) -> None:
 
 
 def start(rollback: Callable[..., Any], body: Callable[..., Any] = book, **options: Any) -> Instance:
-    """Start a workflow that fails after one step, which is atomic unless it is said otherwise."""
+    """Start a workflow that fails after one step, which is atomic by default."""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -106,7 +106,7 @@ NOTE_WRITES = """
 
 @pytest.fixture
 def first_writes() -> Iterator[Callable[[], list[tuple[str, int]]]]:
-    """The first transaction that wrote a refund, and each mark of its step: the worker writes the marks again."""
+    """Return the first transaction that wrote a refund, and those that marked its step: the worker marks it again."""
     execute(NOTE_WRITES)
     query = "SELECT what, min(xid::text::bigint) FROM written GROUP BY what ORDER BY what"
     try:
@@ -193,7 +193,7 @@ def test_items_of_a_map_are_undone_atomically_each() -> None:
     ]
 
 
-# Which rollbacks are
+# Which rollbacks are atomic
 
 
 def recorded(instance: Instance) -> bool:
@@ -316,7 +316,7 @@ def test_what_was_recorded_when_the_step_began_holds() -> None:
 
 
 class Gate:
-    """Where the first attempt at a rollback waits until the test lets it go on."""
+    """Where the first attempt at a rollback waits until the test lets it continue."""
 
     def __init__(self) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()

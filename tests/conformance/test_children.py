@@ -34,7 +34,7 @@ from tests.travel import age
 
 
 def children(parent: Instance) -> list[Instance]:
-    """Return all that the instance has started, the first one first."""
+    """Return what the instance has started, in order."""
     return list(Instance.objects.filter(parent_key=parent.key).order_by("parent_step", "key"))
 
 
@@ -56,7 +56,7 @@ def doubling() -> Workflow[int, int]:
 
 
 def listening() -> Workflow[Any, Any]:
-    """A child that ends when it is told to, with what it is told."""
+    """A child that ends when the test says so, as the test says."""
 
     @workflow
     async def listener(step: WorkflowStep, params: Any) -> Any:
@@ -159,7 +159,7 @@ def test_a_child_that_is_terminated_by_hand_fails_its_parent() -> None:
 
 
 def test_a_child_that_is_paused_keeps_its_parent_waiting() -> None:
-    """Neither is paused with the other."""
+    """Pausing one does not pause the other."""
     listener = listening()
 
     @workflow
@@ -238,8 +238,9 @@ def test_a_call_that_is_cancelled_ends_its_child_and_the_parent_goes_on(parks: b
         shifts.wait_for(child)
         shifts.wait_until(lambda: not instance.refresh().notify_pending, what="the mark being cleared")
         assert (child.status, instance.is_finished) == ("terminated", False)
+        if parks:
+            instance.send_event("end")
         is_over.set()
-        instance.send_event("end")
         shifts.wait_for(instance)
     assert step(instance, "loser").status == "cancelled"
     trail = Audit.objects.get(instance_key=child.key, verb="terminate")
@@ -332,7 +333,7 @@ def test_rolling_a_parent_back_rolls_back_those_that_end_with_it() -> None:
 
     @workflow
     async def middle(step: WorkflowStep) -> None:
-        """Has nothing to undo itself."""
+        """Have nothing to undo itself."""
         await step.spawn("free", leaf, "free")
         await step.parallel("two", branch(leaf, "parked"), branch(leaf, "busy"))
 
@@ -391,7 +392,7 @@ def test_terminating_ends_descendants_through_all_generations() -> None:
 
 
 def test_a_child_that_has_ended_before_its_parent_looks_is_found() -> None:
-    """LC-35 (ours: without a restart): a parent whose worker died reads what its children came to meanwhile"""
+    """LC-35 (ours: without a restart): a parent whose worker died reads how its children ended meanwhile"""
     listener = listening()
 
     @workflow
@@ -536,7 +537,7 @@ def test_waiting_for_itself_for_nobody_or_for_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize(("name", "id"), [("double", "no id!"), ("no name!", "one"), ("double", "x" * 101)])
 def test_what_no_instance_can_be_called_is_refused_and_not_recorded(name: str, id: str) -> None:
-    """The page of an instance links to what it waits for: it could not be drawn"""
+    """The page of an instance links to what it waits for, and could not be rendered"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -678,7 +679,7 @@ def test_a_hundred_branches_and_not_one_more() -> None:
 
 
 def test_two_branches_of_one_workflow_are_two_instances() -> None:
-    """LC-29 (ours: ids derive from the place, nobody chooses them)"""
+    """LC-29 (ours: ids derive from the place; users do not choose them)"""
     double = doubling()
 
     @workflow

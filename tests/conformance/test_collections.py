@@ -29,7 +29,7 @@ from tests.travel import skip_wait
 
 
 class Crew:
-    """A body for items: it says who is at work, and keeps them there until they are let go."""
+    """A body for items: it records which items run, and holds them until they are released."""
 
     def __init__(self, *, holds: bool = False) -> None:
         self.holds = holds
@@ -77,7 +77,7 @@ def attempts_of(instance: Instance, index: int, name: str = "items") -> list[str
 
 
 def test_a_map_runs_ten_items_at_a_time_and_returns_their_results_in_order() -> None:
-    """KC-26: ours is 10 at a time unless it is told otherwise"""
+    """KC-26: ours is 10 at a time by default"""
     crew = Crew(holds=True)
 
     @workflow
@@ -501,9 +501,7 @@ def test_a_map_that_the_handler_cancels_takes_its_items_with_it() -> None:
         shifts.wait_until(lambda: len(crew.begun) == 2)
         instance.send_event("stop")
         shifts.wait_for(instance, "waiting")
-        shifts.wait_until(
-            lambda: crew.at_work == 0
-        )  # a body hears of it in the turn of the loop that follows
+        shifts.wait_until(lambda: crew.at_work == 0)  # a body is told in the next iteration of the event loop
         assert items_of(instance) == {0: "cancelled", 1: "cancelled"}
         assert Step.objects.get(instance=instance, kind="map").status == "cancelled"
         instance.send_event("go on")
@@ -685,7 +683,7 @@ def test_a_defined_step_has_the_arguments_of_each_item_validated_before_any_begi
     assert seen == [("packed", "a"), ("unpacked", "a")]
 
 
-# What is refused
+# Refused calls
 
 
 async def later() -> AsyncIterator[int]:

@@ -1,4 +1,4 @@
-"""Declaring workflows: what is wrong is said at once, and names the field."""
+"""Declaring workflows: a mistake is an error at once, which names the field."""
 
 from __future__ import annotations
 

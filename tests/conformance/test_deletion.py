@@ -1,4 +1,4 @@
-"""Delete: finished instances, with all that they have recorded but the audit trail."""
+"""Delete: finished instances, with everything they recorded except the audit trail."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_only_what_is_finished_is_deleted(status: str) -> None:
 
 
 def test_many_are_deleted_at_once() -> None:
-    """CF-76: what is missing is told, and what is named twice is gone"""
+    """CF-76: missing ones are reported, and those named twice are deleted"""
 
     @workflow
     async def story(step: WorkflowStep) -> None: ...

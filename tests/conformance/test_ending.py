@@ -64,7 +64,7 @@ def test_fail_ends_as_errored_with_its_message() -> None:
 
 @pytest.mark.parametrize("how", ["fail", "abort", "complete"])
 def test_an_ending_that_is_swallowed_takes_effect_all_the_same(how: str) -> None:
-    """KC-20, guarantee 9: by `except Exception` it is not caught; by a bare one it ends at the next operation"""
+    """KC-20, guarantee 9: `except Exception` does not catch it; a bare `except` only until the next operation"""
     later: list[str] = []
 
     @workflow
@@ -95,7 +95,7 @@ def test_an_ending_that_is_swallowed_takes_effect_all_the_same(how: str) -> None
 
 
 def test_an_ending_stands_when_another_branch_goes_on() -> None:
-    """Guarantee 9: decided in one branch of a gather that keeps its errors to itself"""
+    """Guarantee 9: decided in one branch of a gather that returns its exceptions"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:

@@ -1,4 +1,4 @@
-"""Events: first in first out, to one wait each, whoever is up at the time."""
+"""Events: first in, first out, each to one wait, whether a worker holds the instance or not."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_events_sent_while_paused_are_delivered_after_the_resume() -> None:
 
 @pytest.mark.parametrize(("is_in_time", "outcome"), [(True, "got it"), (False, "too late")])
 def test_the_deadline_decides_also_when_nobody_was_up_at_it(is_in_time: bool, outcome: str) -> None:
-    """CF-56: an event counts if it came before the deadline; a later one is left to later waits"""
+    """CF-56: an event counts if it came before the deadline; a later one stays for later waits"""
 
     @workflow
     async def story(step: WorkflowStep) -> list[str]:
@@ -295,7 +295,7 @@ def test_an_events_type_may_hold_dots_and_a_hundred_characters_and_no_more() -> 
 
 
 def test_a_wait_finds_its_record_by_its_name_when_the_type_was_renamed() -> None:
-    """LC-40: the explicit name keeps the record; a wait that is still open goes on for the types it began with"""
+    """LC-40: the explicit name keeps the record; an open wait continues with the types it began with"""
     type_now = ["order-ok"]
 
     @workflow
@@ -337,7 +337,7 @@ def test_listen_waits_for_the_event_of_its_own_name_only() -> None:
 
 
 def test_a_link_opened_twice_sends_one_event() -> None:
-    """HC-13: by its dedup key; another payload under it is refused, and the decision stands"""
+    """HC-13: by its dedup key; another payload under it is refused, and the decision stays"""
 
     @workflow
     async def story(step: WorkflowStep) -> Any:

@@ -1,4 +1,4 @@
-"""The database of the cases refuses what `engine.values.states` does not name, so the cases prove its tables."""
+"""The database of the cases refuses what `engine.values.states` does not name, so the cases check its tables."""
 
 from __future__ import annotations
 

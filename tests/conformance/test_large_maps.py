@@ -17,7 +17,7 @@ MANY, FEW, REPLAYS = 1_000, 100, 3
 
 @pytest.fixture(autouse=True)
 def _profile() -> None:
-    """What it costs is what it costs an ordinary worker."""
+    """Measured in an ordinary worker."""
 
 
 @pytest.mark.second_tier
@@ -51,7 +51,7 @@ def test_an_item_costs_the_same_among_a_thousand_as_among_a_hundred_and_a_replay
 
 
 def seconds_of_replay(instance: Instance, number: int) -> float:
-    """Wake the instance from a sleep, and return how long it took to get beyond it."""
+    """Wake the instance from a sleep, and return how long the rest took."""
     steps = Step.objects.filter(instance=instance)
     wait_until(lambda: steps.filter(name=f"park {number}").exists())
     wait_for(instance, "waiting")

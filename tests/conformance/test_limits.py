@@ -25,7 +25,7 @@ DEAD_WORKER = 4_242
 
 
 class Bodies:
-    """Bodies that run until they are told to end, and what is known of them."""
+    """Bodies that run until the test ends them, and which of them have begun."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
@@ -68,7 +68,7 @@ def standing(*instances: Instance) -> list[str]:
 
 
 def sweep() -> None:
-    """Have the shifts look now, as they do every five seconds."""
+    """Make the shifts look now, as they do every five seconds."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify('engine_wake', %s)", [REAP])
 
@@ -77,7 +77,7 @@ def limited(bodies: Bodies, limit: int = 1) -> Any:
     @workflow("limited", max_running=limit)
     async def story(step: WorkflowStep, id: str) -> str:
         await step.do("work", bodies.run, id)
-        await step.do("rest", _nothing)  # a pause that comes during the work finds something to hold back
+        await step.do("rest", _nothing)  # so that a pause during the work has something left to stop
         return id
 
     return story
@@ -126,7 +126,7 @@ def test_one_that_parks_gives_its_place_up_and_goes_before_new_ones_when_it_wake
         wait_for(sleeper, "waiting")
         holder, new = story.start("holder"), story.start("new")
         bodies.wait_for("holder")
-        sleeper.send_event("go")  # it is due, but has no place
+        sleeper.send_event("go")  # it is due, but has no slot
         sweep()
         wait_for(sleeper, "queued")
         assert standing(holder, new) == ["running", "queued"]
@@ -134,7 +134,7 @@ def test_one_that_parks_gives_its_place_up_and_goes_before_new_ones_when_it_wake
         bodies.end("holder", "new", "sleeper")
         for each in (sleeper, new):
             wait_for(each)
-    # It began to sleep first, but new ones have had their turn meanwhile.
+    # It began to sleep first, but new ones have run meanwhile.
     assert bodies.began[0] == "holder"
     assert sorted(bodies.began[1:]) == ["new", "sleeper"]
 
@@ -236,7 +236,7 @@ async def _nothing() -> None: ...
 
 
 def test_what_a_dead_worker_held_counts_until_it_is_taken_back_and_then_goes_first(bodies: Bodies) -> None:
-    """It must run alone, and one place is kept for it: else new ones would always be faster."""
+    """It must run alone, and one slot is kept for it: otherwise new ones would always be faster."""
     story = limited(bodies)
     left = story.start("left")
     with running_shift():
@@ -271,7 +271,7 @@ def test_whoever_waits_for_a_place_costs_nothing(bodies: Bodies, monkeypatch: py
         calm.wait(1)
         assert (
             len(asked) - before < 10
-        )  # a shift that finds rows due, and takes none, asks 100 times and more
+        )  # a shift that finds due rows, and takes none, asks more than 100 times
         bodies.end("a", *(f"{number}" for number in range(20)))
         for each in (first, *waiting):
             wait_for(each)

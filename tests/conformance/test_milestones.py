@@ -1,4 +1,4 @@
-"""Milestones are told apart by what they say."""
+"""Milestones are identified by their message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def said(instance: Instance) -> list[Any]:
 
 @contextmanager
 def older_engine(is_there: bool) -> Iterator[None]:
-    """Record milestones as they were recorded once: all under one name."""
+    """Record milestones as earlier versions did: all under one name."""
     with pytest.MonkeyPatch.context() as patch:
         if is_there:
             patch.setattr(workflow_step, "milestone_name", lambda message: "progress")
@@ -37,7 +37,7 @@ def older_engine(is_there: bool) -> Iterator[None]:
 
 
 def deploy(*messages: str, parks_after: int, identity: str = "occurrence") -> Any:
-    """Declare the workflow anew: it says these messages, and waits after so many of them."""
+    """Declare the workflow again: it reports these messages, and waits after some of them."""
     workflows._workflows.pop("story", None)
 
     @workflow(name="story", step_identity=identity)  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_new_code_may_insert_reorder_and_drop_them(is_old: bool) -> None:
 
 
 def test_a_page_shows_what_was_said_also_of_those_that_have_one_name(client: Client) -> None:
-    """The page and the command line tell "progress #2" of nothing"""
+    """Neither the page nor the command line shows "progress #2"."""
     messages = ("Half of it", "Nearly all of it")
     instance = run_until_it_waits(deploy(*messages, "end", parks_after=2), is_old=True)
     client.force_login(User.objects.create_superuser("ada"))

@@ -1,4 +1,4 @@
-"""What the bodies of steps may call, and what they are told, when they call steps themselves (guarantee 8)."""
+"""What bodies that call steps may call, and what they are told (guarantee 8)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_idempotency_keys_use_the_whole_path() -> None:
 
 
 def test_random_values_of_a_body_are_the_same_on_every_attempt() -> None:
-    """And leave the handler's alone."""
+    """The handler's are unchanged."""
     seen: dict[str, list[list[str]]] = {"sync": [], "async": []}
 
     @workflow
@@ -132,7 +132,7 @@ def test_wait_for_cancels_the_child_and_the_body_goes_on() -> None:
 
     instance = shifts.run_to_end(story.start())
     assert instance.output == ["too slow", "too slow", "quick"]
-    # One that was cancelled has no outcome that the next attempt could be given.
+    # A cancelled one has no outcome for the next attempt.
     assert ran == ["slow"] * 4
     assert [path[1:] for path in tree(instance) if len(path) == 3] == [
         ("slow", "cancelled"),

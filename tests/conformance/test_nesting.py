@@ -11,7 +11,7 @@ import pytest
 
 from engine import StepContext, StepError, WorkflowStep, define_step, workflow
 from engine.models import Instance, Step
-from engine.replay.nesting.nest import Nest
+from engine.replay.nesting.body import Nest
 from engine.worker.database.journal import Journal
 from tests import shifts
 from tests.records import attempts, crash, outcomes, statuses, step, tree
@@ -60,7 +60,7 @@ def test_names_count_within_the_step_around_them() -> None:
 
 @pytest.mark.parametrize("delay", [0, 0.3])
 def test_a_parent_that_is_retried_does_not_run_finished_children_again(delay: float) -> None:
-    """Also where it was parked in between, and goes on in another cycle."""
+    """Also if it was parked in between, and continues in another cycle."""
     ran: list[str] = []
 
     @workflow
@@ -98,7 +98,7 @@ def test_the_body_of_a_finished_parent_is_not_entered_by_a_replay() -> None:
 
 
 def test_an_outcome_is_committed_before_the_body_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or what the body does with it would come before its record."""
+    """Otherwise what the body does with it would come before its record."""
     execute = Journal._execute
 
     async def execute_late(journal: Journal, batch: Any) -> Any:
@@ -488,7 +488,7 @@ def test_a_back_off_that_a_crash_interrupts_ends_when_it_would_have() -> None:
 
 @pytest.mark.parametrize("is_async", [True, False])
 def test_a_parent_completes_only_when_its_children_have(is_async: bool) -> None:
-    """Also those that nobody awaited."""
+    """Also those that were never awaited."""
     gate = threading.Event()
 
     @workflow
@@ -572,7 +572,7 @@ def test_a_handler_that_gives_a_parent_up_cancels_what_is_inside() -> None:
 
 
 def test_when_the_handler_ends_nested_bodies_are_cancelled_and_drained() -> None:
-    """Guarantee 10: async ones are cancelled, sync ones come to their end, then the outcome is written."""
+    """Guarantee 10: async ones are cancelled, sync ones run to their end, then the outcome is written."""
     both = threading.Barrier(2, timeout=30)
     ended: list[str] = []
 
@@ -638,7 +638,7 @@ def test_terminating_ends_nested_bodies() -> None:
 
 
 def test_a_pause_lets_a_running_parent_run_its_children_to_the_end() -> None:
-    """Guarantee 12: what begins inside a body begins; the handler is not driven on."""
+    """Guarantee 12: what begins inside a body begins; the handler does not continue."""
     gate = threading.Event()
     ran: list[str] = []
 
@@ -734,7 +734,7 @@ def test_another_worker_goes_on_in_the_middle_of_the_children() -> None:
 
 
 def test_a_worker_may_leave_after_every_outcome_inside_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt of the bodies meets one outcome more, and nothing runs twice."""
+    """Each attempt of the bodies finds one more outcome, and nothing runs twice."""
     ran: list[str] = []
 
     def leave_instead(nest: Nest, operation: Any) -> None:
@@ -846,6 +846,6 @@ def test_an_isolated_instance_runs_children_beside_the_body_that_waits_for_them(
     run_to_end(instance)
     assert instance.output == ["a", "b"]
     assert ran == ["a begins", "a ends", "b begins", "b ends"]
-    # What got on is no suspect any more; the first child was alone to its end.
+    # An instance that has progressed is no longer suspected. The first child ran alone until it ended.
     alone = {name: attempts(instance, name)[0].quarantined for name in ("parent", "a", "b")}
     assert alone == {"parent": False, "a": True, "b": False}

@@ -1,4 +1,4 @@
-"""What anybody does to a value reaches neither the record nor whoever else gets that value."""
+"""Changing a value changes neither the record nor the value that others get."""
 
 from __future__ import annotations
 

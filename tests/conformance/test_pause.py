@@ -18,7 +18,7 @@ from tests.travel import skip_wait
 
 
 class Gate:
-    """A sync body that says when it is in, and stays until it is let out."""
+    """A sync body that says when it runs, and runs until it is released."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -151,7 +151,7 @@ def test_what_waits_is_paused_at_once(kind: str) -> None:
 
 
 def run_beside() -> None:
-    """Let a shift go through something else, so that it had its chance at the paused one."""
+    """Let a shift run something else, so that it could have taken the paused one."""
 
     @workflow
     async def beside(step: WorkflowStep) -> None:
@@ -162,7 +162,7 @@ def run_beside() -> None:
 
 
 def test_a_resume_shifts_sleeps_backoffs_and_timeouts_by_the_time_paused() -> None:
-    """LC-41, guarantee 12; a moment stays where it is"""
+    """LC-41, guarantee 12; a sleep still ends at its time"""
     moment = datetime.now(UTC) + timedelta(hours=2)
 
     @workflow

@@ -1,4 +1,4 @@
-"""A replay: finished work is not done again, and the handler sees again what it has seen."""
+"""A replay: finished work is not done again, and the handler gets the same values again."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_failure_that_was_caught_is_raised_again_from_the_record() -> None:
 
 
 def test_a_name_that_differs_on_every_replay_is_a_new_step_each_time() -> None:
-    """CF-10, CC-04: at run time the step is never found again; the lint is another matter."""
+    """CF-10, CC-04: the step is never found again at run time; the lint has tests of its own."""
     ran: list[str] = []
     ticks = itertools.chain(range(4), itertools.repeat(4))
 
@@ -425,7 +425,7 @@ def test_the_writes_of_a_worker_that_lost_its_instance_are_refused() -> None:
     async def story(step: WorkflowStep) -> str:
         def body(ctx: StepContext) -> str:
             if ctx.attempt == 1:
-                # Sync, so that it lives on after its worker has lost everything, and returns late.
+                # Sync, so that it outlives its worker's lease, and returns late.
                 is_finished.wait(60)
             values.append(f"attempt {ctx.attempt}")
             return f"attempt {ctx.attempt}"

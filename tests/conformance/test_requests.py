@@ -1,4 +1,4 @@
-"""Requests: people are asked, the first answer counts, and what does not fit is refused to whoever gives it."""
+"""Requests: people are asked, the first answer counts, and an answer that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Refund(BaseModel):
 
 @pytest.fixture(autouse=True)
 def _sound(_story: None) -> Iterator[None]:
-    """Whatever became of a request, nothing that always holds is violated."""
+    """However a request ends, no invariant is violated."""
     yield
     assert violations() == []
 
 
 @pytest.fixture
 def ask() -> Any:
-    """A workflow that asks finance for a refund, with an hour's time, and tells what it got."""
+    """A workflow that asks finance for a refund, within an hour, and returns what it got."""
 
     @workflow
     async def refund(step: WorkflowStep, params: dict[str, Any]) -> list[Any]:
@@ -310,7 +310,7 @@ def test_an_answer_while_no_worker_is_up_is_taken_by_the_next(ask: Any) -> None:
     answer(instance, "decide", GOOD, by="ada")
     assert (instance.refresh().status, step(instance, "decide").status) == ("waiting", "waiting")
     assert not open_requests().exists()
-    age(instance, hours=2)  # long after its deadline: the answer came in time
+    age(instance, hours=2)  # long after its deadline: the answer was in time
     Row.objects.update(received_at=step(instance, "decide").started_at + timedelta(minutes=1))
     assert run_to_end(instance).output[3] == "ada"
 
@@ -412,7 +412,7 @@ def test_a_finished_instance_takes_no_answer(ask: Any) -> None:
 
 
 def test_an_instance_that_is_to_be_rolled_back_takes_no_answer() -> None:
-    """Also while no worker is there to withdraw the request: nobody would read the answer"""
+    """Also while no worker runs that could withdraw the request: nothing would read the answer"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:

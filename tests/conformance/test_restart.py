@@ -29,7 +29,7 @@ def taken(instance: Instance, generation: int) -> list[tuple[str, str, int | Non
 
 
 def everything(instance: Instance) -> list[Any]:
-    """Return all that is recorded of an instance, to be compared."""
+    """Return everything recorded about an instance, for comparison."""
     parts = (Instance.objects.filter(key=instance.key), instance.steps.all(), instance.events.all())
     return [list(part.values()) for part in parts]
 
@@ -166,7 +166,7 @@ def test_it_goes_on_from_one_of_several_steps_of_a_name() -> None:
     "target", [("lop", 1, "do"), ("loop", 2, "do"), ("loop", 1, "sleep"), ("inner", 1, "do")]
 )
 def test_an_unknown_step_is_refused(target: tuple[str, int, str]) -> None:
-    """CF-73, LC-43, guarantee 14: nothing is changed, and the error says what there is"""
+    """CF-73, LC-43, guarantee 14: nothing is changed, and the error lists the steps"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:

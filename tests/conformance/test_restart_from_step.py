@@ -25,7 +25,7 @@ def origins(instance: Instance) -> dict[str, int]:
 
 
 def test_events_of_waits_that_run_again_go_back_in_their_order() -> None:
-    """Guarantee 14: those of a wait that was kept before, too; what is buffered stays"""
+    """Guarantee 14: also those of a wait that was kept before; what is buffered stays"""
 
     @workflow
     async def story(step: WorkflowStep) -> list[Any]:
@@ -89,7 +89,7 @@ def test_a_request_that_runs_again_is_asked_again() -> None:
 
 
 def test_an_answer_to_an_open_request_is_dropped() -> None:
-    """Guarantee 14: nobody waits for it any more"""
+    """Guarantee 14: nothing waits for it any more"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -140,7 +140,7 @@ def test_the_handler_sees_again_what_the_kept_steps_saw() -> None:
 
 
 def test_what_is_kept_is_rolled_back_as_what_ran_here() -> None:
-    """Guarantees 14, 15 and 21: its function is found by the replay, the key is the generation's own"""
+    """Guarantees 14, 15 and 21: the replay finds its function, and the generation has its own key"""
     undone: list[tuple[str, str, str]] = []
     fails = True
 

@@ -75,7 +75,7 @@ def test_one_attempt_means_no_retry() -> None:
     ],
 )
 def test_delays_grow_by_the_backoff(options: dict[str, Any], waits: list[int]) -> None:
-    """CF-19 (exponential unless said otherwise, up to max_delay), LC-10; what a function says is taken as it is"""
+    """CF-19 (exponential unless said otherwise, up to max_delay), LC-10; what a function returns is used as it is"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -224,7 +224,7 @@ def test_the_instance_shows_the_message_of_the_uncaught_error() -> None:
 
 
 def test_a_backoff_survives_the_death_of_its_worker() -> None:
-    """CF-31, guarantee 5: neither longer nor shorter. A neighbour's body keeps the instance in the worker."""
+    """CF-31, guarantee 5: neither longer nor shorter. Another body keeps the instance in the worker."""
     seen: list[int] = []
 
     @workflow
@@ -301,7 +301,7 @@ def test_a_step_that_kills_its_worker_again_and_again_fails() -> None:
             shifts.wait_until(lambda number=number: len(seen) == number)
             crash()
         shifts.wait_for(instance)
-    # The first loss may have been a neighbour's fault, so it does not count as a crash.
+    # Another instance may have caused the first loss, so it does not count as a crash.
     assert (instance.output, seen) == ("WorkerLostError", [1, 2, 3, 4])
     assert outcomes(instance, "killer") == ["lost"] * 4
     assert [one.quarantined for one in attempts(instance, "killer")] == [False, True, True, True]

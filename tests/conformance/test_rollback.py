@@ -108,7 +108,7 @@ def test_parallel_steps_are_undone_by_their_start_and_not_by_their_end(undone: l
 
 
 def test_success_undoes_nothing(undone: list[str], undo: Undo) -> None:
-    """CF-83; nor does an error that was caught"""
+    """CF-83; an error that was caught does not either"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:
@@ -332,7 +332,7 @@ def test_a_swallowed_fail_rolls_back_all_the_same(undone: list[str], undo: Undo)
 def test_a_value_that_cannot_be_stored_fails_the_step_at_once_and_rolls_back(
     undone: list[str], undo: Undo
 ) -> None:
-    """LC-11 as ours: an uncaught error like any other, so the steps before it are undone, and it too"""
+    """LC-11 as ours: an uncaught error like any other, so it and the steps before it are undone"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -345,7 +345,7 @@ def test_a_value_that_cannot_be_stored_fails_the_step_at_once_and_rolls_back(
 
 
 def test_open_branches_let_go_before_anything_is_undone(undone: list[str]) -> None:
-    """Guarantees 10 and 15: async bodies are cancelled, sync ones told and waited for; both are undone, too"""
+    """Guarantees 10 and 15: async bodies are cancelled, sync ones are told and awaited; both are undone"""
     both = threading.Barrier(3, timeout=10)
 
     @workflow
@@ -354,7 +354,7 @@ def test_open_branches_let_go_before_anything_is_undone(undone: list[str]) -> No
             undone.append(f"undo {ctx.name} {ctx.output}")
 
         async def awaiting() -> None:
-            try:  # from the beginning: it may be cancelled before it has heard of the others
+            try:  # from the start: it may be cancelled before it knows of the others
                 await asyncio.to_thread(both.wait)
                 await asyncio.sleep(60)
             finally:
@@ -496,7 +496,7 @@ def test_options_without_a_rollback_are_a_mistake() -> None:
 
 
 def test_items_of_a_map_are_undone_one_by_one() -> None:
-    """Section 3: the options hold for each item; after a restart of the worker, too"""
+    """Section 3: the options apply to each item, also after a restart of the worker"""
     undone: list[tuple[str, int, object]] = []
 
     @workflow

@@ -24,7 +24,7 @@ Undo = Callable[[RollbackContext], None]
 
 
 class Gate:
-    """A body, or a rollback, that says when it is in, and stays until it is let out."""
+    """A body, or a rollback, that says when it runs, and runs until it is released."""
 
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
@@ -58,7 +58,7 @@ def undo(undone: list[str]) -> Undo:
 
 @pytest.fixture(autouse=True)
 def _verified() -> object:
-    """After each case the tables keep every promise."""
+    """After each case, no invariant is violated."""
     yield
     assert violations() == []
 
@@ -67,7 +67,7 @@ def _verified() -> object:
 
 
 def test_terminating_with_rollback_undoes_first_while_a_body_runs(undone: list[str], undo: Undo) -> None:
-    """Guarantee 13: the body is told, its result refused; then it is undone, too"""
+    """Guarantee 13: the body is told, its result is refused, and then it is undone"""
     entered = threading.Event()
     errors: list[tuple[str, object]] = []
 
@@ -223,7 +223,7 @@ def test_a_step_that_was_begun_and_never_ended_is_found_again(undone: list[str],
 
 
 def test_an_end_that_is_on_its_way_gives_way_to_what_was_promised(undone: list[str], undo: Undo) -> None:
-    """Terminate against the end of the handler: either it has ended before, or it is rolled back"""
+    """Terminate races with the end of the handler: either it ended before, or it is rolled back"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:
@@ -252,7 +252,7 @@ def test_an_end_that_is_on_its_way_gives_way_to_what_was_promised(undone: list[s
 def test_an_end_that_comes_after_the_promise_does_not_count(
     undone: list[str], undo: Undo, gate: Gate
 ) -> None:
-    """The handler returns while somebody terminates with rollback, who holds the row until then"""
+    """The handler returns while a terminate with rollback holds the row"""
     returned = threading.Event()
 
     @workflow
@@ -493,7 +493,7 @@ def test_a_rollback_that_kills_its_worker_again_and_again_has_failed(undone: lis
 
 
 def test_a_drain_amid_a_rollback_gives_it_back(undone: list[str], undo: Undo, gate: Gate) -> None:
-    """The one that runs ends; the rest is another worker's"""
+    """The running one ends; another worker does the rest"""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -513,7 +513,7 @@ def test_a_drain_amid_a_rollback_gives_it_back(undone: list[str], undo: Undo, ga
 
 
 def test_a_drain_before_the_first_rollback_begins_none(undone: list[str], undo: Undo) -> None:
-    """The handler has failed, and a body takes its time to let go, when the worker is told to stop"""
+    """The handler has failed, and a body is slow to end, when the worker is told to stop"""
     has_begun, told = threading.Event(), threading.Event()
 
     @workflow
@@ -584,7 +584,7 @@ def test_a_step_that_the_code_no_longer_calls_cannot_be_undone(undone: list[str]
 
 
 def test_an_output_that_new_code_refuses_pauses_the_rollback(undone: list[str]) -> None:
-    """Guarantee 4: nothing rolls back; when the code is mended it goes on, with the error it had"""
+    """Guarantee 4: nothing rolls back; once the code is fixed it continues, with the error it had"""
     kinds: list[type] = [str]
 
     @workflow

@@ -65,7 +65,7 @@ def test_a_duration_that_is_none_is_a_clear_error(duration: Any) -> None:
 
 
 def test_a_sleep_until_the_past_returns_at_once() -> None:
-    """CF-40, LC-14, KC-14: and a replay after the moment passes silently"""
+    """CF-40, LC-14, KC-14: and a replay after its end passes without waiting"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:
@@ -111,7 +111,7 @@ NAIVE = datetime.fromisoformat("2030-01-01T00:00:00")
 
 @pytest.mark.parametrize("when", [NAIVE, datetime(9999, 1, 1, tzinfo=UTC), "tomorrow", 1_900_000_000, None])
 def test_a_moment_that_is_none_is_a_clear_error(when: Any) -> None:
-    """Aware only, and such that every reader can show it"""
+    """Only aware times, within what every reader can show"""
 
     @workflow
     async def story(step: WorkflowStep) -> str:
@@ -180,7 +180,7 @@ def test_sleeps_and_waits_do_not_count_as_steps() -> None:
 
 
 def test_a_sleep_in_a_loop_sleeps_each_time() -> None:
-    """HC-04, HC-05: names count; a loop that breaks leaves what comes later untouched"""
+    """HC-04, HC-05: names count; a loop that breaks does not affect later steps"""
     released: list[str] = []
 
     @workflow

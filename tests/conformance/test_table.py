@@ -28,7 +28,7 @@ def _statuses() -> None:
 
 @pytest.fixture(autouse=True)
 def _profile() -> None:
-    """No worker either: once is enough."""
+    """Nor a worker: once is enough."""
 
 
 def named(path: Path) -> set[str]:

@@ -121,7 +121,7 @@ def test_a_finished_instance_cannot_be_terminated() -> None:
 
 
 def test_terminating_is_not_seen_by_the_handler() -> None:
-    """Guarantee 9: not by `except`, and a `finally` in it can start nothing"""
+    """Guarantee 9: `except` does not stop it, and a `finally` can start nothing"""
     entered = threading.Event()
     seen: list[str] = []
 
@@ -143,7 +143,7 @@ def test_terminating_is_not_seen_by_the_handler() -> None:
 
 
 def run_something_else() -> None:
-    """Let the shift go through another instance, so that it had time to do what it must not."""
+    """Let the shift run another instance, so that it had time to do what it must not."""
 
     @workflow
     async def other(step: WorkflowStep) -> None:

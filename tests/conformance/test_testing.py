@@ -1,4 +1,4 @@
-"""Conformance: mocks in tests of workflows (`engine.testing`). tests/testing has the rest of it."""
+"""Conformance: mocks in tests of workflows (`engine.testing`). tests/testing has the other tests."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_timeout_can_be_caught_and_is_the_same_error_on_a_replay() -> None:
 
 @pytest.mark.parametrize("park", ["sleep", "event"])
 def test_the_workflows_timeout_counts_its_waits(park: str) -> None:
-    """Guarantee 7: a deadline since the start, waits included"""
+    """Guarantee 7: a deadline from the start, waits included"""
 
     @workflow(timeout="1 hour")
     async def story(step: WorkflowStep) -> None:

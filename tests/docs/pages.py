@@ -37,7 +37,7 @@ class Block:
     is_proven: bool = False
 
     def padded(self) -> str:
-        """Give the code with as many empty lines above it as there are lines on the page."""
+        """Return the code with as many empty lines above it as there are lines on the page."""
         return "\n" * (self.line - 1) + self.code
 
 
@@ -81,7 +81,7 @@ def _until(end: str, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
 
 
 def as_program(text: str) -> str:
-    """Give the page as one file of Python: what is no code is empty, so that the numbers of lines are the page's."""
+    """Return the page as one file of Python: other lines are empty, so that line numbers are the page's."""
     lines = [""] * (text.count("\n") + 2)
     for block in blocks_of(text):
         for at, line in enumerate(block.code.splitlines(), start=block.line - 1):

@@ -24,11 +24,11 @@ class Stage:
         self._open.close()
 
     def deploy(self) -> None:
-        """Let other code come: what the page declares from here on may have the names of what it declared before."""
+        """Start other code: what the page declares from here on may reuse names that it declared before."""
         workflows._workflows.clear()
 
     def table(self, model: type[Model]) -> None:
-        """Have the table of a model of `shop`, which is no installed app."""
+        """Create the table of a model of `shop`, which is not an installed app."""
         with connection.schema_editor() as editor:
             editor.create_model(model)
 
@@ -39,7 +39,7 @@ class Stage:
         return self.test.run_to_end(instance)
 
     def park(self, instance: Instance, name: str) -> Instance:
-        """Run it until its step of that name waits for somebody."""
+        """Run it until its step of that name waits for an answer."""
         self.test.run(instance)
         assert Step.objects.filter(instance=instance, name=name, status="waiting").exists(), instance.status
         return instance.refresh()

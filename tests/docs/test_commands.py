@@ -1,4 +1,4 @@
-"""What the guide has people type is what the commands take."""
+"""The commands accept what the guide tells readers to type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages find each other."""
+"""The links between pages work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def _anchors(text: str) -> set[str]:
-    """Give the anchors of the headings, as they are made on GitHub."""
+    """Return the anchors of the headings, as GitHub makes them."""
     titles = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 

@@ -1,4 +1,4 @@
-"""The lints find what the guide says that they find, and nothing in what it says is right."""
+"""The lints find what the guide says they find, and nothing in the code that it calls right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code that people read on the pages passes mypy."""
+"""The code on the pages passes mypy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.docs.pages import PAGES, PROJECT, as_program, blocks_of
 
 SITE = Path(__file__).parent / "site"
 
-# As strict as with people who annotate their functions; tests are rarely among these.
+# As strict as for users who annotate their functions; tests are rarely annotated.
 OPTIONS = """
 [mypy]
 python_version = 3.11

@@ -16,7 +16,7 @@ CALLER = "caller"
 
 @pytest.fixture
 def proxy(engine_db: None, own_registry: None) -> Iterator[Proxy]:
-    """The test's own connection is open already, and stays what it is: it looks at what came of the others."""
+    """The test's own connection is open already and unchanged: it reads what the others did."""
     connection.ensure_connection()
     place = connection.settings_dict
     before = dict(place)

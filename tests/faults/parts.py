@@ -14,7 +14,7 @@ from tests.process.program.workflows import program
 
 
 def worker_off_by(*, seconds: float, **options: float) -> None:
-    """A worker whose machine's clock is wrong by so much."""
+    """A worker whose machine's clock is wrong by this much."""
     right, right_ns, right_now = time.time, time.time_ns, timezone.now
     time.time = lambda: right() + seconds
     time.time_ns = lambda: right_ns() + int(seconds * 1e9)

@@ -64,11 +64,11 @@ class Proxy:
         self._loop.close()
 
     def hold(self, application: str = "") -> None:
-        """Let nothing pass any more, in either direction, on the connections there are of this application."""
+        """Hold everything, in either direction, on the present connections of this application."""
         self._call(lambda: [one.hold() for one in self._of(application)])
 
     def release(self) -> None:
-        """Let everything that is held go on."""
+        """Release everything that is held."""
         self._call(lambda: [one.flow.set() for one in self._sessions])
 
     def cut(self, application: str = "") -> None:

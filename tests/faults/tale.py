@@ -116,7 +116,7 @@ def begin(prefix: str) -> list[Instance]:
 def steer(
     instances: list[Instance], *, seconds: float = 20, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Pause, resume and terminate amid bodies, send the event once it is waited for, until all have ended."""
+    """Pause, resume and terminate during bodies, send the event once it is waited for, until all have ended."""
     ends_at = time.monotonic() + seconds
     while not until() and not all(one.refresh().is_finished for one in instances):
         left = [(one.id, one.status, one.waiting_for, one.error) for one in instances if not one.is_finished]

@@ -1,4 +1,4 @@
-"""The connection breaks around an atomic body or rollback: it has written once, also where no commit is answered."""
+"""The connection breaks around an atomic body or rollback: it has written once, even if no commit is answered."""
 
 from __future__ import annotations
 

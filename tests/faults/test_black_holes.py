@@ -97,7 +97,7 @@ def test_heart_whose_connection_swallows_everything_renews_the_lease_in_time(
         wait_until(lambda: "RENEW" in watcher.seen, what="a heartbeat")
         proxy.hold(CALLER)
         beats = watcher.seen.count("RENEW")
-        time.sleep(2 * LONG_LEASE)  # the database's clock cannot be told
+        time.sleep(2 * LONG_LEASE)  # the database's clock cannot be read
         let_out.set()
         wait_for(instance, "complete")
     assert outcomes(instance, "body") == ["complete"]

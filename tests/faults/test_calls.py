@@ -46,7 +46,7 @@ def declared() -> Workflow[Any, Any]:
     return workflows["story"]
 
 
-# How an instance comes to be where a case wants it
+# How an instance gets to where a case needs it
 
 
 def nothing(name: str) -> None:
@@ -162,7 +162,7 @@ def test_a_call_whose_connection_breaks_has_happened_once_or_not_at_all(proxy: P
         assert not isinstance(again, Error)
         if found == after:
             assert case.again(name, again), (name, again)
-    # One moment makes it happen, and not the first nor the last of all.
+    # Exactly one moment makes it happen, neither the first nor the last of all.
     assert has_happened == sorted(has_happened)
     assert (has_happened[0], has_happened[-1]) == (False, True)
     everything_goes_on_to_its_end()

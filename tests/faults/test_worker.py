@@ -1,4 +1,4 @@
-"""The connection breaks before or after a statement of a worker: it comes back, and the work goes on to its end.
+"""The connection breaks before or after a statement of a worker: it comes back, and the work continues to its end.
 
 The points are those of a run without a fault. How often a worker asks for work is chance, so a point may not come
 again; every statement must have failed in both ways all the same.

@@ -1,4 +1,4 @@
-"""A worker stops before one of its statements, others take over meanwhile, and the statement goes on its way.
+"""A worker stops before one of its statements, others take over meanwhile, and then the statement arrives.
 
 At each point, in two ways: all of the worker stands still until its leases have lapsed and another worker has done
 its work; or the statement alone is late, and reaches the server when its sender has long taken a new worker id.
@@ -132,7 +132,9 @@ def chosen(seen: Counter[str]) -> Iterator[Point]:
 def steer_until_held(proxy: Proxy, instances: list[Instance], holder: Holder) -> None:
     """Stop at the point; or at the end, if chance does not bring it this time."""
     tale.steer(instances, until=holder.holds.is_set)
-    holder.is_armed = False  # what comes to the point from here on would be held for good: nobody lets it go
+    holder.is_armed = (
+        False  # what comes to the point from here on would be held for good: nothing releases it
+    )
 
 
 def let_leases_lapse() -> None:

@@ -90,7 +90,7 @@ def name_of(statement: str) -> str:
     text = " ".join(statement.split())
     for name, pattern in known.items():
         if pattern.fullmatch(text):
-            return name
+            return "FLUSH" if name == "FLUSH_STEPS" else name
     return " ".join(re.findall(r"[\w.]+", text)[:3])
 
 

@@ -107,7 +107,9 @@ class HandConnection:
         self.cuts: dict[str, str] = {}  # by statement: cut off once, before or after it is done
         self.to_send: list[str] = []
 
-    async def execute(self, statement: str, parameters: Any = None) -> Answer:
+    async def execute(self, sent: str, parameters: Any = None) -> Answer:
+        """Execute a statement. To the test, the shorter statement of a flush is the same as the longer one."""
+        statement = flush_sql.FLUSH if sent is flush_sql.FLUSH_STEPS else sent
         self.to_send.append(statement)
         await self._shift.loop.boundary()
         self.to_send.remove(statement)
@@ -118,7 +120,7 @@ class HandConnection:
         if cut == "before":
             raise Cut
         self._shift.witness.before(self._shift, statement, parameters)
-        rows = self._send(statement, parameters)
+        rows = self._send(sent, parameters)
         self._shift.witness.after(self._shift, statement, parameters, rows)
         await self._shift.loop.boundary()
         if self.closed:
@@ -126,6 +128,9 @@ class HandConnection:
         if cut:
             raise Cut
         return Answer(rows)
+
+    async def fetch(self, statement: str, parameters: Any) -> list[Any]:
+        return await (await self.execute(statement, parameters)).fetchall()
 
     def is_lost(self, error: Exception) -> bool:
         return isinstance(error, Cut | Gone)

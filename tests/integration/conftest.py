@@ -28,7 +28,7 @@ def hints(transactional_db: None) -> Iterator[Hints]:
 
 @pytest.fixture
 def bodies(monkeypatch: pytest.MonkeyPatch) -> list[Bodies]:
-    """Those of the shifts of this test, as they are made."""
+    """Return the shifts of this test, as they are created."""
     made: list[Bodies] = []
     init = Bodies.__init__
 

@@ -1,4 +1,4 @@
-"""A session that is killed at one statement or commit after the other."""
+"""A session that is killed at each statement and commit in turn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Cut:
 
 
 def cut_everywhere(work: Callable[[int], object], *, after: bool) -> int:
-    """Do the work again and again, each time cut one statement later, until one is not cut; return how many were.
+    """Repeat the work, each time cut one statement later, until it is not cut; return how many were.
 
     After each cut the work is done again, whole. It is given the number of its turn, from 1, and may raise what the
     database raises.

@@ -635,7 +635,7 @@ def _end_that_nobody_knows_of() -> None:
 
 
 def restarted(data: object = None, **values: Any) -> Instance:
-    """An instance in its second generation, and what the trail says of the restart."""
+    """An instance in its second generation, with the restart in the audit trail."""
     instance = running(**{"generation": 2, "fence": 2, **values})
     generation_of(instance)
     Audit.objects.create(

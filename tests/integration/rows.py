@@ -1,4 +1,4 @@
-"""Rows as tests need them, written past the doors."""
+"""Rows as tests need them, written directly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def row_of(**values: Any) -> Instance:
-    """Write an instance: queued and due, unless it is said otherwise."""
+    """Write an instance: queued and due by default."""
     given = {"workflow": "tick", "id": "one", "params": {}, "wake_at": timezone.now(), **values}
     return Instance.objects.create(**given)
 

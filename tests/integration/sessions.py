@@ -28,7 +28,7 @@ def together(count: int, work: Callable[[int], T]) -> list[T | Exception]:
 
 
 def in_background(work: Callable[[], T]) -> Callable[[], T | Exception]:
-    """Begin `work` in another session; returns what waits for its answer."""
+    """Begin `work` in another session; return a function that waits for its result."""
     pool = ThreadPoolExecutor(1)
     answer = pool.submit(lambda: together(1, lambda number: work())[0])
     pool.shutdown(wait=False)
@@ -46,7 +46,7 @@ def until_blocked(seconds: float = 60) -> None:
 
 
 class Hints:
-    """Hears what is notified from now on."""
+    """Receives notifications from now on."""
 
     def __init__(self, listener: psycopg.Connection[Any]) -> None:
         self._listener = listener

@@ -127,7 +127,7 @@ def test_a_planted_failure_is_overwritten_without_being_read(settings: Settings,
 
 
 class Planted:
-    """Unpickled, it makes a directory."""
+    """Make a directory when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Values that JSON or PostgreSQL cannot hold, at every entrance of the engine.
+"""Values that JSON or PostgreSQL cannot hold, at every entry point of the engine.
 
 The caller gets an error that names the place and the rule, nothing is half-written, and the worker goes on.
 """
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
 
 class Thing:
-    """Of no type that JSON knows."""
+    """Of a type that JSON does not have."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no picture")
@@ -75,7 +75,7 @@ LARGE: dict[str, Callable[[], Any]] = {
     "64 MB": lambda: "x" * 64_000_000,
     "64 MB in a list": lambda: ["x" * 1_000_000] * 64,
 }
-# What is stored and comes back as it went in.
+# What is stored and comes back unchanged.
 GOOD: dict[str, tuple[Any, str]] = {
     "large float": (1e16, "1e+16"),
     "negative zero": (-0.0, "-0.0"),
@@ -136,7 +136,7 @@ def test_what_is_too_large_is_refused_with_its_size_and_the_limit(case: str) -> 
 
 
 def test_an_output_that_cannot_be_stored_fails_its_step_at_once_and_nothing_else() -> None:
-    """No retry, the place and the rule are named, and the neighbours go on."""
+    """The step is not retried, its error names the place and the rule, and other instances continue."""
 
     @workflow
     async def story(step: WorkflowStep, params: str) -> list[Any]:
@@ -291,7 +291,7 @@ def test_whatever_a_body_raises_is_a_failed_attempt_and_the_worker_goes_on(is_as
             return [error.type, error.message, error.attempts, error.details]
         return ["no error"]
 
-    # A coroutine turns StopIteration into a RuntimeError before anybody sees it.
+    # A coroutine turns StopIteration into a RuntimeError before it can be caught.
     cases = [case for case in ERRORS if not (is_async and case == "StopIteration")]
     instances = {case: story.start(case) for case in cases}
     with running_shift():

@@ -1,4 +1,4 @@
-"""Each body has a context of its own: what one sets, of another tenant or language, no other one finds."""
+"""Each body has a context of its own: a tenant or language that one sets is not seen by another."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ UNTOUCHED = ["nobody", settings.TIME_ZONE, settings.LANGUAGE_CODE]
 
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let all bodies follow each other on one."""
+    """Run all bodies on one thread."""
     monkeypatch.setattr(attempt, "SYNC_BODIES", 1)
 
 
 def look_and_leave() -> list[str]:
-    """Return what is found, and leave other things behind."""
+    """Return the values found, and leave others behind."""
     found = [tenant.get(), timezone.get_current_timezone_name(), translation.get_language() or ""]
     tenant.set("somebody")
     timezone.activate("Asia/Tokyo")

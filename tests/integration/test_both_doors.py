@@ -46,7 +46,7 @@ OF_AUDIT = ("at", "verb", "actor", "before", "after", "outcome", "reason")
 
 @pytest.fixture
 def restarted() -> Instance:
-    """Make an instance in its third generation, which has of all columns something else than the first two."""
+    """Make an instance in its third generation, which differs from the first two in every column."""
     found = factories.instance(
         "errored", id="order-1", code="first", error=REFUSED, rollback="failed", tags=["vip"], unreached=[2]
     )
@@ -88,7 +88,7 @@ def printed(number: int) -> Any:
 
 
 def plain(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return columns of a row as they stand in JSON."""
+    """Return columns of a row as they are in JSON."""
     values = {name: getattr(row, name) for name in names}
     return {
         name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in values.items()
@@ -96,7 +96,7 @@ def plain(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def only(shape: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the same keys of what was printed; what a row leaves empty is null there."""
+    """Return the same keys of what was printed; empty columns of a row are null there."""
     return {name: shape[name] for name in names}
 
 
@@ -131,7 +131,7 @@ def test_both_doors_show_the_same_values_of_each_generation(number: int) -> None
 
 @pytest.mark.usefixtures("restarted")
 def test_an_earlier_generation_has_nothing_of_the_newest() -> None:
-    """It has no deadline, no worker, no end to come; its code is that under which it ended."""
+    """It has no deadline, no worker and no wait; its code is the one that it ended under."""
     pages = [instance_queries.of("orders", "order-1", generation=number).instance for number in (1, 2, 3)]
     assert [page.code for page in pages] == ["first", "second", "third"]
     assert [page.owner for page in pages] == [None, None, 7]

@@ -1,4 +1,4 @@
-"""The broker: people's tasks come through once and in order, and what must run alone is seen to."""
+"""The broker: users' tasks arrive once and in order, and instances that must run alone do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATIENCE = 60.0
 
 
 class Subclass(Broker):
-    """What somebody may make of the broker."""
+    """A subclass of the broker, as users may write one."""
 
 
 class Pusher:
@@ -55,7 +55,7 @@ class Pusher:
         return self.broker.dispatcher
 
     def get(self, *, within: float = PATIENCE) -> list[tuple[int | None, dict[str, Any]]]:
-        """Return the next packages, unpacked; none if nothing comes in time."""
+        """Return the next packages, unpacked; empty if nothing comes in time."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             began = time.monotonic()
@@ -82,7 +82,7 @@ def pusher() -> Iterator[Pusher]:
 
 
 def due(id: str, *, workflow: str = "here", seconds: float = 0) -> None:
-    """Write an instance that is due so long from now."""
+    """Write an instance that is due after this time."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO engine_instance (workflow, id, status, params, wake_at) VALUES "
@@ -127,7 +127,7 @@ def test_what_must_run_alone_and_is_due_is_counted(pusher: Pusher) -> None:
 
 
 def test_a_death_has_what_must_run_alone_looked_for_at_once(pusher: Pusher) -> None:
-    """Also if it is taken back only a moment later."""
+    """Also if it is cleared only a moment later."""
     opened: list[int] = []
     pusher.dispatcher.quarantine.open = lambda now, waiting: opened.append(waiting)  # type: ignore[method-assign]
     pusher.settle()
@@ -141,7 +141,7 @@ def test_a_death_has_what_must_run_alone_looked_for_at_once(pusher: Pusher) -> N
 
 
 def test_of_a_full_workflow_nothing_that_must_run_alone_is_counted(pusher: Pusher) -> None:
-    """Nor of one with a place more than that."""
+    """Nor of one with one slot more."""
     pusher.dispatcher.limits = lambda: {"there": 2}
     pusher.settle()
     for name in ("one", "two"):
@@ -155,7 +155,7 @@ def test_of_a_full_workflow_nothing_that_must_run_alone_is_counted(pusher: Pushe
 
 
 def test_the_count_touches_few_rows_of_many() -> None:
-    """Also of a workflow with a limit, whether it has places or not."""
+    """Also of a workflow with a limit, whether it has free slots or not."""
     hold("holder", worker_id=77)
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Settings that endanger work are named by `manage.py check`, and those that we ship are not."""
+"""`manage.py check` reports settings that endanger work, and accepts those that we ship."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_server_that_confirms_before_it_writes_is_named() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = off")
     assert ids(checks.check_server(databases=["default"])) == ["engine.W013"]
-    # The server is asked only when somebody wants that.
+    # The server is asked only with --database.
     assert checks.check_server(databases=None) == []
 
 

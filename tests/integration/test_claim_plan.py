@@ -60,7 +60,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def scans(plan: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return how each scan of the table of instances goes: its kind and its index."""
+    """Return the kind and the index of each scan of the table of instances."""
     return sorted(
         {
             (node["Node Type"], node.get("Index Name", ""))
@@ -80,7 +80,7 @@ def claim(limit: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("due", [1, 80])
 def test_a_claim_reads_the_index_and_little_else_whatever_is_due(due: int) -> None:
-    """And takes the oldest first, over all workflows, whatever their names."""
+    """It takes the oldest first, over all workflows, whatever their names."""
     fill(due=due)
     claim(8)  # the first one sets hint bits
     plan = claim(8)

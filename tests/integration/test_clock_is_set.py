@@ -1,4 +1,4 @@
-"""A worker whose database's clock is set while it waits for a time of it."""
+"""The database's clock is set while a worker waits for a time by it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR_US = 3_600_000_000
 
 @pytest.fixture
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Set what the worker hears of the database's time, so many microseconds off, and wait until it has heard."""
+    """Shift the database's time, as the worker receives it, by some microseconds, and wait until it has."""
     off = 0
     heard = threading.Event()
     take_in = DatabaseClock.set

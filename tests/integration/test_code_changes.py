@@ -1,4 +1,4 @@
-"""`on_code_change`: an instance that is taken on by other code than it started under (guarantee 4)."""
+"""`on_code_change`: an instance that continues under other code than it started under (guarantee 4)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HALT = {"on_code_change": "pause"}
 
 
 def deploy(handler: Any, **options: Any) -> Any:
-    """Declare the workflow "story" anew, as a deployment of other code does."""
+    """Declare the workflow "story" again, as a deployment of other code does."""
     workflows._workflows.pop("story", None)
     return workflow(name="story", **options)(handler)
 
@@ -52,14 +52,14 @@ async def new(step: WorkflowStep) -> str:
 
 
 def parked(handler: Any = old, **options: Any) -> Instance:
-    """Start an instance and let it come to its wait."""
+    """Start an instance and let it reach its wait."""
     instance = deploy(handler, **options).start()
     with shifts.running_shift(name="before"):
         return shifts.wait_for(instance, "waiting")
 
 
 def halted() -> Instance:
-    """Let an instance be found by other code."""
+    """Continue an instance under other code."""
     instance = parked(**HALT)
     deploy(new, **HALT)
     instance.send_event("go")

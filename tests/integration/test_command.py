@@ -43,7 +43,7 @@ def answer(*arguments: str) -> Any:
 
 
 def _keys(shape: Any) -> set[str]:
-    """Give the keys of a shape, but for those within values that are the users' own."""
+    """Return the keys of a shape, except those within users' own values."""
     if isinstance(shape, list):
         return {key for one in shape for key in _keys(one)}
     if not isinstance(shape, dict):
@@ -53,7 +53,7 @@ def _keys(shape: Any) -> set[str]:
 
 
 def refused(*arguments: str) -> str:
-    """Return what is said, as it is on the standard error."""
+    """Return a message as it appears on standard error."""
     command, err = Command(), io.StringIO()
     command._called_from_command_line = True  # type: ignore[attr-defined]
     with pytest.raises(SystemExit) as caught:
@@ -438,7 +438,7 @@ def test_an_instance_that_was_never_restarted_has_no_other_generation() -> None:
 
 
 def test_a_list_counts_the_attempts_of_the_present_generation_only() -> None:
-    """Beside an instance that is in its first generation, too."""
+    """Also next to an instance in its first generation."""
     again = factories.instance("errored", id="again")
     lost = factories.step(again, "charge", "errored")
     factories.attempt(lost, "lost")

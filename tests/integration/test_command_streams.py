@@ -1,4 +1,4 @@
-"""Our commands as programs in a shell: whatever they are joined to, there is an exit code and no traceback."""
+"""Our commands as programs in a shell: whatever they are connected to, there is an exit code and no traceback."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_who_does_not_read_changes_no_exit_code(manage: Manage, streams: str) ->
     assert manage(f"$M workflow list {streams}").returncode == 0
     assert manage(f"$M workflow show tick/none {streams}").returncode == 1
     factories.step(instance, "charge")
-    Attempt.objects.all().delete()  # complete without one, which verify tells
+    Attempt.objects.all().delete()  # complete without one, which verify reports
     assert manage(f"$M verify {streams}").returncode == 1
 
 
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_with_130(manage: Manage, tmp_path: Path) -> None:
 
 
 def _waits_for_input(pid: int) -> bool:
-    """Tell whether it is in read(0): nothing before that reads its standard input."""
+    """Return whether it is in read(0): nothing before that reads its standard input."""
     try:
         number, first, *_ = Path(f"/proc/{pid}/syscall").read_text().split()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Functions given as `delay`: their answer is taken as it is, they are asked until they answer, and harm nobody."""
+"""Functions given as `delay`: their answer is used as it is, they are asked until they answer, and block nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Busy(Exception):
 
 
 class OutOfStock(NonRetryableError):
-    """What a delay function may say."""
+    """What a delay function may return."""
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def gate() -> Iterator[Gate]:
 
 
 class Kind:
-    """A step, or a rollback, that backs off by a function, and what is recorded of it."""
+    """A step, or a rollback, that backs off by a function, and what is recorded about it."""
 
     def __init__(self, phase: str) -> None:
         self.phase = phase
@@ -113,7 +113,7 @@ class Kind:
         return [one.status for one in self.attempts(instance)]
 
     def waits(self, instance: Instance) -> bool:
-        """Tell whether the instance is parked for the next attempt."""
+        """Return whether the instance is parked for the next attempt."""
         row = instance.refresh()
         return (row.status, row.waiting_for) == ("waiting", "retry")
 
@@ -345,7 +345,7 @@ def test_killed_while_it_is_asked_it_is_asked_again(kind: Kind, gate: Gate, is_a
 
 
 def test_one_that_kills_its_worker_again_is_not_asked_a_third_time(kind: Kind, gate: Gate) -> None:
-    """The default delay stands for its answer then: it would kill one worker after the other"""
+    """The default delay replaces its answer then: it would kill one worker after the other"""
     instance = kind.start(gate.ask, max_attempts=2)
     with running_shift():
         wait_until(lambda: len(gate.asked) == 1 and kind.is_to_be_asked(instance))
@@ -359,7 +359,7 @@ def test_one_that_kills_its_worker_again_is_not_asked_a_third_time(kind: Kind, g
 
 
 def test_it_is_asked_once_the_failure_is_recorded(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is killed meanwhile has lost no attempt."""
+    """A worker that is killed meanwhile does not lose an attempt."""
     seen: list[tuple[list[str], bool]] = []
     execute = Journal._execute
 
@@ -495,7 +495,7 @@ def test_a_step_whose_delay_function_is_interrupted_waits_for_it_still(how: str)
 
 def test_an_error_that_cannot_be_made_again_is_told_as_the_handler_would_see_it() -> None:
     class Local(Exception):
-        """Nobody finds this one in its module."""
+        """This one cannot be found in its module."""
 
     for error in (Local("here"), KeyError("k")):
         kept = f'{{"type": "{type(error).__name__}", "message": "m", "details": {{"a": 1}}, "attempts": 2}}'

@@ -62,7 +62,7 @@ def test_failure_tells_the_end_of_what_was_said() -> None:
 
 def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
     file = tmp_path / "pids"
-    # It will not end when it is asked to, and has a child.
+    # It ignores SIGTERM, and has a child.
     script = (
         f"trap '' TERM; sleep 600 & echo $! $$ > {file}.draft; mv {file}.draft {file}; wait; wait; sleep 600"
     )

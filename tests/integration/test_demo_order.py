@@ -1,4 +1,4 @@
-"""`order`: a real stock and a real ledger, and what becomes of them when an order goes wrong."""
+"""`order`: a real stock and a real ledger, and what happens to them when an order fails."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_reservation_that_fails_at_its_end_takes_nothing(
 
 
 def rolled_back(instance: Instance) -> list[str]:
-    """Return the steps that were rolled back, in the order in which it was done."""
+    """Return the steps that were rolled back, in that order."""
     undone = Attempt.objects.filter(instance=instance, phase="rollback", status="complete").order_by(
         "started_at"
     )

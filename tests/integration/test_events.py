@@ -1,4 +1,4 @@
-"""Sending events: buffered once, in order, for instances that are not finished; and who is woken."""
+"""Sending events: buffered once, in order, for instances that are not finished; and which of them wake."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_repeated_send_is_one_event() -> None:
 
 @pytest.mark.django_db
 def test_a_repeated_send_after_the_end_still_finds_its_event() -> None:
-    """The answer was lost, and what the event led to is over."""
+    """The answer was lost, and the instance has already handled the event."""
     instance = row_of()
     first = instance.send_event("paid", 1, dedup_key="k")
     instance.terminate()
@@ -301,7 +301,7 @@ def test_twenty_sends_of_one_key_are_one_event() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_events_of_many_senders_are_in_the_order_of_their_keys() -> None:
-    """I8: the order of keys is the order in which the senders held the row, and so that of the times."""
+    """I8: keys and times follow the order in which the senders held the row."""
     instance = row_of(**WAITING)
     results = together(
         20, lambda number: [events.send_event(instance, "paid", number * 10 + n) for n in range(5)]

@@ -1,4 +1,4 @@
-"""What is planned starts once: whoever looks how often, and wherever it dies. Time comes in; nothing waits for it."""
+"""What is planned starts once: however many workers look, and wherever one dies. Tests pass the time in."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_nothing_starts_before_its_time_and_then_it_starts_once() -> None:
 
 @pytest.mark.usefixtures("nightly")
 def test_nobody_can_take_the_place_of_a_planned_instance(settings: Any) -> None:
-    """Neither by an id that was foretold, nor by one that is known."""
+    """Neither by an id that was guessed, nor by one that exists."""
     moment = NOON.replace(day=22, hour=1)
     public = json.dumps(["schedule", "report", "nightly"])
     foretold = f"20261122T010000Z-{hashlib.sha256(public.encode()).hexdigest()[:16]}"
@@ -218,7 +218,7 @@ def test_other_times_plan_anew_and_other_params_do_not() -> None:
 def test_a_moment_that_the_old_and_the_new_times_share_is_not_lost_while_nobody_looks(
     other: str, planned: list[str]
 ) -> None:
-    """The old times plan two in the morning in Berlin; the new ones are deployed an hour and a half later."""
+    """The old schedule fires at two in the morning in Berlin; the new one is deployed 90 minutes later."""
     declare(Schedule(other, timezone="Europe/Berlin", params={"team": "new"}, name="nightly"))
     now = NOON.replace(day=22, hour=2, minute=40)
     assert [fire_due(now), fire_due(now)] == [len(planned), 0]

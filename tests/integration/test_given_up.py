@@ -1,4 +1,4 @@
-"""What the database refuses twice, the record and the end that follows from it, is paused and says why."""
+"""If the database refuses a record and the error that follows from it, the instance is paused and says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler does wrong is said in a sentence that helps: which step, and what to write instead."""
+"""A mistake in a handler raises an error that names the step and says what to write instead."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_calls_that_are_awaited_in_any_way_are_not(handler: Any) -> None:
 
 
 def log_of(handler: Any) -> list[tuple[str, str]]:
-    """Run a handler to its end, and return what stands in the log of its instance."""
+    """Run a handler to its end, and return the log of its instance."""
     with workflow_test(workflow(handler.__name__.replace("_", "-"))(handler)) as test:
         instance = test.run()
     assert instance.status == "complete"

@@ -26,7 +26,7 @@ LIMITS = {"tick": 2}
 
 @pytest.fixture
 def unguarded(db: None) -> None:
-    """The tables without what refuses impossible rows, until the test's transaction is rolled back."""
+    """Remove what refuses impossible rows, until the test's transaction is rolled back."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -80,7 +80,7 @@ def test_every_invariant_is_shown_to_be_able_to_fail() -> None:
 
 
 def test_the_guards_of_the_tables_are_back_after_a_plant(db: None) -> None:
-    """Or the other plants, and other tests, would prove less than they say."""
+    """Otherwise the other plants, and other tests, would prove less than they say."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_trigger WHERE tgname = 'engine_step_is_final' AND tgenabled = 'O'"

@@ -1,4 +1,4 @@
-"""Answers of the database that come late: when the instance has left by them, and its next cycle is under way."""
+"""Late answers of the database: the instance has left, and its next cycle is under way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _late_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_side_by_side(story: Workflow[None, Any], number: int) -> list[Instance]:
-    """Start so many, one after the other, while a shift runs."""
+    """Start some, one after the other, while a shift runs."""
     instances = []
     with running_shift():
         for _ in range(number):

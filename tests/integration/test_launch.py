@@ -125,7 +125,7 @@ def test_a_validator_that_breaks_is_a_refusal_and_no_crash() -> None:
     ],
 )
 def test_json_and_python_values_of_a_type_mean_the_same(annotation: Any, value: object, text: str) -> None:
-    """A dict in Python is read like the same text in a form."""
+    """A dict in Python is validated like the same text in a form."""
     assert params.encode_valid(Codec.of(annotation), value) == text
 
 

@@ -1,4 +1,4 @@
-"""What does not end: it costs its own step, nobody waits for it, and the worker can say what it was."""
+"""A body that does not end costs only its own step; nothing waits for it, and the worker can name it."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_body_that_is_ended_while_its_thread_is_made_ready_never_begins(
     assert (ran, statuses(instance)) == ([], {"body": "cancelled"})
 
 
-# Backends that fail where nobody expects it
+# Backends that fail in unexpected places
 
 
 def test_a_thread_and_its_attempt_outlive_a_failure_to_renew_its_connections(

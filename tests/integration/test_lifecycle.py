@@ -164,7 +164,7 @@ def test_resume_is_due_at_once() -> None:
 
 @pytest.mark.django_db
 def test_resume_shifts_what_waits_by_the_time_paused() -> None:
-    """LC-41: timers are shifted, moments are not, and what is finished or of another generation stays."""
+    """LC-41: timers are shifted, fixed times are not, and finished steps and other generations stay."""
     paused_at = timezone.now() - timedelta(hours=2)
     instance = row_of(status="paused", paused_at=paused_at, wake_at=None, generation=2)
     wake_at = paused_at + timedelta(minutes=30)
@@ -302,7 +302,7 @@ def test_of_two_at_once_the_second_sees_what_the_first_did(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_answers_of_many_operators_fit_the_trail() -> None:
-    """I16: forty actions at once; each accepted one is in the trail, and the trail is one line."""
+    """I16: forty actions at once; each accepted one is in the audit trail, in one order."""
     instance = in_state("queued")
     actions = [lifecycle.pause, lifecycle.resume]
     answers = together(

@@ -1,4 +1,4 @@
-"""Claims of workflows with a limit: which instances get the places, what two claims do to each other, what it costs."""
+"""Claims of workflows with a limit: which instances get the slots, how two claims affect each other, what it costs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILL = """
 def due(
     id: str, *, workflow: str = "one", ago: float = 1, has_begun: bool = False, **values: Any
 ) -> Instance:
-    """Write an instance that has been due for so many seconds."""
+    """Write an instance that has been due for some seconds."""
     wake_at = timezone.now() - timedelta(seconds=ago)
     began = {"started_at": wake_at} if has_begun else {}
     return row_of(workflow=workflow, id=id, wake_at=wake_at, **began, **values)
@@ -52,7 +52,7 @@ async def claim(
 
 
 def on_connections(act: Callable[..., Awaitable[Any]], *, count: int = 1) -> Any:
-    """Run it with so many connections of shifts."""
+    """Run it with some connections of shifts."""
 
     async def work() -> Any:
         connections = [

@@ -70,7 +70,7 @@ def test_a_generation_is_kept_as_it_stood() -> None:
 
 
 def test_one_that_is_rolled_back_ends_with_a_failed_rollback() -> None:
-    """As when it is terminated amid its rollbacks: what is undone by half was not undone"""
+    """As when it is terminated during its rollbacks: what is half undone was not undone"""
     instance = running(rollback="running", ends_as="errored", error={"type": "E"})
     step_of(instance, **{**ENDED, "rollback": "running", "options": {"rollback": {}}})
     instance.restart()
@@ -80,7 +80,7 @@ def test_one_that_is_rolled_back_ends_with_a_failed_rollback() -> None:
 
 
 def test_the_deadline_is_anew(own_registry: None) -> None:
-    """That of the workflow as it is now; where that is not known here, as far away as it was"""
+    """The workflow's present one; if it is not known here, as far away as it was"""
 
     @workflow(timeout="1h")
     async def hurried(step: WorkflowStep) -> None: ...
@@ -203,7 +203,7 @@ def test_nothing_is_deleted_that_somebody_waits_for() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_nothing_is_deleted_whose_child_cannot_be_ended_yet() -> None:
-    """Nobody could tell it any more that it is to end."""
+    """Nothing could tell it any more to end."""
     parent = row_of(id="parent", notify_pending=True, **DONE)
     step_of(parent, kind="child", status="cancelled", finished_at=NOW)
     child = child_of(parent, status="queued")
@@ -262,7 +262,7 @@ def test_the_async_twins_do_the_same() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_answers_of_many_operators_fit_the_trail() -> None:
-    """I16: every accepted action is in the trail, the trail is one line, and nobody waits for ever"""
+    """I16: every accepted action is in the audit trail, in one order, and nothing waits forever"""
     instance = waiting(id="one")
     step_of(instance, **ENDED)
     attempt_of(instance, status="complete", finished_at=NOW)

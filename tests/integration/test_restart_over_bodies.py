@@ -44,7 +44,7 @@ class Gates:
         return "new"
 
     async def unwilling(self) -> str:
-        """Take long to clean up, and return a value in the end."""
+        """Clean up slowly, and return a value in the end."""
         if self.is_first():
             self.began.set()
             try:
@@ -248,7 +248,7 @@ def test_a_body_of_the_new_generation_times_out_although_an_old_one_has_ended() 
 
 
 def test_a_slot_is_free_again_when_an_old_body_has_ended() -> None:
-    """One slot: the next instance could not run if the worker counted what is gone."""
+    """One slot: the next instance could not run if the worker counted the old body."""
     gates, ran = Gates(), threading.Event()
     instance = declared(sync, gates).start()
 

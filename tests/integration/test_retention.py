@@ -1,4 +1,4 @@
-"""Retention: what is over goes, whole and in small batches; nothing that lives or is needed does."""
+"""Retention: finished instances are deleted, in small batches; nothing unfinished or needed is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def declare(**options: Any) -> Workflow[Any, Any]:
 
 
 def ended(id: str, *, days: float, status: str = "complete", **values: Any) -> Instance:
-    """Write an instance that ended so many days ago, and began an hour before."""
+    """Write an instance that ended some days ago, and began an hour before."""
     at = NOW - days * DAY
     given = {"workflow": "sale", "id": id, "status": status, "wake_at": None, "finished_at": at}
     return row_of(**{**given, "created_at": at - timedelta(hours=1), **values})
@@ -223,13 +223,13 @@ def test_wherever_it_dies_instances_are_there_whole_or_not_at_all(after: bool) -
     assert cut_everywhere(another, after=after) >= 6
     assert not Instance.objects.exists()
     assert not Step.objects.exists()
-    # Each that was deleted has been told.
+    # Each that was deleted has been reported.
     assert sum(data["complete"] for data in Audit.objects.values_list("data", flat=True)) == len(made)
 
 
 @pytest.fixture
 def many(own_registry: None) -> None:
-    """Twenty thousand that are not over, and a few that are."""
+    """Twenty thousand that are not finished, and a few that are."""
     declare()
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Calls that share a step, signals that overtake an answer, and what a worker leaves behind: rare orders, made."""
+"""Calls that share a step, signals that overtake an answer, and what a worker leaves behind: rare orders, forced."""
 
 from __future__ import annotations
 

@@ -64,15 +64,15 @@ def test_an_end_that_is_refused_pauses_and_keeps_the_error_for_later(
 def test_a_defect_amid_the_rollbacks_fails_them_and_they_can_be_retried(
     story: Workflow[None, None], undone: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on = RollbackOperation.go_on
+    begin = RollbackOperation.begin
 
     def fail_at_the_first(operation: RollbackOperation) -> None:
         if operation.record.name == "a":
             raise RuntimeError("a defect")
-        go_on(operation)
+        begin(operation)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RollbackOperation, "go_on", fail_at_the_first)
+        patch.setattr(RollbackOperation, "begin", fail_at_the_first)
         instance = run_to_end(story.start())
     assert (instance.status, instance.rollback, instance.error["message"]) == (
         "errored",

@@ -1,4 +1,4 @@
-"""Schedules: what the code may declare, and what people do to them."""
+"""Schedules: what the code may declare, and what users do with them."""
 
 from __future__ import annotations
 

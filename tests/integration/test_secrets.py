@@ -1,4 +1,4 @@
-"""What a type declares as secret: the program gets it, whatever it comes from and whatever dies; nobody else does."""
+"""What a type declares as secret: the program gets it, wherever it comes from and whatever dies; nothing else does."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _answer_when_asked(instance: Instance, request: str, value: Any) -> None:
 
 
 class TestEquality:
-    """Encrypted anew a secret is another text: what is compared is what it says."""
+    """Encrypted again, a secret is another text: the values are compared."""
 
     def test_the_same_event_again_is_one_event(self) -> None:
         came = Event("code-came", Code)
@@ -282,7 +282,7 @@ class TestNothingIsSmuggledIn:
 
     @pytest.fixture
     def copied(self) -> dict[str, Any]:
-        """What somebody could copy who may read the database."""
+        """What a reader of the database could copy."""
 
         @workflow
         async def victim(step: WorkflowStep, login: Login) -> None: ...
@@ -448,7 +448,7 @@ class TestAnswers:
 
 
 class TestWithoutTheKey:
-    """Nothing is lost: the instance is paused and says which key is missing, and goes on when it is back."""
+    """Nothing is lost: the instance is paused and says which key is missing, and continues when it is back."""
 
     @pytest.fixture
     def waiting(self) -> Instance:
@@ -618,7 +618,7 @@ def test_a_declaration_whose_secret_could_not_be_kept_is_refused() -> None:
 
 
 class TestWhichKeysAreNeeded:
-    """`manage.py secretkeys` tells when an old key may go."""
+    """`manage.py secretkeys` says when an old key may be removed."""
 
     def told(self) -> tuple[int, dict[str, tuple[int, str]]]:
         out, code = io.StringIO(), 0

@@ -291,7 +291,7 @@ def assert_hidden(instance: Instance, logged: str, client: Client) -> None:
 
 
 def everything(instance: Instance) -> str:
-    """Return all that is recorded of an instance, but the outputs of sensitive steps that are complete."""
+    """Return everything recorded about an instance, except outputs of complete sensitive steps."""
     steps = Step.objects.filter(instance=instance)
     return repr(
         (

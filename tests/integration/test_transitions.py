@@ -1,4 +1,4 @@
-"""Each change of an instance from outside writes the same, whoever makes it."""
+"""Each change of an instance from outside writes the same, wherever it comes from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.integration.rows import NOW, attempt_of, leased, row_of, step_of
 pytestmark = pytest.mark.django_db
 
 WORKER_ID = 7
-# What names a row, and what says who changed it.
+# The keys of a row, and the columns that say who changed it.
 OF_THE_ROW = {"key", "id", "parent_key", "parent_generation", "parent_step", "is_tied", "depth", "created_at"}
 
 
@@ -122,7 +122,7 @@ def test_what_a_worker_leaves_while_it_is_to_pause_is_as_what_somebody_pauses(
     by_hand.pause()
     release(by_worker)
     assert by_worker.refresh().status == "paused"
-    # Nobody died of it, but where it is reaped.
+    # No worker died of it, except where it is reaped.
     if release is not _reap:
         Attempt.objects.filter(instance=by_hand, status="lost").update(quarantined=False)
     before, after = written(by_hand), written(by_worker)

@@ -16,7 +16,8 @@ from engine.replay.cycle import Cycle
 from engine.replay.exit.exit import Exit
 from engine.replay.host import Phase
 from engine.replay.operations.waits import WaitOperation
-from engine.replay.records.history import AttemptRecord, Page
+from engine.replay.records.history import AttemptRecord, Page, StepRecord
+from engine.replay.records.writes import Writes
 from engine.replay.state import CycleState
 from engine.replay.waiting.timers import Timers
 from engine.steer import sql as calls
@@ -49,6 +50,8 @@ def rewrite(patch: Patch, statement: str, old: str, new: str, *, of: ModuleType 
     text = getattr(of, statement)
     assert old in text, f"{statement} has no {old!r} any more"
     patch.setattr(of, statement, text.replace(old, new))
+    if statement == "FLUSH":
+        patch.setattr(of, "FLUSH_STEPS", flush_sql.FLUSH_STEPS.replace(old, new))
 
 
 OURS = "(i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(worker_id)s::integer)"
@@ -274,7 +277,7 @@ def pause_not_seen(patch: Patch) -> None:
     rewrite(patch, "FLUSH", "status = 'waiting_for_pause' AND NOT ends AS is_pausing", "false AS is_pausing")
 
 
-@mutant("pause_comes_before_a_wait_takes_the_event_that_is_there")
+@mutant("pause_comes_before_the_end_of_a_handler_that_leaves_a_step_open")
 def end_leaves_out_what_began(patch: Patch) -> None:
     rewrite(patch, "FLUSH", "AND NOT ends AS is_pausing", "AS is_pausing")
 
@@ -311,9 +314,17 @@ def loss_is_recorded_without_its_step(patch: Patch) -> None:
     )
 
 
-@mutant("pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows")
-def events_go_while_pausing(patch: Patch) -> None:
-    rewrite(patch, "FLUSH", flush_sql._goes_on("c"), "true")
+@mutant("pause_comes_before_a_step_that_is_complete_at_once_is_recorded")
+def pause_leaves_out_what_the_handler_has_got(patch: Patch) -> None:
+    settle_starts = Writes.settle_starts
+
+    def all_of_them(self: Writes) -> dict[int, StepRecord]:
+        new = {seq: record for seq, record in self.steps.items() if not record.is_recorded}
+        starting = settle_starts(self) | new
+        self.starts = set(starting)
+        return starting
+
+    patch.setattr(Writes, "settle_starts", all_of_them)
 
 
 @mutant("pause_is_withdrawn_while_the_instance_leaves")

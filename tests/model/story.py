@@ -49,6 +49,9 @@ async def perform(step: WorkflowStep, op: Op, given: Any = None) -> Any:
             await step.progress(message)
             step.log.info(message)
             return step.now().isoformat()
+        case ["forget", one]:
+            asyncio.ensure_future(perform(step, one))  # noqa: RUF006 - it is never awaited
+            return None
         case ["then", one, other]:
             first = await perform(step, one)
             return [first, await perform(step, other, first)]

@@ -479,6 +479,15 @@ def pause_comes_before_a_wait_takes_the_event_that_is_there_and_a_step_follows(t
 
 
 @tale
+def pause_comes_before_the_end_of_a_handler_that_leaves_a_step_open(t: Teller) -> None:
+    t.start(A, ["forget", B], ["progress", "done"])
+    t.settle()
+    t.pause()
+    t.end_body("a")
+    t.finish()
+
+
+@tale
 def pause_comes_between_the_start_of_a_wait_and_its_event(t: Teller) -> None:
     t.start(["both", RED, A])
     t.claim()
@@ -488,6 +497,31 @@ def pause_comes_between_the_start_of_a_wait_and_its_event(t: Teller) -> None:
     t.all_but_flushes()
     t.one_step()
     t.pause()
+    t.finish()
+
+
+@tale
+def pause_comes_before_a_step_that_is_complete_at_once_is_recorded(t: Teller) -> None:
+    t.start(["both", ["then", A, ["progress", "done"]], B])
+    t.settle()
+    t.pause()
+    t.end_body("a")
+    t.end_body("b")
+    t.finish()
+
+
+@tale
+def pause_leaves_out_a_wait_that_has_its_event_since(t: Teller) -> None:
+    """The flush that is on its way leaves the wait out, and its outcome is delivered before that is known."""
+    t.start(["both", A, ["then", B, RED]], C)
+    t.settle()
+    t.end_body("b")
+    t.until_flush()
+    t.send()
+    t.look()
+    t.all_but_flushes()
+    t.pause()
+    t.end_body("a")
     t.finish()
 
 

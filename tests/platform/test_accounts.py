@@ -16,8 +16,7 @@ import pytest
 from studio.embedded import EmbeddedServer, socket_dir
 from studio.embedded.access import names_of, rules
 from studio.environment import SettingError, secret_key
-from studio.machine.account import Account, choose_account
-from studio.machine.private import private
+from studio.machine.account import Account, choose_account, private
 from studio.supervisor import address
 from studio.supervisor.home import give, is_ours, take_back
 from tests.conftest import copy_database, home_directory
@@ -257,7 +256,7 @@ def test_the_database_asks_the_kernel_who_connects(postgresql: EmbeddedServer) -
     assert stranger != postgresql.place.account.uid
     directory = socket_dir(postgresql.home)
     data, socket_file = directory.resolve(), directory / ".s.PGSQL.5432"
-    # Somebody has opened what keeps others out.
+    # The permissions that keep others out were loosened.
     data.chmod(0o711)
     socket_file.chmod(0o777)
     try:
@@ -368,7 +367,7 @@ def test_no_file_of_somebody_elses_is_opened_in_the_home(
     victim.write_text("kept")
     (tmp_path / "home").mkdir()
     link(victim, tmp_path / "home" / name)
-    with pytest.raises(OSError, match=r"plain file|symbolic link"):  # noqa: SIM117 - opened and written to
+    with pytest.raises(OSError, match=r"regular file|symbolic link"):  # noqa: SIM117 - opened and written to
         with open(tmp_path / "home" / name, "w", opener=private) as file:
             file.write("overwritten")
     assert victim.read_text() == "kept"

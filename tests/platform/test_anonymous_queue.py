@@ -1,4 +1,4 @@
-"""Strangers wait for each other, and nobody who works waits for them."""
+"""Anonymous requests wait for each other, and signed-in users do not wait for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KNOWN = "k" * 32
 
 
 class Server:
-    """An application behind the lane whose requests go on when they are told."""
+    """An application behind the queue whose requests continue when the test says so."""
 
     def __init__(self) -> None:
         self.lane = AnonymousQueue(self.application, lambda scope: scope.get("ours", True))
@@ -208,7 +208,7 @@ class TestLane:
 
 
 class TestAcceptedSessions:
-    """A page whose view accepts the session, and which then goes on, as a long download does."""
+    """A page whose view accepts the session, and which then continues, as a long download does."""
 
     def show(self, scope: Any) -> int:
         request = RequestFactory().get("/")

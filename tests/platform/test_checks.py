@@ -15,7 +15,7 @@ from studio import checks
 
 
 class OwnAuthentication(AuthenticationMiddleware):
-    """As a site may have it."""
+    """A setting as a site may have it."""
 
 
 def ids(found: list[CheckMessage]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the README says of an existing Django project, done to a new one."""
+"""What the README says about an existing Django project, applied to a new one."""
 
 import os
 import re
@@ -88,7 +88,7 @@ def test_the_readmes_lines_make_the_studio_part_of_a_project(project: Project) -
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/workflows/", timeout=10) as response:
             assert response.url == f"http://127.0.0.1:{port}/sign-in/?next=/workflows/"
             page = response.read().decode()
-        # Its own server keeps to the Studio's limits, too: a stranger may not send more than 64 KiB.
+        # Its own server also enforces the Studio's limits: an anonymous client may not send more than 64 KiB.
         with pytest.raises(urllib.error.HTTPError, match="413"):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in/", data=b"x" * 70_000, timeout=10)
         style = re.search(r'href="(/static/[^"]+\.css)"', page)

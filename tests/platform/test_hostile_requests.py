@@ -1,4 +1,4 @@
-"""What no browser sends gets a 4xx and one line in the log, not a failure."""
+"""Requests that no browser sends get a 4xx and one line in the log, not a failure."""
 
 from __future__ import annotations
 

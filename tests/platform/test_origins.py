@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from studio.server.origins import FullOriginValidator
+from studio.server.headers import FullOriginValidator
 
 
 async def is_let_in(listed: str, *origins: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What the server takes in: real bytes to a real daphne."""
+"""What the server accepts: real bytes to a real daphne."""
 
 import socket
 import subprocess

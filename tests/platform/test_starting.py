@@ -1,4 +1,4 @@
-"""What keeps Reprise from starting is said in a sentence, whichever program is started."""
+"""If Reprise cannot start, each program says why in a sentence."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def start(program: str, directory: Path, *arguments: str, **variables: str) -> str:
-    """Start it where it cannot start; return what it says, which is no traceback."""
+    """Start it where it cannot start; return what it says, which is not a traceback."""
     done = subprocess.run(
         [sys.executable, *PROGRAMS[program], *arguments],
         cwd=directory,

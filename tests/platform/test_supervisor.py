@@ -1,4 +1,4 @@
-"""`manage.py studio`: what it starts, and that nothing of it is ever left behind."""
+"""`manage.py studio`: what it starts, and that it leaves no process behind."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from studio.embedded import EmbeddedServer, socket_dir
-from studio.supervisor.child import Child
+from studio.supervisor.programs import Child
 from tests.conftest import copy_database, home_directory
 from tests.live import PASSWORD, PROJECT, LiveStack
 from tests.processes import environment, marked, serving
@@ -303,7 +303,7 @@ def test_the_database_gets_nothing_of_the_environment_that_may_be_secret(stack: 
 
 
 def test_settings_of_ones_own_hold_in_every_program(make_stack: MakeStack, tmp_path: Path) -> None:
-    """As docs/operating.md has it: `from studio.settings import *`, and what is to be different."""
+    """As docs/operating.md shows it: `from studio.settings import *`, and what is to be different."""
     (tmp_path / "mysettings.py").write_text(
         "import os\n"
         "from pathlib import Path\n"

@@ -1,4 +1,4 @@
-"""A database that was not migrated: whatever meets it says what to run, and the supervisor does it."""
+"""A database that was not migrated: every program says what to run, and the supervisor runs it."""
 
 import os
 import shlex
@@ -184,7 +184,7 @@ def test_the_supervisor_migrates_and_says_what(
 def test_the_supervisor_refuses_a_half_migrated_database_and_leaves_it_as_it_is(
     make_stack: Callable[..., LiveStack],
 ) -> None:
-    """It says how to drop the files, since nobody can connect when it has stopped. After that it starts anew."""
+    """It says how to delete the files, since nothing can connect once it has stopped. Then it starts again."""
     stack = make_stack(is_new=True)
     server = EmbeddedServer(stack.home)
     server.start()

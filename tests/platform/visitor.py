@@ -1,4 +1,4 @@
-"""Somebody at a real server, who may send what no browser does."""
+"""A client of a real server, which may send what no browser does."""
 
 from __future__ import annotations
 

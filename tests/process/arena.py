@@ -30,7 +30,7 @@ TABLES = (
     "engine_notice"
 )
 
-# What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.
+# A wait that takes longer fails the test; how long a busy machine takes is not tested.
 PATIENCE = 60.0
 
 
@@ -78,7 +78,7 @@ class Arena:
 
     @contextmanager
     def round(self) -> Iterator[None]:
-        """One test: it begins with nothing, may leave no process, and nothing wrong in the tables."""
+        """One test: it begins with empty tables, and must leave no process and violate no invariant."""
         self.ledger.clear()
         self.log.write_bytes(b"")
         with self.connect() as connection:
@@ -94,7 +94,7 @@ class Arena:
 
     @contextmanager
     def _as_default_database(self) -> Iterator[None]:
-        """Let this process's own calls of the engine go to the arena."""
+        """Send this process's own calls of the engine to the arena."""
         default = connections["default"]
         default.close()
         before = dict(default.settings_dict)
@@ -154,7 +154,7 @@ class Arena:
         return main
 
     def strays(self) -> dict[int, str]:
-        """Return the processes that belong to nobody any more."""
+        """Return the processes whose parent has died."""
         return {pid: command for pid, command in marked(self.run).items() if pid != self.nursery.process.pid}
 
     def end_all(self) -> dict[int, str]:
@@ -197,7 +197,7 @@ class Arena:
         return time.monotonic()
 
     def kill_session(self, application: str) -> float:
-        """Kill one session's process, upon which the server ends all; return when it answered again."""
+        """Kill one session's process, which makes the server end all of them; return when it answers again."""
         connection = self.connect()
         try:
             query = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s"

@@ -28,7 +28,7 @@ from tests.processes import MARK, marked, wait_until_none
 WORKERS = 3
 
 
-# What is waited for comes, or the test fails: how long a busy machine takes is no part of what is tested.
+# A wait that takes longer fails the test; how long a busy machine takes is not tested.
 PATIENCE = 60.0
 
 # A stop that takes less was not held up: the grace of a shift is twice as long, and so are other timeouts.
@@ -43,7 +43,7 @@ def wait_until(condition: Callable[[], object], *, within: float = PATIENCE) -> 
 
 
 class Cluster:
-    """One qcluster with its processes by their part in it, and the means to give it tasks."""
+    """One qcluster with its processes by their role, and ways to give it tasks."""
 
     def __init__(self, dsn: str, home: Path, *, size: int = WORKERS, **variables: str) -> None:
         self.dsn = dsn
@@ -83,7 +83,7 @@ class Cluster:
         # The cluster serves its queue: tests may count on it from here.
         self.note("ready")
         self.wait_for("ready")
-        # And nothing is on its way any more, say in the hands of a monitor that the test kills.
+        # And nothing is in transit, say in a monitor that the test kills.
         wait_until(lambda: self.queued() == 0)
         return self
 
@@ -141,7 +141,7 @@ class Cluster:
         )
 
     def begin_many(self, workflow: str, id: str, count: int, *, seconds: float = 0.0) -> None:
-        """Start so many at once, named by a number after `id`."""
+        """Start some at once, named by a number after `id`."""
         self.query(
             "WITH started AS (INSERT INTO engine_instance (workflow, id, status, params, wake_at) "
             "SELECT %s, %s || '-' || n, 'queued', json_build_object('notes', %s::text, 'name', %s || '-' || n, "

@@ -57,7 +57,7 @@ def process_database(process_server: EmbeddedServer) -> str:
 def _everybodys_cluster(
     process_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """A cluster on a copy of that database, so that nobody else's takes its work."""
+    """A cluster on a copy of that database, so that no other cluster takes its work."""
     with psycopg.connect(process_server.dsn("postgres"), autocommit=True) as connection:
         # Sessions of killed clusters may linger, and a database in use cannot be copied.
         lingering = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = %s"
@@ -73,7 +73,7 @@ def _everybodys_cluster(
 
 @pytest.fixture
 def shared_cluster(_everybodys_cluster: Cluster) -> Cluster:
-    """A cluster for tests that leave it working: it is there already, and has nothing to do."""
+    """A cluster for tests that leave it working: it runs already, and is idle."""
     cluster = _everybodys_cluster
     cluster.query(f"TRUNCATE {', '.join(WORK)} CASCADE")
     cluster.notes.write_text("")

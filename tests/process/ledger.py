@@ -1,4 +1,4 @@
-"""What bodies really did, whatever the database says: a file that every process appends to."""
+"""What bodies really did, whatever the database says, in a file that every process appends to."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Nursery:
         return int(self._answer())
 
     def close(self) -> None:
-        """Let it end; its parts end with it."""
+        """End it; its parts end with it."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -55,7 +55,7 @@ def main() -> None:
     from engine.worker import shift  # noqa: F401 - what the parts would import, each anew
 
     parts = import_module(sys.argv[1] if len(sys.argv) > 1 else PARTS)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for dead children
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)

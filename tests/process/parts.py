@@ -78,7 +78,7 @@ def holder(*, instance: str, type: str) -> None:
 
 
 def starter(*, prefix: str, count: int, params: list[dict[str, Any]], pause: float) -> None:
-    """Start instances through whatever happens; the ledger gets those that were accepted."""
+    """Start instances whatever happens; the ledger gets those that were accepted."""
     for number in range(count):
         name = f"{prefix}-{number}"
         _until_accepted(lambda name=name: program.get_or_start(name, params))
@@ -96,7 +96,7 @@ def events(*, instances: list[str], type: str, pause: float) -> None:
 
 
 def operator(*, seed: int, instances: list[str], seconds: float) -> None:
-    """Pause, resume and, seldom, terminate instances at random."""
+    """Pause, resume and, rarely, terminate instances at random."""
     rng = random.Random(seed)
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:

@@ -4,5 +4,5 @@ import os
 
 from studio.settings import *  # noqa: F403
 
-# Nobody waits half a minute for a zombie.
+# So that no test waits half a minute for a zombie.
 REPRISE_LEASE = float(os.environ.get("REPRISE_TEST_LEASE", "30"))

@@ -83,7 +83,7 @@ def play(
     *,
     ops: tuple[Op, ...] = (sell("sell"), work("after")),
 ) -> tuple[Instance, Killer]:
-    """Let one worker run an instance and be killed there, and another one go on."""
+    """Let one worker run an instance and be killed there, and another one continue."""
     proxy.decide = killer = Killer(statement, fault)
     first = killer.pid = start_worker(arena, proxy, "first")
     instance = program.start(list(ops))

@@ -1,4 +1,4 @@
-"""Clocks that are wrong: only the database's decides what is due; where that is set, nobody loses what they hold."""
+"""Clocks that are wrong: only the database's decides what is due; when that is set, no worker loses what it holds."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def set_clock(arena: Arena) -> Iterator[Callable[[int], None]]:
         finally:
             connection.execute(f"ALTER DATABASE {DATABASE} RESET search_path")
             connection.execute("DROP SCHEMA sim CASCADE")
-            # What was written before and after is an hour apart: no order of times holds.
+            # What was written before and after is an hour apart: their times say nothing about their order.
             connection.execute(f"TRUNCATE {TABLES} CASCADE")
 
 

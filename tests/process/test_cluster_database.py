@@ -1,4 +1,4 @@
-"""The database goes away and comes back: the cluster stays, and goes on within seconds."""
+"""The database goes away and comes back: the cluster stays, and continues within seconds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_work_goes_on_within_seconds_after_the_database_crashed(
     began = time.monotonic()
     cluster.note("after the crash")
     cluster.wait_for("after the crash")
-    # The body of before is lost, but not its lease waited for; the second one is short.
+    # The first body is lost, and nothing waits for its lease; the second one is short.
     cluster.wait_for_status("one", "complete")
     assert time.monotonic() - began < LEASE / 2
     assert cluster.children() == processes
@@ -70,7 +70,7 @@ def test_a_cluster_without_a_database_stops_soon(server: EmbeddedServer, cluster
 
 def test_a_cluster_whose_database_does_not_answer_stops_all_the_same(impatient_cluster: Cluster) -> None:
     cluster = impatient_cluster
-    # As behind a cut cable: the connection stands, and nothing comes back.
+    # As behind a cut cable: the connection stays open, and nothing comes back.
     ((backend,),) = cluster.query(
         "SELECT pid FROM pg_stat_activity "
         "WHERE application_name = 'reprise-broker' AND datname = current_database()"

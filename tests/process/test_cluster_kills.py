@@ -1,4 +1,4 @@
-"""SIGKILL of any process of a cluster: work goes on, and nobody is left behind."""
+"""SIGKILL of any process of a cluster: work continues, and no process is left behind."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def test_whichever_process_is_killed_while_idle_tasks_run_and_are_acknowledged(c
     workers = cluster.workers
     for pid in (cluster.pusher, cluster.monitor):
         check_after(cluster, pid)
-    # multiprocessing's queue stops for ever with the one of them that waits in get().
+    # multiprocessing's queue would stop forever with the process that waits in get().
     for pid in workers:
         others = set(cluster.children()) - {pid}
         check_after(cluster, pid)
@@ -39,7 +39,7 @@ def test_whichever_process_is_killed_while_idle_tasks_run_and_are_acknowledged(c
 
 
 def check_after(cluster: Cluster, *killed: int) -> None:
-    """Kill these; what is queued at once is done, and everybody is replaced."""
+    """Kill these; what is queued right after is done, and every process is replaced."""
     for pid in killed:
         kill(pid)
     texts = [f"after {killed} {number}" for number in range(20)]

@@ -1,4 +1,4 @@
-"""Shifts in a real cluster: sent when they are missed, taken over when they die, gone when it stops."""
+"""Shifts in a real cluster: started when they are missing, taken over when they die, ended when it stops."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_instance_goes_on_elsewhere_when_its_worker_is_killed(cluster: Cluste
     cluster.wait_for_status("one", "complete")
     assert (
         time.monotonic() - began < LEASE / 2
-    )  # for which nobody waits: the new worker says that one has died
+    )  # for which nothing waits: the new worker says that one has died
     assert len(cluster.workers_at("one")) == 2
 
 
@@ -77,7 +77,7 @@ def test_an_instance_goes_on_in_the_next_cluster_when_all_of_one_is_killed(
 
 def test_a_stop_gives_back_what_does_not_end_within_the_grace(impatient_cluster: Cluster) -> None:
     cluster = impatient_cluster
-    # One can be cancelled; the other is a thread that nobody can interrupt.
+    # One can be cancelled; the other is a thread, which cannot be interrupted.
     cluster.begin("errand", "one", seconds=NEVER)
     cluster.begin("blocking-errand", "two", seconds=NEVER)
     wait_until(lambda: cluster.workers_at("one") and cluster.workers_at("two"))
@@ -107,7 +107,7 @@ def test_a_stop_ends_a_worker_whose_loop_is_held_up(impatient_cluster: Cluster) 
 
 def test_a_worker_whose_threads_are_all_stuck_is_replaced(impatient_cluster: Cluster) -> None:
     cluster = impatient_cluster
-    # A worker has 16 threads; the bodies after those wait for one, in vain. One of two workers gets 20.
+    # A worker has 16 threads; further bodies would wait for one forever. One of two workers gets 20.
     for number in range(40):
         cluster.begin("endless-errand", f"e{number}", seconds=NEVER)
     wait_until(lambda: len(cluster.workers_at("e")) > 0)

@@ -1,4 +1,4 @@
-"""A cluster stops when it is told to, soon, and with everything it started."""
+"""A cluster stops soon after it is told to, with everything it started."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""People's ordinary tasks in a cluster that also runs workflows."""
+"""Users' ordinary tasks in a cluster that also runs workflows."""
 
 import base64
 import os
@@ -79,7 +79,7 @@ def test_a_new_cluster_says_that_it_is_there(shared_cluster: Cluster) -> None:
 
 
 def test_what_a_schedule_has_planned_starts_and_completes(shared_cluster: Cluster) -> None:
-    """All the way: a shift has its row written, looks when it is due, and starts the instance."""
+    """From end to end: a shift writes the row, looks when it is due, and starts the instance."""
     plans = "SELECT next_at FROM engine_schedule WHERE workflow = 'leap-day' AND next_at > now()"
     wait_until(lambda: bool(shared_cluster.query(plans)))
     shared_cluster.query("UPDATE engine_schedule SET next_at = '2024-02-29' WHERE workflow = 'leap-day'")

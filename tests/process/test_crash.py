@@ -1,4 +1,4 @@
-"""SIGKILL of a worker in the middle of bodies: the instance goes on elsewhere, and what was done stays done."""
+"""SIGKILL of a worker in the middle of bodies: the instance continues elsewhere, and what was done stays done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.process.program.workflows import Op, block, nest, program, sleep, tog
 
 pytestmark = [pytest.mark.process, pytest.mark.first_tier]
 
-RECOVERY_SECONDS = 15.0  # half of a lease, for which nobody waits
+RECOVERY_SECONDS = 15.0  # half a lease: nothing waits for it
 LONG = 60.0
 KILLS = 8
 # Each kills at another moment.
@@ -100,7 +100,7 @@ def test_killed_at_any_moment_an_instance_loses_nothing_that_was_recorded(arena:
 
 @pytest.mark.second_tier
 def test_killed_at_any_moment_a_body_keeps_the_steps_that_it_has_run(arena: Arena) -> None:
-    """Guarantee 8: its next attempt goes on with the rest, also two levels down."""
+    """Guarantee 8: its next attempt continues with the rest, also two levels down."""
     inner = nest("inner", *(work(f"inner {number}", 0.02) for number in range(3)))
     branches = together(block("a", 0.05), work("b", 0.05), inner)
     steps = [work("first", 0.02), block("second", 0.02), branches, work("last", 0.02)]

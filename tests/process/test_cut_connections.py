@@ -1,4 +1,4 @@
-"""The connection of the journal, or the one for claims, is cut again and again: a shift that has its lock goes on."""
+"""The connection of the journal, or the one for claims, is cut again and again: a shift that has its lock continues."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nothing_is_lost_or_repeated_when_only_a_connection_is_cut(arena: Arena,
     wait_for(list(Instance.objects.all()))
     assert Instance.objects.count() == INSTANCES + 10
     assert is_alive(worker)
-    # What was running when the connection broke has gone on, and was never begun again.
+    # What was running when the connection broke continued, and was never begun again.
     assert set(Attempt.objects.values_list("status", "number").distinct()) == {("complete", 1)}
     started = Counter((line.instance, line.step) for line in arena.ledger.lines(what="start"))
     assert set(started.values()) == {1}

@@ -1,4 +1,4 @@
-"""What databases do to workers: sessions ended at random, rows locked for long, no connection left, deadlocks."""
+"""What databases do to workers: sessions ended at random, long row locks, no connection left, deadlocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 KILLING_SECONDS = float(os.environ.get("REPRISE_KILLING_SECONDS", "4"))
 KILLS_A_SECOND = 5
-RETURN_SECONDS = 15.0  # half of a lease, for which nobody waits
+RETURN_SECONDS = 15.0  # half a lease: nothing waits for it
 LEASE = 1.5
 RACING_SECONDS = 2.0
 
@@ -37,7 +37,7 @@ STEPS: list[Op] = [
     block("end"),
 ]
 
-# Whoever works on the instances, or asks for it; not the test's own sessions.
+# The sessions that work on instances or ask for work; not the test's own.
 VICTIMS = """
     SELECT pid FROM pg_stat_activity
     WHERE starts_with(application_name, 'reprise') AND application_name <> 'reprise-command'
@@ -87,7 +87,7 @@ def end_sessions(arena: Arena, seconds: float, *, at_least: int) -> int:
 
 
 def test_rows_locked_for_longer_than_a_lease_delay_their_instances_only(arena: Arena) -> None:
-    """By somebody's transaction that nobody ends, and by a sender's."""
+    """By a transaction that never ends, and by a sender's."""
     for name in ("one", "two"):
         arena.worker(name, lease=LEASE)
     parked = program.start([event("go"), work("after")])
@@ -109,7 +109,7 @@ def test_rows_locked_for_longer_than_a_lease_delay_their_instances_only(arena: A
 
 
 def test_a_sender_whose_transaction_is_open_past_the_lease_loses_no_attempt(arena: Arena) -> None:
-    """While it is open nobody renews the lease; when it ends, everybody's sweep could come first."""
+    """While it is open, nothing renews the lease; when it ends, any worker's sweep could come first."""
     for name in ("one", "two"):
         arena.worker(name, lease=LEASE, sweep=0.05)
     instances = [program.start([work("long", 3 * LEASE), event("go")]) for _ in range(6)]

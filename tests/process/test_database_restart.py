@@ -16,7 +16,7 @@ from tests.process.program.workflows import Op, block, event, program, sleep, to
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
-RETURN_SECONDS = 15.0  # from the server's return to the first body; half of a lease, for which nobody waits
+RETURN_SECONDS = 15.0  # from the server's return to the first body; half a lease, since nothing waits for one
 INSTANCES = 80
 LATE = 20  # started while the server goes away and comes back
 NAP = 1.5
@@ -49,7 +49,7 @@ def test_nothing_accepted_is_lost_when_the_database_restarts_under_load(arena: A
     starter = arena.start("starter", prefix="late", count=LATE, params=steps, pause=0.1)
 
     for _ in range(2 if fault == "immediate" else 1):
-        time.sleep(1.2)  # until all are in the midst of it
+        time.sleep(1.2)  # until all are running
         recorded = completed_bodies()
         returned_at = FAULTS[fault](arena)
         assert recorded.items() <= completed_bodies().items()
@@ -67,7 +67,7 @@ def test_nothing_accepted_is_lost_when_the_database_restarts_under_load(arena: A
     wait_for(everybody)
     assert Event.objects.filter(state="consumed").count() == INSTANCES == Event.objects.count()
     assert Attempt.objects.filter(status="lost").exists(), "no body was interrupted: the test proves nothing"
-    # Nobody died, so nothing had to run alone, one after the other.
+    # No worker died, so nothing had to run alone, one after the other.
     assert not Attempt.objects.filter(quarantined=True).exists()
     assert_steps_ran_as_recorded(arena)
     assert_sleeps_were_not_cut_short()

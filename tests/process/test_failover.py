@@ -76,7 +76,7 @@ class Customer:
             try:
                 self._cluster.begin("relay-errand", f"relay-{number}", seconds=0.2)
             except psycopg.Error:
-                continue  # it may be there or not: nobody was told
+                continue  # it may be there or not: there was no answer
             self.confirmed.append(f"relay-{number}")
 
 
@@ -126,7 +126,7 @@ def test_after_a_promotion_nothing_confirmed_is_lost_and_nothing_complete_runs_a
 
 
 def kill_all(server: EmbeddedServer) -> None:
-    """End the server as a dead machine does: nothing is written, and nobody is told."""
+    """End the server as a dead machine does: nothing is written, and no client is told."""
     assert server.process is not None
     os.kill(server.process.pid, signal.SIGKILL)
     server.process.wait(60)

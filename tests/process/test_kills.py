@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import suppress
 
@@ -35,8 +36,8 @@ pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 SETTLED_SECONDS = 180.0
 
 
-class Case:
-    """What runs while workers are killed, and what must have come of it."""
+class Case(ABC):
+    """What runs while workers are killed, and what must result from it."""
 
     kills: int
     workers = 2
@@ -55,15 +56,17 @@ class Case:
     def worker(self) -> int:
         return self.arena.worker(f"worker {self.random.random()}", lease=self.lease)
 
+    @abstractmethod
     def before_kill(self, victim: int) -> None:
-        """Do what people do meanwhile, and wait until the kill hits something."""
-        raise NotImplementedError
+        """Do what users do meanwhile, and wait until the kill hits something."""
 
+    @abstractmethod
     def is_over(self) -> bool:
-        raise NotImplementedError
+        """Return whether everything that was started has ended."""
 
+    @abstractmethod
     def check(self) -> None:
-        raise NotImplementedError
+        """Assert what must hold at the end."""
 
 
 class Restarts(Case):
@@ -180,13 +183,13 @@ class Families(Case):
                 assert sorted(parent.output) == sorted(one.output for one in children)
 
     def is_given_up(self, parent: Instance) -> bool:
-        """Tell whether a step of the family was alone in its worker at three deaths, as chance may have it."""
+        """Return whether a step of the family was alone in its worker at three deaths, as may happen by chance."""
         of_family = Q(instance=parent) | Q(instance__in=children_of(parent))
         return Step.objects.filter(of_family, lost__gte=3, status="errored").exists()
 
 
 class Notices(Case):
-    """Each failure is told, whoever is killed between its commit and the telling."""
+    """Each failure is reported, even if a worker is killed between its commit and the report."""
 
     kills = 6
     workers = 1
@@ -209,7 +212,7 @@ class Notices(Case):
 
 
 class Limits(Case):
-    """`max_running` holds over several workers, and the places of a dead one are free again."""
+    """`max_running` holds over several workers, and the slots of a dead one are free again."""
 
     kills = 2
     limit = 3

@@ -1,4 +1,4 @@
-"""SIGKILL between the commit of a failure and what tells of it: it is told all the same."""
+"""SIGKILL between the commit of a failure and its report: it is reported anyway."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_instances_end_as_operators_were_told_whatever_they_raced_with(
 
     for one in steered:
         changes = Audit.objects.filter(instance_key=one.key).order_by("key")
-        # An answer that nobody gave, or an action that left no trace, would break the chain.
+        # An answer from no user, or an action that left no trace, would break the chain.
         assert [row.verb for row in changes].count("terminate") == (one.id in terminated)
         assert all(row.before != row.after for row in changes)
         assert_nothing_began_while_paused(one, list(changes))

@@ -1,4 +1,4 @@
-"""What passes costs nothing: a table that is locked for seconds, statements that are cancelled, no connection left."""
+"""Brief errors cost nothing: a table locked for seconds, statements that are cancelled, no connection left."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_sessions_that_a_role_ends_when_they_are_idle_are_kept(arena: Arena) -> 
 
 
 def test_statements_that_are_cancelled_at_random_cost_no_attempt(arena: Arena) -> None:
-    """As by an administrator who kills what runs for long, or a conflict with another transaction."""
+    """As by an administrator who kills long statements, or a conflict with another transaction."""
     query = """
         SELECT pid FROM pg_stat_activity
         WHERE application_name LIKE 'reprise %' AND state = 'active' AND pg_cancel_backend(pid)

@@ -1,1 +1,1 @@
-"""Run the tests many times beside a load, and write a report: `make repeat`."""
+"""Run the tests many times under load, and write a report: `make repeat`."""

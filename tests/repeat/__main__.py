@@ -29,7 +29,7 @@ from tests.repeat.report import Report
 TESTS = Path(__file__).parents[1]
 PROJECT = TESTS.parent
 
-# Where a file says one of these, its tests rest on processes, threads or the time.
+# If a file contains one of these, its tests depend on processes, threads or the time.
 RACY = re.compile(
     r"running_shift|tests.shifts|threading|together\(|in_background|time\.sleep|subprocess|multiprocessing"
 )
@@ -69,7 +69,7 @@ def _options() -> argparse.Namespace:
 
 
 def _rounds(options: argparse.Namespace) -> Iterator[Path]:
-    """Give each file as often as it is to be run, round after round, each in another order."""
+    """Yield each file as often as it runs, round after round, each in another order."""
     files = sorted(_files(options.paths or [TESTS]))
     times = {path: options.times if is_racy(path) else options.others for path in files}
     order = random.Random(0)
@@ -85,7 +85,7 @@ def _files(paths: list[Path]) -> Iterator[Path]:
 
 
 def is_racy(path: Path) -> bool:
-    """Tell whether its tests rest on processes, threads or timing."""
+    """Return whether its tests depend on processes, threads or timing."""
     return path.relative_to(TESTS).parts[0] in RACY_FOLDERS or bool(RACY.search(path.read_text()))
 
 
@@ -113,7 +113,7 @@ def _run(path: Path, report: Report) -> None:
 
 @contextmanager
 def _load(count: int) -> Iterator[None]:
-    """Keep so many processes computing until the block ends."""
+    """Keep this many processes computing until the block ends."""
     busy = [multiprocessing.get_context("fork").Process(target=_compute, daemon=True) for _ in range(count)]
     for process in busy:
         process.start()

@@ -1,4 +1,4 @@
-"""What came of many runs, as a page."""
+"""The results of many runs, as a page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Report:
                 self._note(name, _text(problem))
 
     def add_crash(self, file: str, output: str) -> None:
-        """Count a run that has not come to its end."""
+        """Count a run that did not finish."""
         self._runs[file] += 1
         self._note(file, output[-LONGEST_TEXT:])
 

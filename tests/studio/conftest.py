@@ -1,4 +1,4 @@
-"""People with roles, signed in."""
+"""Users with roles, signed in."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.studio import factories
 
 @pytest.fixture(autouse=True)
 def _only_possible_rows(request: pytest.FixtureRequest) -> None:
-    """A page that is drawn of impossible rows proves nothing."""
+    """A page rendered from impossible rows proves nothing."""
     if possible.uses_database(request):
         request.getfixturevalue("only_possible_rows")
 
 
 @pytest.fixture
 def signed_in(db: None) -> Callable[..., Client]:
-    """Sign somebody in; by default an operator. Keyword arguments go to the client."""
+    """Sign a user in; by default an operator. Keyword arguments go to the client."""
 
     def sign_in(role: str = "operator", name: str | None = None, **options: bool) -> Client:
         client = Client(**options)

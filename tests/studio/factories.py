@@ -34,7 +34,7 @@ FAILURE = {
 
 
 def person(role: str = "operator", name: str | None = None) -> User:
-    """Make somebody in the default group of a role; `nobody` is in none, `root` is a superuser."""
+    """Make a user in the default group of a role; `nobody` is in none, `root` is a superuser."""
     user = User.objects.create_user(
         name or f"{role}-{next(_numbers)}", password=PASSWORD, is_superuser=role == "root"
     )
@@ -48,7 +48,7 @@ def ago(**span: float) -> datetime:
 
 
 def instance(status: str = "queued", *, by: str = "li", reason: str = "", **given: Any) -> Instance:
-    """Make an instance. `by` is who paused or terminated it, where somebody has."""
+    """Make an instance. `by` is the user who paused or terminated it, if any."""
     now = timezone.now()
     fields: dict[str, Any] = {
         "workflow": "orders",
@@ -268,7 +268,7 @@ def deed(of: Instance, verb: str, actor: str = "li", reason: str = "", **given: 
 
 
 def workers(workflows: list[str], *, count: int = 1, slots: int = 64, held: int = 0, **given: Any) -> None:
-    """Make a living cluster with so many workers, each of which holds so many instances."""
+    """Make a living cluster with some workers, each of which holds some instances."""
     worker(workflows, role="cluster", slots=count * slots, **given)
     for _ in range(count):
         worker(workflows, slots=slots, held=held, **given)

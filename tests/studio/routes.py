@@ -17,13 +17,13 @@ def names() -> list[str]:
 
 
 def rules() -> dict[str, Rule]:
-    """Give the rule of each route."""
+    """Return the rule of each route."""
     found = {str(p.name): rule_of(p.callback) for p in urlpatterns if isinstance(p, URLPattern)}
     return {name: rule for name, rule in found.items() if rule is not None}
 
 
 def address(name: str, instance: Instance | None = None, workflow: str = "process-order") -> str:
-    """Give the address of a route."""
+    """Return the address of a route."""
     pattern = next(p for p in urlpatterns if isinstance(p, URLPattern) and p.name == name)
     known: dict[str, Any] = {"name": instance.workflow if instance else workflow, "what": "params"}
     known |= {"id": instance.id if instance else "order-1", "seq": 1, "key": 1}

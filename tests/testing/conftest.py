@@ -1,4 +1,4 @@
-"""Tests of `engine.testing` itself, as people write theirs: in the plain `db` of pytest-django."""
+"""Tests of `engine.testing` itself, as users write theirs: in the plain `db` of pytest-django."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ def _story(db: None, own_registry: None) -> None:
 
 @pytest.fixture
 def nothing_is_violated(_story: None) -> Iterator[None]:
-    """Hold what a test leaves behind to the engine's invariants."""
+    """Check the engine's invariants on what a test leaves behind."""
     from tests.violations import violations
 
     yield

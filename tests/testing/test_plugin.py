@@ -1,4 +1,4 @@
-"""The plugin for pytest: fixtures, and nothing that costs where they are not used."""
+"""The plugin for pytest: fixtures, which cost nothing where they are not used."""
 
 from __future__ import annotations
 

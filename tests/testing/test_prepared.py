@@ -1,4 +1,4 @@
-"""What a test prepares comes at its place: mocks, timeouts, events, answers, crashes; and its mistakes are told."""
+"""What a test prepares takes effect at its step: mocks, timeouts, events, answers, crashes. Mistakes raise errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.values.errors import InstanceFinishedError, RequestTimeoutError
 
 
 class Declined(Exception):
-    """Said by a bank."""
+    """Raised by a bank."""
 
 
 def real() -> str:

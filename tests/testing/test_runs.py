@@ -1,4 +1,4 @@
-"""A workflow is run in the test's own transaction and thread, by a clock that jumps."""
+"""A workflow runs in the test's own transaction and thread, with a clock that jumps."""
 
 from __future__ import annotations
 

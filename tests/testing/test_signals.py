@@ -1,4 +1,4 @@
-"""What goes wrong in a test is told before `run` returns."""
+"""Signals of failures reach a test before `run` returns."""
 
 from __future__ import annotations
 

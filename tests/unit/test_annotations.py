@@ -1,4 +1,4 @@
-"""The return annotation of whatever people pass as a step's body."""
+"""The return annotation of whatever users pass as a step's body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody wrote turns only itself around, in whatever sentence it stands."""
+"""Right-to-left text that a user wrote changes the direction of nothing around it."""
 
 import pytest
 

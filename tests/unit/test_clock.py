@@ -1,4 +1,4 @@
-"""The database's clock as a worker follows it: bounds that hold, whatever an answer takes."""
+"""The database's clock as a worker follows it: bounds that hold, however long an answer takes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ AHEAD = 500 * SECOND  # the database's clock, of this machine's
 
 @pytest.fixture
 def ticks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What this machine's clock says, in µs."""
+    """The time of this machine's clock, in µs."""
     now = [10 * SECOND]
     monkeypatch.setattr(clock, "ticks_ns", lambda: now[0] * 1000)
     return now
 
 
 def answer(one: DatabaseClock, ticks: list[int], *, there: int, back: int, ahead: int = AHEAD) -> None:
-    """Let an answer arrive that took so long to the server, and so long back."""
+    """Let an answer arrive that took these times to the server and back."""
     sent = ticks[0]
     ticks[0] += there + back
     one.set(sent + there + ahead, sent_ns=sent * 1000, received_ns=ticks[0] * 1000)

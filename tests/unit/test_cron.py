@@ -1,4 +1,4 @@
-"""Cron expressions: what is refused, and when they fire on the days that are not like others."""
+"""Cron expressions: what is refused, and when they fire on days when the clocks change."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_every_quarter_of_an_hour_fires_through_a_change(zone: str, change: str)
 
 
 def test_a_change_of_half_an_hour_hides_nothing() -> None:
-    # At two o'clock Lord Howe Island goes back to half past one; the library goes on in whole hours from there.
+    # At two o'clock Lord Howe Island goes back to half past one; the library continues in whole hours from there.
     assert fires("5 */20 * * *", "Australia/Lord_Howe", "2026-04-04T14:00", 2) == [
         "2026-04-05T09:35",
         "2026-04-05T13:35",

@@ -202,7 +202,7 @@ def test_every_error_is_a_reprise_error_and_control_flow_is_none():
 
 
 def declared() -> dict[str, type]:
-    """Find the classes in the files of the room."""
+    """Find the classes in the files of the package."""
     modules = [import_module(found.name) for found in iter_modules(errors.__path__, f"{errors.__name__}.")]
     return {
         name: kind

@@ -123,7 +123,7 @@ def key(workflow="w", id="i", generation=1, path=(FIRST,), phase="do"):
 
 
 def test_an_idempotency_key_is_the_same_in_every_worker():
-    """CC-05. The value itself is a promise: it has reached other people's systems."""
+    """CC-05. The value itself must not change: other systems have stored it."""
     assert key() == "107aac6c08ccd6cbfe26f667559a36c2"
     assert key() == key(path=(StepIdentity(7, "do", "a", 1),)), "a parent's number is no part of it"
 
@@ -183,6 +183,6 @@ def test_random_and_uuids_are_the_same_on_every_replay():
 
 
 def test_what_is_seeded_is_the_same_in_every_process_and_version():
-    """An instance may go on under another Python, years later."""
+    """An instance may continue under another Python, years later."""
     assert seeded_random("w", "i", 1).random() == 0.914800724378472
     assert str(seeded_uuid4(identity.seed("w", "i", 1), 1)) == "a64de7a0-c221-49ab-98b0-c7891b23b3c0"

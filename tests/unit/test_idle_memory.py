@@ -35,7 +35,7 @@ class Process:
         self.memory.look(held=held)
 
     def burst(self, *, after: float = 0.0, grows_by: int = 2 * GROWTH_KB) -> None:
-        """Claim an instance that has left again by the next look."""
+        """Claim an instance that has left by the next look."""
         self.memory.claimed(1)
         self.kb = START_KB + grows_by
         self.look(after=after)

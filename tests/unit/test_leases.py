@@ -48,7 +48,7 @@ def test_a_row_that_was_locked_until_now_is_left_to_its_owner_for_another_look()
 
 
 def test_a_row_that_was_renewed_between_two_looks_is_not_over() -> None:
-    """Also where another row of its owner's keeps the latest lease: it was locked when the clock was set back."""
+    """Also if another row of the same owner has the latest lease: it was locked when the clock was set back."""
     leases = Leases(LEASE)
     for look in range(10):
         now = look * SWEEP

@@ -1,4 +1,4 @@
-"""What the lints say of a project: of workflows that nothing starts, in a command, and as system checks."""
+"""What the lints say about a project: about workflows that nothing starts, in a command, as system checks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 
 from engine import workflows
 from engine.declare.registry import Workflow
-from engine.lints import findings, project, unstarted
+from engine.lints import findings, project
 from engine.lints.checks import check_workflows
+from engine.lints.project import uses_of
 from engine.lints.source import Source
-from engine.lints.uses import uses_of
 
 SHOP = """\
 import time
@@ -70,7 +70,7 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def shop(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Workflow[Any, Any]]:
-    """The only workflows that there are, in the only package of the project."""
+    """The only workflows, in the only package of the project."""
     file = write(
         views='from engine import workflows\nworkflows["ship-oder"]\n',
         test_it='from engine import workflows\nworkflows["x"]',
@@ -94,7 +94,7 @@ def write_again(shop: list[Workflow[Any, Any]], tmp_path: Path) -> Callable[[str
 
 
 def declared_in(file: Path) -> list[Workflow[Any, Any]]:
-    """Import a file, and return all the workflows that there are then."""
+    """Import a file, and return all workflows."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
@@ -108,7 +108,7 @@ def unstarted_in(file: Path, name: str = "ship-order") -> list[str]:
     handler = source.handler("ship_order", 4)
     assert handler is not None
     used = [uses_of(str(one)) for one in project.files(file.parent)]
-    return [found.id for found in unstarted.find(name, str(file), handler, used)]
+    return [found.id for found in project.find_unstarted(name, str(file), handler, used)]
 
 
 def test_a_workflow_that_nothing_starts_is_mentioned(write: Write) -> None:

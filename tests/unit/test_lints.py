@@ -1,4 +1,4 @@
-"""Each lint finds what it is there for, and is silent about what looks like it."""
+"""Each lint finds its mistakes, and is silent about code that only looks like them."""
 
 from __future__ import annotations
 

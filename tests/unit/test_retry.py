@@ -180,7 +180,7 @@ class Declined(NonRetryableError):
     ],
 )
 def test_which_errors_are_tried_again(error, answer):
-    """CF-26, CF-91, KC-07: an empty message changes nothing; a nested step that is used up ends its parent."""
+    """CF-26, CF-91, KC-07: an empty message changes nothing; a nested step without attempts left ends its parent."""
     assert is_retryable(error) is answer
 
 

@@ -1,4 +1,4 @@
-"""Secret types are stored encrypted and read back equal, wherever in a type they stand."""
+"""Secret types are stored encrypted and read back equal, wherever they are in a type."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ ODD_NAMES = ["type", "default", "config", "metadata", "cls", "ref", "serializati
 
 
 class OddNames(BaseModel):
-    """Fields that are called as parts of pydantic's schemas are."""
+    """Fields named like parts of pydantic's schemas."""
 
     type: SecretStr
     default: SecretStr
@@ -130,7 +130,7 @@ class Excluding(BaseModel):
 
 
 class Token(SecretStr):
-    """A secret type of one's own."""
+    """A secret type that a user defines."""
 
 
 class Birthday(Secret[date]):
@@ -347,7 +347,7 @@ def test_what_pydantic_says_of_wrong_input_does_not_show_it() -> None:
 
 
 def test_params_in_json_follow_the_rules_for_json() -> None:
-    """Bytes are base64 in JSON, inside of a secret as elsewhere."""
+    """Bytes are base64 in JSON, inside a secret as elsewhere."""
     assert validate(Codec(SecretBytes), "aGk=") == SecretBytes(b"hi")
     assert validate(Codec(SecretBytes), SecretBytes(b"hi")) == SecretBytes(b"hi")
     assert validate(Codec(Secret[date]), "2020-01-01") == Secret(date(2020, 1, 1))

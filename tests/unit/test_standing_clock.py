@@ -1,4 +1,4 @@
-"""The clock of a test stands in statements where they ask the database for the time, and nowhere else."""
+"""The clock of a test stops the time that statements read from the database, and nothing else."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ import pytest
 
 from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.sentences.sentence import Code, Moment, as_text
-from engine.status.sentences.short_line import short_line
-from engine.status.sentences.status_line import status_line
+from engine.status.sentences.status_line import short_line, status_line
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""A step's phase says all: what finds steps in a cycle follows from it."""
+"""A step's phase decides which queries of a cycle find it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources are parsed in several threads: of pages, of shifts."""
+"""Several threads parse sources: those of pages and of shifts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODULE = "\n".join(f"def f{i}(a):\n    return [a + {i} * (a - {i}), (a, [a, (a, 
 
 
 class Slow:
-    """Garbage that lets other threads in when it is collected."""
+    """Garbage that lets other threads run when it is collected."""
 
     def __init__(self) -> None:
         self.me = self

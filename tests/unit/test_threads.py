@@ -22,7 +22,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 class Gates:
-    """Jobs that run until they are let go."""
+    """Jobs that run until they are released."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []

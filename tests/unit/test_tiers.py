@@ -10,7 +10,7 @@ Request = pytest.FixtureRequest
 
 
 def collected(request: Request, path: str, *, module: str = "", test: str = "") -> pytest.Item:
-    """Make a test of a module, each with a mark or without one."""
+    """Make tests of a module, with or without a mark."""
     parent = pytest.Module.from_parent(request.session, path=TESTS / path)
     item = pytest.Function.from_parent(parent, name="test_it", callobj=lambda: None)
     for node, mark in ((parent, module), (item, test)):

@@ -41,7 +41,7 @@ def test_the_time_that_the_machine_slept_counts() -> None:
 
 
 def test_time_goes_back_where_the_databases_clock_was_set_back() -> None:
-    """Else it would stand still for an hour, and with it every timer that begins meanwhile."""
+    """Otherwise it would stand still for an hour, and so would every timer that begins meanwhile."""
     clock, hour_us = DatabaseClock(), 3_600_000_000
     for database_us in (10 * hour_us, 11 * hour_us, 10 * hour_us):
         now_ns = ticks_ns()

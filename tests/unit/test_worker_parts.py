@@ -37,7 +37,7 @@ def forked(work: Callable[[], object]) -> Iterator[int]:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    # Nobody may rely on the dead being reaped first.
+    # Nothing may rely on dead processes being reaped first.
     deadline = time.monotonic() + 60
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         assert time.monotonic() < deadline

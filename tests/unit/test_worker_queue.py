@@ -166,7 +166,7 @@ def test_large_packets_leave_no_open_file_behind() -> None:
     queue = Queue()
     queue.put("x" * 100_000)
     queue.get()
-    gc.collect()  # what other tests have left open must not go in between
+    gc.collect()  # what other tests have left open must not interfere
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         queue.put("x" * 100_000)

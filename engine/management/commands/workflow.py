@@ -9,9 +9,8 @@ from django.db import Error
 
 from engine.command import refusals
 from engine.command.program import Program
-from engine.command.subcommand import Subcommand
+from engine.command.subcommand import Subcommand, Terminal
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
-from engine.command.terminal import Terminal
 from engine.values.errors import RepriseError
 
 REFUSED = 1  # argparse exits with 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, ClassVar, Protocol
 
@@ -63,28 +64,28 @@ class Call(Unawaited, asyncio.Future[Any]):
 
     # What each kind does
 
+    @abstractmethod
     def begin(self) -> None:
         """Start, or continue from what is recorded."""
-        raise NotImplementedError
 
     def start(self) -> None:
-        """Make the attempt that was deferred."""
-        raise NotImplementedError
+        """Make the attempt that was deferred; only calls with attempts are."""
+        raise AssertionError(f"{type(self).__name__} has no attempts, so none can have been deferred")
 
     def fire(self) -> None:
-        """Continue: the time that it waited for has come."""
-        raise NotImplementedError
+        """Continue, because the time has come; only calls that wait for a time are armed."""
+        raise AssertionError(f"{type(self).__name__} waits for no time, so none can have come")
 
+    @abstractmethod
     def arm(self, when_us: int) -> None:
         """Let `fire` be called at that time."""
-        raise NotImplementedError
 
     def rearm(self) -> None:
         """Set an alarm of its own again, because the clock was set; other alarms belong to the cycle."""
 
+    @abstractmethod
     def withdraw(self) -> None:
         """Handle the cancellation by its caller."""
-        raise NotImplementedError
 
     def release(self) -> None:
         """End without an outcome, and without a cancellation by the caller."""

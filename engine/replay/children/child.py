@@ -7,6 +7,7 @@ step, so a replay finds it. A signal tells the parent of its end (see `engine.wo
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -46,17 +47,17 @@ class RelationOperation(Operation):
     instance_id: str
 
     @property
+    @abstractmethod
     def origin(self) -> Origin | None:
         """Return the step whose child it must be; None if it may be any instance of that name."""
-        raise NotImplementedError
 
     @property
     def whom(self) -> Awaited:
         return Awaited(self.workflow_name, self.instance_id, self.origin)
 
+    @abstractmethod
     def learn(self, found: AwaitedState, as_of_us: int) -> None:
         """Handle what the database said when asked at this time or later."""
-        raise NotImplementedError
 
     def closed(self) -> None:
         self.cycle.relations.remove(self.record.seq)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from engine.replay.calls.call import Call
 from engine.replay.calls.unawaited import never_awaited
 from engine.replay.exit import endings
-from engine.replay.exit.decision import Decision
-from engine.replay.exit.endings import Ending
+from engine.replay.exit.endings import Decision, Ending
 from engine.replay.exit.left_out import LeftOut
 from engine.replay.host import Phase
 from engine.replay.records import outcomes

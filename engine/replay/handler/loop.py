@@ -189,7 +189,7 @@ def _refuse(operation: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-# Everything else that an event loop offers is I/O. AbstractEventLoop would raise a bare NotImplementedError.
+# Everything else that an event loop offers is I/O. AbstractEventLoop refuses it without a message.
 _IO = """
     add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler sock_recv
     sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendto sock_connect sock_accept sock_sendfile

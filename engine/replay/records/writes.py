@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.replay.records.history import AttemptRecord, LogLine, StepRecord
 from engine.replay.records.other_instances import Awaited, NewChild
-from engine.values.states import FINAL, InstanceStatus
+from engine.values.states import FINAL, InstanceStatus, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Writes:
     consumed: dict[int, int] = field(default_factory=dict)  # event key → seq of the wait
     logs: list[LogLine] = field(default_factory=list)
     leave: Leave | None = None
-    # Steps that begin with this flush. While a pause is requested, the statement leaves them out.
+    # Steps that begin with this flush. While a pause is requested, the statement leaves out those that are open.
     starts: set[int] = field(default_factory=set)
     then: list[Callable[[bool], None]] = field(default_factory=list)  # with whether the starts were left out
     committed: list[Callable[[], None]] = field(default_factory=list)  # called whatever was left out
@@ -65,12 +65,28 @@ class Writes:
     def add_attempt(self, attempt: AttemptRecord) -> None:
         self.attempts[attempt.step_seq, attempt.number] = attempt
 
+    def settle_starts(self) -> dict[int, StepRecord]:
+        """Decide what a pause leaves out of this flush, just before it is sent. Return these steps, by number.
+
+        If the start of a step is left out, so is its end in the same flush, but not a later one. A step with a delivery
+        number is never left out. Its outcome has reached the handler, and what the handler did then is recorded: later
+        outcomes have later numbers, and steps may have been cancelled. A replay without that outcome would differ.
+        """
+        starting = {
+            seq: record
+            for seq, record in self.steps.items()
+            if seq in self.starts
+            and record.delivery is None
+            and not (record.is_recorded and record.status != StepStatus.RUNNING)
+        }
+        self.starts = set(starting)
+        return starting
+
     def begun(self) -> Writes:
         """Return what a pause leaves out: the starts, and what belongs to them."""
         return Writes(
             steps={seq: record for seq, record in self.steps.items() if seq in self.starts},
             attempts={where: one for where, one in self.attempts.items() if where[0] in self.starts},
-            consumed={event: seq for event, seq in self.consumed.items() if seq in self.starts},
             children={seq: child for seq, child in self.children.items() if seq in self.starts},
             waiters={seq: which for seq, which in self.waiters.items() if seq in self.starts},
             starts=self.starts,

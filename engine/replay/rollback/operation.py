@@ -85,7 +85,7 @@ class RollbackOperation(AttemptedOperation):
 
     # Starting
 
-    def go_on(self) -> None:
+    def begin(self) -> None:
         """Make the next attempt, or ask again how long to wait for it."""
         if self.record.wake_us is None:
             self._go_on()

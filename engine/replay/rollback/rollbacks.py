@@ -129,7 +129,7 @@ class Rollbacks:
         """Make the next attempt when it is due; wait in the database until then."""
         cycle, wake_us = self._cycle, operation.record.wake_us
         if wake_us is None or wake_us <= cycle.host.due_us():
-            operation.go_on()
+            operation.begin()
         elif wake_us <= cycle.claimed.due_us:
             cycle.rest_until(wake_us)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.replay.calls.unawaited import check_awaited
-from engine.replay.exit.decision import Decision
+from engine.replay.exit.endings import Decision
 from engine.replay.nesting import nested_calls
 from engine.replay.state import CycleState
 from engine.values.error_record import cut

@@ -11,8 +11,7 @@ from typing import Any, TypeVar, overload
 from engine.declare.messages import Answer, Event, ReceivedEvent
 from engine.replay.calls.call import INERT
 from engine.replay.operations.operation import SleepOperation
-from engine.replay.operations.requests import Question, RequestOperation
-from engine.replay.operations.waits import WaitOperation
+from engine.replay.operations.waits import Question, RequestOperation, WaitOperation
 from engine.replay.records import outcomes
 from engine.replay.state import CycleState
 from engine.replay.step.entrance import Entrance
@@ -120,7 +119,8 @@ class WaitCalls:
         `schema` is the type of the answer: the form in the Studio is made from it, and an answer that does not fit
         its JSON Schema is refused with an error. (An answer that fits the schema but fails the type's own validators,
         which a JSON Schema cannot express, pauses the instance.) `message` is what people read; put data into it.
-        `assignees` are names of users, or "group:<name>"; without any, everybody who may operate instances may answer.
+        `assignees` are names of users, or "group:<name>"; without any, everyone with the permission to approve may
+        answer.
 
         Raises RequestTimeoutError when nobody has answered within `timeout` (None: wait forever, within the
         workflow's own timeout); it names a moment, which a pause does not shift. Raises StepConfigError for a wrong

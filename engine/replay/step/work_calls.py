@@ -6,7 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
 
-from engine.declare.context_types import (
+from engine.declare.context import (
     TakesContext,
     TakesContextFourth,
     TakesContextSecond,

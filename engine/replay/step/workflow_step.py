@@ -11,7 +11,7 @@ from uuid import UUID
 
 from engine.declare.context import StepLog
 from engine.replay.calls.call import INERT
-from engine.replay.exit.decision import Decision
+from engine.replay.exit.endings import Decision
 from engine.replay.nesting import nested_calls
 from engine.replay.operations.operation import ProgressOperation
 from engine.replay.records import outcomes

@@ -1,6 +1,6 @@
 """The status line: one sentence about the state of an instance and what it waits for.
 
-Pure: plain data in, a sentence in parts out. Pages, lists and the command line share it.
+Pure: plain data in, a sentence in parts out. Pages and the command line share it; lists show its short form.
 """
 
 from __future__ import annotations
@@ -14,10 +14,21 @@ from engine.status.sentences.sentence import (
     as_text,
     capital,
     error_text,
+    first_line,
     many,
     quoted,
 )
-from engine.status.sentences.step_line import because, first, label, leading, of_step, running_turn
+from engine.status.sentences.step_line import (
+    because,
+    first,
+    label,
+    leading,
+    of_step,
+    people,
+    running_turn,
+    turn,
+    wanted,
+)
 from engine.values.durations import format_duration
 
 
@@ -188,3 +199,57 @@ def error_kind(error: dict[str, object] | None) -> str:
 
 def abort_reason(facts: StatusFacts) -> str:
     return str((facts.error or {}).get("message") or "")
+
+
+def short_line(facts: StatusFacts) -> Sentence:
+    """Return the state of an instance in a few words."""
+    step = first(facts.steps)
+    if facts.status == "queued":
+        return _queued_short(facts)
+    if facts.rollback is not None and facts.rollback.state == "failed":
+        return (
+            ("the rollback failed · ", error_text(facts.error)) if facts.error else ("the rollback failed",)
+        )
+    if facts.status == "errored":
+        return (error_text(facts.error),)
+    if facts.status == "terminated":
+        return (
+            quoted(facts.last_action.reason)
+            if facts.last_action and facts.last_action.reason
+            else abort_reason(facts),
+        )
+    if facts.status == "paused" and facts.pause_reason:
+        has_changed = error_kind(facts.pause_reason) == "CodeChangedError"
+        return ("the code has changed",) if has_changed else (error_text(facts.pause_reason),)
+    if facts.status == "paused":
+        return ("by ", isolated(facts.last_action.actor) or "a program") if facts.last_action else ("paused",)
+    if facts.rollback is not None and facts.rollback.state == "running":
+        return ("rolling back",)
+    if facts.status == "complete" or step is None:
+        return ()
+    if step.is_waiting and step.kind == "do":
+        return (
+            f"{turn(step, step.counted + 1)} ",
+            Moment("until", step.wake_at or facts.now),
+            " · ",
+            Code(step.name),
+            *because(step),
+        )
+    if step.is_waiting and step.kind == "sleep":
+        return ("until ", Moment("moment", step.wake_at or facts.now), " · ", Code(step.name))
+    if step.is_waiting and step.is_asking:
+        limit = (" · expires ", Moment("until", step.wake_at)) if step.wake_at else ()
+        return (isolated(first_line(step.message, 80)), " · ", people(step.asked_of), *limit)
+    if step.is_waiting and step.kind == "request":
+        return ("answered · ", Code(step.name))
+    if step.is_waiting:
+        return ("for ", *wanted(step))
+    return (Code(step.name), f" · attempt {step.counted}" if step.counted > 1 else "")
+
+
+def _queued_short(facts: StatusFacts) -> Sentence:
+    if not facts.servers.count:
+        return ("its workers are starting" if facts.servers.is_starting else "no worker serves it",)
+    if facts.capacity and facts.capacity.is_full:
+        return (f"held back: {facts.capacity.held} of {facts.capacity.limit} run",)
+    return ("waits for a worker",)

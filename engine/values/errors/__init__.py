@@ -21,13 +21,6 @@ from engine.values.errors.instances import (
     RollbackNotFailedError,
     StepNotFoundError,
 )
-from engine.values.errors.requests import (
-    RequestAnsweredError,
-    RequestClosedError,
-    RequestForbiddenError,
-    RequestNotFoundError,
-)
-from engine.values.errors.schedules import ScheduleNotDeclaredError, ScheduleNotFoundError
 from engine.values.errors.steps import (
     AtomicStepError,
     DelayFunctionError,
@@ -50,12 +43,18 @@ from engine.values.errors.waits import (
     ChildWorkflowError,
     EventTimeoutError,
     InstanceTimeoutError,
+    RequestAnsweredError,
+    RequestClosedError,
+    RequestForbiddenError,
+    RequestNotFoundError,
     RequestTimeoutError,
 )
 from engine.values.errors.workflows import (
     CodeChangedError,
     DeclarationError,
     NonDeterminismError,
+    ScheduleNotDeclaredError,
+    ScheduleNotFoundError,
     SecretKeyError,
     UnknownWorkflowError,
     WorkflowTimeoutError,

@@ -2,6 +2,7 @@
 
 import zlib
 from types import FunctionType
+from typing import Any
 
 
 class RepriseError(Exception):
@@ -11,6 +12,14 @@ class RepriseError(Exception):
         """Hash by the message, which a replay repeats, and not by the address: handlers may put errors into sets."""
         said = self.args[0] if self.args else ""
         return zlib.crc32(said.encode(errors="surrogatepass")) if type(said) is str else super().__hash__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy without `__init__`, which takes other arguments than the message it makes of them."""
+        return _remade, (type(self), self.args), vars(self)
+
+
+def _remade(kind: type[RepriseError], args: tuple[object, ...]) -> RepriseError:
+    return kind.__new__(kind, *args)
 
 
 def shown(value: object) -> str:

@@ -1,11 +1,11 @@
-"""Errors of a wait: for an event, for people, for another instance."""
+"""Errors of a wait: for an event, for people, for another instance; and of an answer from people."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from engine.values.durations import format_duration
 from engine.values.error_record import ErrorRecord, cut
-from engine.values.errors.base import RepriseError
+from engine.values.errors.base import RepriseError, shown
 
 
 class EventTimeoutError(RepriseError):
@@ -74,4 +74,54 @@ class ChildIdTakenError(RepriseError):
         super().__init__(
             f'A child of workflow "{workflow}" could not be started: its id "{id}" belongs to an instance that this '
             "one did not start. Delete that instance, then restart this one."
+        )
+
+
+class RequestNotFoundError(RepriseError, LookupError):
+    """The instance has no request of that name or number."""
+
+    def __init__(self, workflow: str, id: str, request: str | int, waiting: Sequence[str]) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.request = request
+        self.waiting = list(waiting)
+        named = ", ".join(f'"{one}"' for one in self.waiting[:20]) or "none"
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" has no request {shown(request)}. '
+            f"Waiting for an answer: {named}."
+        )
+
+
+class RequestAnsweredError(RepriseError):
+    """Another person has already answered: only the first answer counts."""
+
+    def __init__(self, request: str, answered_by: str, answered_at: datetime, comment: str = "") -> None:
+        self.request = request
+        self.answered_by = answered_by
+        self.answered_at = answered_at
+        self.comment = comment
+        super().__init__(
+            f'Request "{request}" was answered by {answered_by} at {answered_at:%Y-%m-%d %H:%M:%S} UTC. '
+            "The first answer counts; this one was not recorded."
+        )
+
+
+class RequestClosedError(RepriseError):
+    """The request waits no more: it has expired, or the workflow has withdrawn it."""
+
+    def __init__(self, request: str, why: str) -> None:
+        self.request = request
+        self.why = why
+        super().__init__(f'Request "{request}" can no longer be answered: {why}.')
+
+
+class RequestForbiddenError(RepriseError):
+    """Others were asked."""
+
+    def __init__(self, request: str, by: str, assignees: Sequence[str]) -> None:
+        self.request = request
+        self.by = by
+        self.assignees = list(assignees)
+        super().__init__(
+            f'Request "{request}" cannot be answered by {by}. It is assigned to {", ".join(self.assignees)}.'
         )

@@ -1,4 +1,4 @@
-"""Errors of a workflow: its declaration, its code, its time."""
+"""Errors of a workflow: its declaration, its schedules, its code, its time."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -103,3 +103,22 @@ class DeclarationError(RepriseError, TypeError):
 def _some(names: Sequence[str], most: int = 20) -> str:
     more = f", and {len(names) - most:,} more" if len(names) > most else ""
     return (", ".join(names[:most]) or "none") + more
+
+
+class ScheduleNotFoundError(RepriseError, LookupError):
+    def __init__(self, workflow: str, schedule: str) -> None:
+        self.workflow = workflow
+        self.schedule = schedule
+        super().__init__(f'Workflow "{workflow}" has no schedule "{schedule}".')
+
+
+class ScheduleNotDeclaredError(RepriseError):
+    """The code declares the schedule no more, so it starts nothing."""
+
+    def __init__(self, workflow: str, schedule: str) -> None:
+        self.workflow = workflow
+        self.schedule = schedule
+        super().__init__(
+            f'Workflow "{workflow}" no longer declares schedule "{schedule}", so it starts nothing. '
+            "Start an instance of the workflow instead."
+        )

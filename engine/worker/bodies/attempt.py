@@ -17,7 +17,7 @@ from asgiref.sync import SyncToAsync
 from engine.declare.context import StepContext, StepLog
 from engine.replay.attempts.attempt import AttemptedOperation
 from engine.replay.nesting.body import current
-from engine.replay.nesting.nested_operation import make_task
+from engine.replay.nesting.nested_calls import make_task
 from engine.replay.records.history import AttemptRecord, LogLine
 from engine.replay.records.log_lines import log_line
 from engine.replay.state import CycleState

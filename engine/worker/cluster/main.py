@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import logging
 import os
 import signal
@@ -40,6 +41,8 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
         self._wait_for_tables()
         if self.is_told_to_stop:
             return int(self.pid)
+        # Loaded here, its memory is shared by all processes of the cluster: 95 MB instead of 99.
+        importlib.import_module("engine.worker.shift")
         try:
             super().start()
         except RuntimeError:  # the guard died at once; django-q has logged it

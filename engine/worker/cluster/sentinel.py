@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import select
 import threading
 import time
@@ -33,8 +32,6 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
     """
 
     def spawn_cluster(self) -> None:
-        # Loaded once here instead of in each worker.
-        importlib.import_module("engine.worker.shift")
         self._shifts = 0
         self._leaving: list[Process] = []
         self._helper: Process | None = None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import psycopg
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
 from psycopg.types.array import ListBinaryDumper
 
 from engine.models.connection import parameters
@@ -66,6 +71,7 @@ class Connection(psycopg.AsyncConnection[Any]):
     """A connection that records since when it waits for an answer."""
 
     asked_at: float | None = None
+    _statements: PreparedStatements | None = None
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.AsyncCursor[Any]:
         """Execute as psycopg does, but parse each statement once: psycopg caches only those up to 4,096 characters."""
@@ -74,6 +80,20 @@ class Connection(psycopg.AsyncConnection[Any]):
         numbered, names = _numbered(query)
         cursor = psycopg.AsyncRawCursor(self)
         return await cursor.execute(numbered, [params[name] for name in names], **options)
+
+    async def fetch(self, statement: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """Execute one of the few statements that each step waits for, and return its rows.
+
+        A cursor of psycopg does the same with more Python: it makes a transformer and a query object each time.
+        """
+        if self._statements is None:
+            self._statements = PreparedStatements(self)
+        async with self.lock:
+            self.asked_at = time.monotonic()
+            try:
+                return await self._statements.fetch(statement, parameters)
+            finally:
+                self.asked_at = None
 
     async def wait(self, *args: Any, **options: Any) -> Any:
         self.asked_at = time.monotonic()
@@ -84,6 +104,71 @@ class Connection(psycopg.AsyncConnection[Any]):
 
     def waits_longer_than(self, seconds: float) -> bool:
         return self.asked_at is not None and time.monotonic() - self.asked_at > seconds
+
+
+class PreparedStatements:
+    """Sends statements over a connection, which keeps them prepared, and reads the answers."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._server = connection.pgconn
+        self._values = Transformer(connection)  # remembers how each type is sent and read
+        self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}  # by statement and types of parameters
+
+    async def fetch(self, statement: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        numbered, names = _numbered(statement)
+        values = self._values
+        sent = values.dump_sequence([parameters[name] for name in names], [PyFormat.AUTO] * len(names))
+        types = values.types or ()
+        name = self._names.get((statement, types))
+        if name is None:
+            name = f"engine_{len(self._names)}".encode()
+            self._server.send_prepare(name, numbered, types)
+            await self._answer()
+            self._names[statement, types] = name
+        self._server.send_query_prepared(name, sent, values.formats)
+        answer = await self._answer()
+        values.set_pgresult(answer)
+        return values.load_rows(0, answer.ntuples, tuple)
+
+    async def _answer(self) -> PGresult:
+        """Wait for the result of what was sent. Raises psycopg.Error."""
+        server, found = self._server, list[PGresult]()
+        try:
+            while server.flush():
+                await self._ready(is_sending=True)
+            while True:
+                while server.is_busy():
+                    await self._ready()
+                result = server.get_result()
+                if result is None:
+                    break
+                found.append(result)
+        except asyncio.CancelledError:
+            server.finish()  # the next statement would get the answer that nobody waits for
+            raise
+        if found[0].status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            raise error_from_result(found[0])
+        return found[0]
+
+    async def _ready(self, *, is_sending: bool = False) -> None:
+        """Wait until the server has sent something, or until more can be sent, and read what is there."""
+        loop, socket = asyncio.get_running_loop(), self._server.socket
+        ready = loop.create_future()
+
+        def wake() -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        loop.add_reader(socket, wake)
+        if is_sending:
+            loop.add_writer(socket, wake)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(socket)
+            if is_sending:
+                loop.remove_writer(socket)
+        self._server.consume_input()
 
 
 @functools.lru_cache(maxsize=64)

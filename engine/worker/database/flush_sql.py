@@ -24,21 +24,23 @@ def _output(row: str) -> str:
 
 
 # One flush of the journal: every checkpoint of many instances in one statement and one commit. Large outputs are sent
-# apart from the rows.
+# apart from the rows. Most flushes contain steps and attempts only: they get a shorter statement, because PostgreSQL
+# prepares every part of a plan at each execution, whether it has rows or not.
 #
 # held   locks the rows in key order (two workers cannot deadlock) and skips those that a sender holds: one open
 #        transaction must not stall the neighbours. FOR NO KEY UPDATE, and not a join: only the lock makes the fence
 #        that is read here the one that counts at the commit.
 # ours   drops the writes of cycles that have lost their lease. A row looks its key up there, by hash: a join would
 #        compare each row with each cycle.
-# steps, attempts, events: what starts an operation (`starts`) is left out while a pause is requested. It is kept if the
-#        handler has ended: nothing of it will run, and an end without the steps before it could not be replayed.
+# steps, attempts: what starts an operation (`starts`) is left out while a pause is requested. A step that was complete
+#        at once is kept, and the event that it consumed: the handler has its outcome (`Writes.settle_starts`). All is
+#        kept if the handler has ended: nothing will run, and an end without the steps before it could not be replayed.
 # leaves parks only if no signal came since the cycle looked, and pauses only if that is still requested. An instance
 #        that is released while a pause is requested is paused: the next worker would not know of the request. The
 #        status at the end is the one that was decided before the rollbacks; with `running` the instance stays, and
 #        they start. One that ends has to notify the parent and other instances that wait for it. (An EXISTS within an
 #        OR might be answered by reading all waiting instances.)
-_WRITES = f"""
+_STEPS = f"""
     WITH held AS MATERIALIZED (
         SELECT i.key, i.status, i.signals, i.ends_as,
             (i.fence = c.fence AND i.owner IS NOT DISTINCT FROM %(worker_id)s::integer) AS is_ours, c.ends,
@@ -69,11 +71,13 @@ _WRITES = f"""
             {ATTEMPT.updated()}
         -- An atomic body may have recorded its end meanwhile.
         WHERE t.status = 'running' OR excluded.status <> 'running'
-    ), events AS (
+    )"""
+
+_REST = f"""
+    , events AS (
         UPDATE engine_event e SET state = 'consumed', consumed_by = c.seq, consumed_generation = c.generation
-        FROM json_to_recordset(%(consumed)s) AS c(key bigint, generation int, event bigint, seq int, starts bool)
-        WHERE e.key = c.event AND e.instance_id = c.key AND e.state <> 'dropped'
-          AND {_ours("c")} AND {_goes_on("c")}
+        FROM json_to_recordset(%(consumed)s) AS c(key bigint, generation int, event bigint, seq int)
+        WHERE e.key = c.event AND e.instance_id = c.key AND e.state <> 'dropped' AND {_ours("c")}
     ), logs AS (
         INSERT INTO engine_log (instance_id, generation, {LOG.inserted()})
         SELECT l.key, l.generation, {LOG.stored("l")}
@@ -152,9 +156,13 @@ _ANSWER = f"""
         h.notify_pending OR l.notify_pending IS TRUE, {microseconds("clock_timestamp()")}
     FROM held h LEFT JOIN leaves l ON l.key = h.key
 """
+_ANSWER_TO_STEPS = f"""
+    SELECT key, is_ours, status, signals, ends_as, false, false, {microseconds("clock_timestamp()")} FROM held
+"""
 
-FLUSH = _WRITES + _ANSWER
-FLUSH_WITH_OTHERS = _WRITES + _OTHERS + _ANSWER
+FLUSH_STEPS = _STEPS + _ANSWER_TO_STEPS
+FLUSH = _STEPS + _REST + _ANSWER
+FLUSH_WITH_OTHERS = _STEPS + _REST + _OTHERS + _ANSWER
 
 # Whether the starts of each cycle of a flush are recorded, and the log lines of its bodies: asked after the answer was
 # lost, before the same is written again. The rest of a flush may be written twice.

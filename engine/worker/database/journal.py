@@ -125,10 +125,8 @@ class Journal:
         rows = Batch(self._worker_id)
         for cycle, writes in batch:
             rows.add(cycle, writes)
-        statement = flush_sql.FLUSH_WITH_OTHERS if rows.concerns_others else flush_sql.FLUSH
         sent = ticks_ns()
-        cursor = await self._connection.execute(statement, rows.parameters())
-        found = await cursor.fetchall()
+        found = await self._connection.fetch(_statement(rows), rows.parameters())
         received = ticks_ns()
         answers = [Answer._make(row) for row in found]
         if answers:
@@ -177,6 +175,12 @@ class Journal:
         """Write it later, for example because a sender holds the row in an open transaction."""
         _put_back(cycle, writes)
         asyncio.get_running_loop().call_later(RETRY_SKIPPED, self.flush, cycle)
+
+
+def _statement(rows: Batch) -> str:
+    if rows.concerns_others:
+        return flush_sql.FLUSH_WITH_OTHERS
+    return flush_sql.FLUSH_STEPS if rows.is_of_steps else flush_sql.FLUSH
 
 
 def _without_values(error: Exception) -> Exception:

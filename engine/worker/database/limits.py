@@ -86,4 +86,4 @@ class Limits:
 
 
 async def _rows(connection: ShiftConnection, statement: str, values: dict[str, object]) -> list[rows.Row]:
-    return await (await connection.execute(statement, values)).fetchall()
+    return await connection.fetch(statement, values)

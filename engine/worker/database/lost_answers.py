@@ -14,7 +14,6 @@ from engine.replay.cycle import Cycle
 from engine.replay.records.history import StepRecord
 from engine.replay.records.writes import Writes
 from engine.values.states import StepStatus
-from engine.worker.database import rows
 
 
 def parameters(worker_id: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[str, object]:
@@ -25,7 +24,7 @@ def parameters(worker_id: int, batch: Iterable[tuple[Cycle, Writes]]) -> dict[st
         cycles.append({"key": key, "fence": cycle.claimed.fence})
         starts += [
             {"key": key, "seq": seq, "attempts": record.attempts}
-            for seq, record in rows.begun(writes).items()
+            for seq, record in writes.settle_starts().items()
         ]
         lines += [
             {
@@ -47,7 +46,7 @@ def settle(writes: Writes, *, has_starts: bool, has_lines: bool) -> None:
     if has_lines:
         writes.logs = [line for line in writes.logs if line.position is not None]
     if has_starts:
-        begun = rows.begun(writes)
+        begun = writes.settle_starts()
         for record in writes.steps.values():
             record.is_recorded = True
         _drop_what_runs(writes, begun)

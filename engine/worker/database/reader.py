@@ -14,7 +14,7 @@ import psycopg
 from engine.replay.host import Claimed
 from engine.replay.records.history import History, Page
 from engine.replay.records.other_instances import AwaitedState
-from engine.replay.waiting.event_buffer import Question
+from engine.replay.waiting.matching import Question
 from engine.replay.waiting.relations import Awaiting
 from engine.steer import relations
 from engine.worker.database import cluster_sql, history_sql, memory, rows, sql
@@ -63,6 +63,8 @@ class Reader:
 
     async def _fetch(self, statement: str, parameters: Query = None) -> list[rows.Row]:
         async def ask() -> list[rows.Row]:
+            if isinstance(parameters, dict):
+                return await self._connection.fetch(statement, parameters)
             return await (await self._connection.execute(statement, parameters)).fetchall()
 
         return await self._surely(ask)

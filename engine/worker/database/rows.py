@@ -11,7 +11,7 @@ from engine.replay.records.history import History, Page
 from engine.replay.records.other_instances import NewChild
 from engine.replay.records.writes import Leave, Writes
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
-from engine.values.states import AttemptStatus, StepStatus
+from engine.values.states import AttemptStatus
 
 Row = tuple[Any, ...]
 LARGE = 4096  # characters: a larger output is sent apart from the JSON of its row, where it would be quoted and parsed
@@ -116,16 +116,16 @@ class Batch:
         self._cycles.append(
             f'{{"key":{key},"fence":{cycle.claimed.fence},"ends":{_bool(ends)}{notify_pending}}}'
         )
-        starting = begun(writes)
+        starting = writes.settle_starts()
         for seq, record in writes.steps.items():
             place = self._place(record.output)
-            self._steps.append(_write_step(f'{whose},"starts":{_bool(seq in starting)}', record, place))
+            head = f'{whose},"starts":{_bool(seq in starting)}'
+            self._steps.append(_write_step(head, record, place, is_new=not record.is_recorded))
         for record_of_attempt in writes.attempts.values():
             starts = _belongs_to_a_start(record_of_attempt, starting.get(record_of_attempt.step_seq))
             self._attempts.append(_write_attempt(f'{whose},"starts":{_bool(starts)}', record_of_attempt))
         for event_key, seq in writes.consumed.items():
-            starts = seq in starting
-            self._consumed.append(_object({**ours, "event": event_key, "seq": seq, "starts": starts}))
+            self._consumed.append(_object({**ours, "event": event_key, "seq": seq}))
         self._logs += [_write_line(whose, line) for line in writes.logs]
         if writes.concerns_others:
             self._add_others(ours, writes, starting)
@@ -150,6 +150,11 @@ class Batch:
         self._large.append(output)
         return len(self._large)
 
+    @property
+    def is_of_steps(self) -> bool:
+        """Return whether it contains only steps and attempts."""
+        return not (self.concerns_others or self._consumed or self._logs or self._leaves)
+
     def parameters(self) -> dict[str, object]:
         others = {"children": _array(self._children), "waiters": _array(self._waiters)}
         return (others if self.concerns_others else {}) | {
@@ -162,18 +167,6 @@ class Batch:
             "leaves": _array(self._leaves),
             "large": self._large,
         }
-
-
-def begun(writes: Writes) -> dict[int, StepRecord]:
-    """Return the steps that start with this flush, by number.
-
-    If the start of a step is dropped, so is its end in the same flush, but not a later one.
-    """
-    return {
-        seq: record
-        for seq, record in writes.steps.items()
-        if seq in writes.starts and not (record.is_recorded and record.status != StepStatus.RUNNING)
-    }
 
 
 def _belongs_to_a_start(attempt: AttemptRecord, begun: StepRecord | None) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -49,6 +50,10 @@ class ShiftConnection:
 
     async def execute(self, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
         return await self._connection.execute(statement, parameters, prepare=True)
+
+    async def fetch(self, statement: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """Execute a statement that steps wait for, and return its rows."""
+        return await self._connection.fetch(statement, parameters)
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """Run the statements of the block in one transaction."""

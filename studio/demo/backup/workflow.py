@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from engine import Event, EventTimeoutError, Schedule, StepError, WorkflowStep, workflow
-from engine.values.durations import parse_duration
 from studio.demo.backup import steps
+from studio.demo.duration import Duration
 
 NAME = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$"
 LONG = {"max_attempts": 3, "delay": "5s", "timeout": "1h"}
@@ -20,23 +20,18 @@ class BackupParams(BaseModel):
     )
     folder: str = Field("reprise", pattern=NAME, description="A folder in REPRISE_HOME/backups.")
     keep: int = Field(5, ge=1, le=1000, description="How many backups to keep in the folder.")
-    approve_within: str = Field("24h", description='Time to approve, such as "30m" or "2 days".')
-
-    @field_validator("approve_within")
-    @classmethod
-    def _is_duration(cls, text: str) -> str:
-        if not parse_duration(text, what="approve_within"):
-            raise ValueError("Give people some time to approve.")
-        return text
+    approve_within: Duration = Field("24h", description='Time to approve, such as "30m" or "2 days".')
 
 
 class Approval(BaseModel):
+    """The payload of the event `backup-approval`."""
+
     approved: bool = Field(description="true keeps the backup, false deletes it.")
     comment: str = Field("", max_length=1000, description="Is stored with the backup.")
 
 
 class BackupReport(BaseModel):
-    outcome: Literal["kept", "rejected", "expired"] = "expired"
+    outcome: Literal["kept", "rejected", "expired"] = "expired"  # until a person decides
     database: str
     folder: str
     file: str | None = None
@@ -74,6 +69,27 @@ async def database_backup(step: WorkflowStep, params: BackupParams) -> BackupRep
     tables, rows = len(dump.rows), sum(dump.rows.values())
     await step.progress(f"Dumped {tables:,} tables with {rows:,} rows", 30)
 
+    if problem := await verify(step, source, folder, dump):
+        await step.do("discard", steps.discard, folder)
+        await step.fail(f"The dump is no good, so it was deleted. {problem}")
+    await step.progress("The restored copy has the same rows; waiting for a person's approval", 70)
+
+    facts = {"database": source.database, "bytes": dump.bytes, "tables": tables, "rows": rows}
+    report = BackupReport(folder=folder, sha256=sha256, **facts)
+    report = await wait_for_approval(step, report, params.approve_within)
+    if report.outcome != "kept":
+        await step.do("discard", steps.discard, folder)
+        return report
+
+    manifest = source.model_dump() | report.model_dump() | dump.model_dump(mode="json")
+    report.file = await step.do("keep", steps.keep, folder, dump, manifest, **LONG)
+    report.pruned = await step.do("prune", steps.prune, folder, report.file, params.keep)
+    await step.progress(f"Kept {report.file}", 100)
+    return report
+
+
+async def verify(step: WorkflowStep, source: steps.Source, folder: str, dump: steps.Dump) -> str:
+    """Restore the dump into a scratch database and count its rows; return what is wrong, or an empty text."""
     try:
         copy = await step.do("restore", steps.restore, source, folder, dump.file, **LONG)
         await step.progress(f"Restored into {copy.database}", 50)
@@ -82,26 +98,17 @@ async def database_backup(step: WorkflowStep, params: BackupParams) -> BackupRep
     except StepError as error:
         problem = str(error)
     await step.do("drop-scratch", steps.drop_scratch, step.instance_id)
-    if problem:
-        await step.do("discard", steps.discard, folder)
-        await step.fail(f"The dump is no good, so it was deleted. {problem}")
-    await step.progress("The restored copy has the same rows; waiting for a person's approval", 70)
+    return problem
 
-    facts = {"database": source.database, "bytes": dump.bytes, "tables": tables, "rows": rows}
-    report = BackupReport(folder=folder, sha256=sha256, **facts)
+
+async def wait_for_approval(step: WorkflowStep, report: BackupReport, within: str) -> BackupReport:
+    """Wait for a person's decision; return the report with it. If nobody decides in time, the backup expires."""
     try:
-        answer = await step.wait_for_event("approval", backup_approval, timeout=params.approve_within)
+        answer = await step.wait_for_event("approval", backup_approval, timeout=within)
     except EventTimeoutError:
-        step.log.warning("nobody decided in time", within=params.approve_within)
-    else:
-        report.outcome = "kept" if answer.payload.approved else "rejected"
-        report.decided_by, report.comment = answer.sent_by, answer.payload.comment
-        step.log.info("decided", outcome=report.outcome, by=report.decided_by, comment=report.comment)
-    if report.outcome != "kept":
-        await step.do("discard", steps.discard, folder)
+        step.log.warning("nobody decided in time", within=within)
         return report
-    manifest = source.model_dump() | report.model_dump() | dump.model_dump(mode="json")
-    report.file = await step.do("keep", steps.keep, folder, dump, manifest, **LONG)
-    report.pruned = await step.do("prune", steps.prune, folder, report.file, params.keep)
-    await step.progress(f"Kept {report.file}", 100)
-    return report
+    outcome = "kept" if answer.payload.approved else "rejected"
+    by, comment = answer.sent_by, answer.payload.comment
+    step.log.info("decided", outcome=outcome, by=by, comment=comment)
+    return report.model_copy(update={"outcome": outcome, "decided_by": by, "comment": comment})

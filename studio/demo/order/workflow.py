@@ -24,7 +24,7 @@ class OrderParams(BaseModel):
 class Reserved(BaseModel):
     sku: str
     quantity: int
-    cents: int
+    cents: int  # the price of all of them
     left: int
 
 
@@ -59,7 +59,8 @@ async def order(step: WorkflowStep, params: OrderParams) -> OrderReport:
     paid = await step.do("charge", charge, params.customer, reserved.cents, is_declined, rollback=refund)
     await step.progress(f"{params.customer} has paid {paid / 100:,.2f}", 50)
     await step.sleep("packing", params.packing)
-    tracking = await step.do("ship", ship, params.fails == "shipping", atomic=True, max_attempts=3)
+    has_no_courier = params.fails == "shipping"
+    tracking = await step.do("ship", ship, has_no_courier, atomic=True, max_attempts=3)
     await step.progress(f"{quantity} {sku} on the way as {tracking}", 100)
     return OrderReport(sku=sku, quantity=quantity, paid=paid, left=reserved.left, tracking=tracking)
 
@@ -81,10 +82,11 @@ def reserve(sku: str, quantity: int, ctx: StepContext) -> Reserved:
 
 
 def release(ctx: RollbackContext) -> None:
-    """Put back what is still reserved. The rollback of an atomic step is atomic, too."""
-    for one in Reservation.objects.filter(order=ctx.instance_id, state="reserved"):
-        Stock.objects.filter(sku=one.sku).update(available=F("available") + one.quantity)
-        Reservation.objects.filter(order=one.order).update(state="released")
+    """Put back what is still reserved, if anything. The rollback of an atomic step is atomic, too."""
+    reservation = Reservation.objects.filter(order=ctx.instance_id, state="reserved").first()
+    if reservation is not None:
+        Stock.objects.filter(sku=reservation.sku).update(available=F("available") + reservation.quantity)
+        Reservation.objects.filter(order=reservation.order).update(state="released")
 
 
 def charge(customer: str, cents: int, is_declined: bool, ctx: StepContext) -> int:
@@ -104,9 +106,9 @@ def refund(ctx: RollbackContext) -> None:
         LedgerEntry.objects.get_or_create(key=ctx.idempotency_key, defaults=entry)
 
 
-def ship(is_stranded: bool, ctx: StepContext) -> str:
-    """Hand the parcel to the courier; return its tracking number. It cannot be put back from then on."""
-    if is_stranded:
+def ship(has_no_courier: bool, ctx: StepContext) -> str:
+    """Hand the parcel to the courier; return its tracking number. It has no rollback: the parcel is gone."""
+    if has_no_courier:
         raise CourierError("No courier came to fetch the parcel.")
     Reservation.objects.filter(order=ctx.instance_id).update(state="shipped")
     return f"RP-{ctx.idempotency_key[:8].upper()}"

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
-from django.conf import settings
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from engine import RequestTimeoutError, StepContext, WorkflowStep, workflow
-from engine.values.durations import parse_duration
+from studio.demo import machine
+from studio.demo.duration import Duration
 
 
 class RefundParams(BaseModel):
@@ -22,20 +22,13 @@ class RefundParams(BaseModel):
         max_length=20,
         description='Who may decide: user names or "group:finance". Empty: every operator.',
     )
-    decide_within: str = Field(
+    decide_within: Duration = Field(
         "2 days", description='Time to decide, such as "30m". After that, nothing is paid.'
     )
 
-    @field_validator("decide_within")
-    @classmethod
-    def _is_duration(cls, text: str) -> str:
-        if not parse_duration(text, what="decide_within"):
-            raise ValueError("Give people some time to decide.")
-        return text
-
 
 class Decision(BaseModel):
-    """What somebody decided about a refund."""
+    """What a person decides about a refund: the fields of the form."""
 
     refund: bool = Field(title="Refund it", description="No refuses the refund.")
     amount: float = Field(ge=0, le=1_000_000, title="Amount in €", description="All of it, or a part.")
@@ -71,14 +64,11 @@ async def refund(step: WorkflowStep, params: RefundParams) -> RefundReport:
     The question appears under Approvals and on the page of the instance. Its form is made from the type of the
     answer, and the first answer counts. If nobody answers in time, nothing is paid.
     """
-    given = await step.do("look-up", refunds_of, params.customer)
-    amount = f"{params.cents / 100:,.2f} €"
-    times = "no refund" if not given else "one refund" if given == 1 else f"{given} refunds"
-    question = f"Refund {amount} to {params.customer} for order {params.order}?\n“{params.reason}”\n"
-    question += f"{params.customer} has had {times} before."
+    previous = await step.do("look-up", count_refunds, params.customer)
+    message = question(params, previous)
     try:
         answer = await step.request(
-            "decide", Decision, message=question, assignees=params.deciders, timeout=params.decide_within
+            "decide", Decision, message=message, assignees=params.deciders, timeout=params.decide_within
         )
     except RequestTimeoutError:
         return RefundReport(outcome="expired")
@@ -94,26 +84,34 @@ async def refund(step: WorkflowStep, params: RefundParams) -> RefundReport:
         note=decision.note,
         approved_by=by,
     )
-    file = await step.do("pay", write, voucher)
+    file = await step.do("pay", write_voucher, voucher)
     return RefundReport(outcome="paid", cents=voucher.cents, voucher=file, decided_by=by, comment=comment)
 
 
-def refunds_of(customer: str) -> int:
+def question(params: RefundParams, previous: int) -> str:
+    """Return the text above the form. It runs again on every replay, so it uses only params and results of steps."""
+    times = "no refund" if not previous else "one refund" if previous == 1 else f"{previous} refunds"
+    return (
+        f"Refund {params.cents / 100:,.2f} € to {params.customer} for order {params.order}?\n"
+        f"“{params.reason}”\n"
+        f"{params.customer} has had {times} before."
+    )
+
+
+def count_refunds(customer: str) -> int:
     """Count the refunds that a customer has had."""
     vouchers = [Voucher.model_validate_json(path.read_text()) for path in folder().glob("*.json")]
     return sum(voucher.customer == customer for voucher in vouchers)
 
 
-def write(voucher: Voucher, ctx: StepContext) -> str:
+def write_voucher(voucher: Voucher, ctx: StepContext) -> str:
     """Write the voucher once: the key, and so the file, is the same on every attempt."""
     path = folder() / f"{ctx.idempotency_key}.json"
     draft = path.with_suffix(f".{ctx.attempt}")
     draft.write_text(voucher.model_dump_json(indent=2))
-    draft.replace(path)
+    draft.replace(path)  # atomic: nobody reads half a voucher
     return path.name
 
 
 def folder() -> Path:
-    made = Path(settings.REPRISE_HOME) / "refunds"
-    made.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return made
+    return machine.folder("refunds")

@@ -51,30 +51,35 @@ async def rolling_release(step: WorkflowStep, params: ReleaseParams) -> ReleaseR
     former = await step.do("prepare-former", steps.prepare, "before")
     new = await step.do("prepare-release", steps.prepare, params.release)
     names = [f"server-{number}" for number in range(1, params.servers + 1)]
-    starts = [step.do(f"start:{name}", steps.start, name, former) for name in names]
-    started = await asyncio.gather(*starts, return_exceptions=True)  # wait for all, also when one fails
-    problem = next((outcome for outcome in started if isinstance(outcome, StepError)), None)
-
     released: list[str] = []
-    for name in names if problem is None else []:
-        try:
+    problem: StepError | None = None
+    try:
+        await start_servers(step, names, former)
+        for name in names:
             await step.do(f"release:{name}", steps.release, name, new, name == f"server-{params.fail_on}")
             await step.do(f"check:{name}", steps.check, name, new)
-        except StepError as error:
-            problem = error
-            break
-        released.append(name)
-        await step.progress(f"{name} serves {new.version}", round(100 * len(released) / (len(names) + 1)))
-        if name != names[-1]:
-            await step.sleep("cool-down", params.cool_down)
+            released.append(name)
+            await step.progress(f"{name} serves {new.version}", round(100 * len(released) / (len(names) + 1)))
+            if name != names[-1]:
+                await step.sleep("cool-down", params.cool_down)
+    except StepError as error:
+        problem = error
 
     serves = await step.do("survey", steps.survey, names, former, new)
     await step.do("stop-servers", steps.stop)
     if problem is not None:
-        failed = problem.step.partition(":")[2]
+        failed = problem.step.partition(":")[2]  # a step is called "release:server-2"
         left = [f"{name} (serves {serves[name]})" for name in names if name not in (*released, failed)]
         summary = f"Released: {', '.join(released) or 'none'}. Not released: {', '.join(left) or 'none'}."
         await step.fail(f"Stopped at {failed}: {problem.message} {summary}")
     await step.progress(f"Released {new.name} {new.version} to all {len(names)} servers", 100)
     servers = [Server(name=name, serves=serves[name]) for name in names]
     return ReleaseReport(release=new.name, version=new.version, servers=servers)
+
+
+async def start_servers(step: WorkflowStep, names: list[str], former: steps.Release) -> None:
+    """Start all servers at the same time. If one fails, wait for the others before raising its error."""
+    starts = [step.do(f"start:{name}", steps.start, name, former) for name in names]
+    for outcome in await asyncio.gather(*starts, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from engine.models import Event, Log, Step
+from django.template.loader import render_to_string
+
+from engine.models import Event, Instance, Log, Step
 from engine.steer.requests import Asked
 from engine.values.identity import TOP
 from studio.display import payloads
@@ -23,6 +26,10 @@ ICONS = {
     "progress": "flag",
 }
 INLINE = 8 * 1024  # of a step's payload; the rest is a download
+
+# Ended steps do not change: for each change of a long instance, only open steps are rendered again.
+_drawn: OrderedDict[tuple[object, ...], str] = OrderedDict()
+_KEPT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +167,18 @@ class Line:
             is_milestone = self.step.kind == "progress"  # its label has the message
             return payloads.milestone(self.output)[1] if is_milestone else payloads.preview(self.output.text)
         return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""
+
+
+def step_html(line: Line, instance: Instance, *, inner: str = "") -> str:
+    """Render a step. `inner` is the HTML of the steps inside it, if they are open."""
+    is_kept = line.is_final and not inner
+    kept = _drawn.get(line.state) if is_kept else None
+    if kept is not None:
+        return kept
+    context = {"line": line, "instance": instance, "inner": inner}
+    html = render_to_string("studio/instance/steps/step.html", context)
+    if is_kept:
+        _drawn[line.state] = html
+        while len(_drawn) > _KEPT:
+            _drawn.popitem(last=False)
+    return html

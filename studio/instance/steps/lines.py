@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.models import Attempt, Event, Log
 from engine.status.errors import error_line
-from engine.status.rollbacks import counts, most_attempts
+from engine.status.steps import most_rollback_attempts, rollback_attempt_counts
 from studio.display import payloads
 from studio.display.status import display_status_of_step
 from studio.instance.steps.failures import failure
@@ -66,8 +66,10 @@ def _line(step: Any, attempts: Sequence[Attempt]) -> Line:
         failure=failure(step.error),
         max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
         undone=tuple(_tries(attempts, phase="rollback")),
-        undone_counted=sum(one.phase == "rollback" and counts(one, step) for one in attempts),
-        undone_of=most_attempts(step) if step.rollback else None,
+        undone_counted=sum(
+            one.phase == "rollback" and rollback_attempt_counts(one, step) for one in attempts
+        ),
+        undone_of=most_rollback_attempts(step) if step.rollback else None,
     )
 
 

@@ -7,8 +7,7 @@ from django.core.management.base import CommandError
 from engine.command.program import Program
 from studio.embedded import EmbeddedError
 from studio.supervisor.address import AddressError
-from studio.supervisor.database import DatabaseError
-from studio.supervisor.first_account import PasswordError
+from studio.supervisor.database import DatabaseError, PasswordError
 from studio.supervisor.home import AlreadyRunningError
 from studio.supervisor.supervise import run
 

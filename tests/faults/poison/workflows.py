@@ -1,4 +1,4 @@
-"""Steps that ruin whoever runs them, each in its way."""
+"""Steps that each ruin their worker in another way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def eats_memory() -> int:
 
 
 def is_killed() -> None:
-    """As by the kernel, for its memory."""
+    """As the kernel does when memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -57,7 +57,7 @@ def block(name: str, *seconds: float) -> Op:
 
 
 def stubborn(name: str, *seconds: float) -> Op:
-    """An async body that goes on when it is cancelled."""
+    """An async body that continues when it is cancelled."""
     return Op("stubborn", name, list(seconds) or [0.0])
 
 
@@ -72,12 +72,12 @@ def sell(name: str, *seconds: float) -> Op:
 
 
 def tell(name: str) -> Op:
-    """An async body that says a line."""
+    """An async body that logs a line."""
     return Op("tell", name)
 
 
 def kill(name: str) -> Op:
-    """A body that kills its worker, as one does that takes all the memory."""
+    """A body that kills its worker, as if it had used all the memory."""
     return Op("kill", name)
 
 
@@ -150,7 +150,7 @@ def hear(instance_id: str, notice_id: int, error_message: str, **_: Any) -> None
 
 @dataclass
 class Family:
-    """How to start so many children, which run these operations."""
+    """How to start some children, which run these operations."""
 
     kind: Literal["run", "gather", "parallel", "fail", "stop"]
     count: int
@@ -159,7 +159,7 @@ class Family:
 
 @workflow
 async def family(step: WorkflowStep, params: Family) -> list[Any]:
-    """Have children; fail while they run, or wait for what never comes, if told so."""
+    """Start children; fail while they run, or wait for an event that never comes, if told to."""
     if params.kind == "run":
         return [await step.run_workflow("child", program, params.child) for _ in range(params.count)]
     if params.kind == "parallel":

@@ -1,4 +1,4 @@
-"""Nobody unknown gets in, and nobody does more than the role allows."""
+"""Only known users get in, and no user does more than the role allows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SignIn = Callable[..., Client]
 PROTECTED = sorted(name for name, rule in rules().items() if not rule.is_public)
 READABLE = [name for name in PROTECTED if "GET" in rules()[name].verbs]
 SENDABLE = [name for name in PROTECTED if "POST" in rules()[name].verbs]
-OWN = {"password"}  # what everybody may change: it concerns nobody else
+OWN = {"password"}  # what every user may change: it concerns no other user
 STEERING = [name for name in PROTECTED if rules()[name].action]
 
 
@@ -236,7 +236,7 @@ class TestAllowed:
 
     @pytest.mark.parametrize("role", ["admin", "root"])
     def test_a_disabled_person_may_do_nothing(self, role: str, settings: Any) -> None:
-        # This one lets disabled people in.
+        # This one lets disabled users in.
         settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
         user = factories.person(role)
         user.is_active = False
@@ -262,7 +262,7 @@ class Directory(BaseBackend):
 
 @pytest.mark.django_db
 class TestWithoutOurMiddleware:
-    """Nobody's rights rest on a line of the settings."""
+    """No user's rights depend on a line of the settings."""
 
     DJANGOS = (
         "django.contrib.sessions.middleware.SessionMiddleware",
@@ -304,7 +304,7 @@ class TestWithoutOurMiddleware:
 
 @pytest.mark.django_db
 class TestUpgrade:
-    """Groups that are there when the permissions are made belong to somebody else."""
+    """Groups that exist before the permissions are created belong to the site."""
 
     OLD = ("viewer", "operator", "admin")
     EARLIER = ("0001_roles", "0002_permissions", "0003_throttle")

@@ -179,7 +179,7 @@ class TestForgery:
 
 
 class TestSignedOutElsewhere:
-    """What somebody does next leads to sign-in, and from there back to the page."""
+    """The user's next action leads to sign-in, and from there back to the page."""
 
     @pytest.fixture
     def page(self, operator: Client) -> str:

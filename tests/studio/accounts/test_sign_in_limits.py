@@ -16,8 +16,8 @@ from django.utils import timezone
 from engine.models import Audit
 from studio.access import throttle
 from studio.access.addresses import sender
-from studio.accounts import hashing, sign_in_limits
-from studio.accounts.sign_in_limits import FROM_AN_ADDRESS, OF_A_NAME, OF_A_NAME_FROM_AN_ADDRESS, ROWS
+from studio.accounts import password_limits
+from studio.accounts.password_limits import FROM_AN_ADDRESS, OF_A_NAME, OF_A_NAME_FROM_AN_ADDRESS, ROWS
 from studio.models import Throttle
 from tests.studio import factories
 
@@ -89,14 +89,14 @@ class TestLimits:
     def test_a_name_may_fail_so_often_from_everywhere(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sign_in_limits, "OF_A_NAME", 6)
+        monkeypatch.setattr(password_limits, "OF_A_NAME", 6)
         found = [sign_in(client, address=f"192.0.2.{n}").status_code for n in range(7)]
         assert found == [200] * 6 + [429]
 
     def test_the_owner_is_not_locked_out_of_where_they_work(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sign_in_limits, "OF_A_NAME", 6)
+        monkeypatch.setattr(password_limits, "OF_A_NAME", 6)
         assert sign_in(Client(), password=factories.PASSWORD).status_code == 302
         for n in range(7):
             sign_in(client, address=f"192.0.2.{n}")
@@ -106,7 +106,7 @@ class TestLimits:
     def test_an_address_is_known_from_the_latest_sign_in(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sign_in_limits, "OF_A_NAME", 2)
+        monkeypatch.setattr(password_limits, "OF_A_NAME", 2)
         for _ in range(2):
             assert sign_in(Client(), password=factories.PASSWORD).status_code == 302
             Throttle.objects.update(ends_at=F("ends_at") - timedelta(days=20))
@@ -170,8 +170,8 @@ class TestTrail:
         assert "my-real-password" not in str(vars(entry))
 
     def test_has_no_more_than_so_many_rows(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sign_in_limits, "FROM_AN_ADDRESS", 1)
-        monkeypatch.setattr(sign_in_limits, "ROWS", throttle.Limit("rows", 3, timedelta(hours=1)))
+        monkeypatch.setattr(password_limits, "FROM_AN_ADDRESS", 1)
+        monkeypatch.setattr(password_limits, "ROWS", throttle.Limit("rows", 3, timedelta(hours=1)))
         for n in range(6):
             statuses(client, 3, name=f"name-{n}", address=f"192.0.2.{n}")
         assert Audit.objects.count() == 3
@@ -211,14 +211,14 @@ class TestSlots:
     @pytest.fixture
     def taken(self) -> Iterator[threading.Event]:
         """All places are taken until the event is set."""
-        free, holding = threading.Event(), threading.Barrier(hashing.SLOTS + 1)
+        free, holding = threading.Event(), threading.Barrier(password_limits.SLOTS + 1)
 
         def hold() -> None:
-            with hashing.slot("10.9.9.9"):
+            with password_limits.slot("10.9.9.9"):
                 holding.wait(60)
                 free.wait(60)
 
-        threads = [threading.Thread(target=hold) for _ in range(hashing.SLOTS)]
+        threads = [threading.Thread(target=hold) for _ in range(password_limits.SLOTS)]
         for thread in threads:
             thread.start()
         holding.wait(60)
@@ -229,35 +229,35 @@ class TestSlots:
 
     def test_who_finds_none_waits_for_one(self, taken: threading.Event) -> None:
         threading.Timer(0.1, taken.set).start()
-        with hashing.slot("10.0.0.1"):
+        with password_limits.slot("10.0.0.1"):
             assert taken.is_set()
 
     def test_nobody_waits_for_ever(self, taken: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(hashing, "LONGEST_WAIT_S", 0.05)
-        with pytest.raises(hashing.BusyError), hashing.slot("10.0.0.1"):
+        monkeypatch.setattr(password_limits, "LONGEST_WAIT_S", 0.05)
+        with pytest.raises(password_limits.BusyError), password_limits.slot("10.0.0.1"):
             pass
 
     def test_few_of_an_address_wait_and_few_altogether(
         self, taken: threading.Event, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(hashing, "LONGEST_WAIT_S", 20.0)
+        monkeypatch.setattr(password_limits, "LONGEST_WAIT_S", 20.0)
         come: list[str] = []
 
         def wait(address: str) -> None:
-            with hashing.slot(address):
+            with password_limits.slot(address):
                 come.append(address)
 
-        addresses = [f"10.0.0.{n % 2}" for n in range(hashing.MOST_WAITING)]
-        assert hashing.MOST_OF_AN_ADDRESS * 2 == hashing.MOST_WAITING
+        addresses = [f"10.0.0.{n % 2}" for n in range(password_limits.MOST_WAITING)]
+        assert password_limits.MOST_OF_AN_ADDRESS * 2 == password_limits.MOST_WAITING
         threads = [threading.Thread(target=wait, args=[one]) for one in addresses]
         for n, thread in enumerate(threads, start=1):
             thread.start()
-            while hashing._waiting.total() < n:
+            while password_limits._waiting.total() < n:
                 pass
-            if n == hashing.MOST_WAITING - 1:
-                with pytest.raises(hashing.BusyError), hashing.slot("10.0.0.0"):
+            if n == password_limits.MOST_WAITING - 1:
+                with pytest.raises(password_limits.BusyError), password_limits.slot("10.0.0.0"):
                     pass
-        with pytest.raises(hashing.BusyError), hashing.slot("10.0.0.9"):
+        with pytest.raises(password_limits.BusyError), password_limits.slot("10.0.0.9"):
             pass
         taken.set()
         for thread in threads:
@@ -268,7 +268,7 @@ class TestSlots:
     def test_a_busy_moment_is_said_and_counts_as_no_try(
         self, taken: threading.Event, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(hashing, "LONGEST_WAIT_S", 0.01)
+        monkeypatch.setattr(password_limits, "LONGEST_WAIT_S", 0.01)
         answer = sign_in(client)
         assert (answer.status_code, answer.headers["Retry-After"]) == (429, "5")
         page = answer.content.decode()

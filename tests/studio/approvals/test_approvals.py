@@ -1,4 +1,4 @@
-"""The inbox, and the answer to a request: who may give it, that the first counts, that a GET decides nothing."""
+"""The inbox, and the answer to a request: who may give it, which one counts, and that a GET decides nothing."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ class TestInbox:
         assert "Closed: ana restarted the instance" in said[again]
 
     def test_lists_what_a_worker_has_ended(self, operator: Client) -> None:
-        """Its step says how: it had timed out, or the workflow went on without it."""
+        """Its step says how: it timed out, or the workflow continued without it."""
         ended = factories.instance("complete")
         at = factories.ago(minutes=1)
         for name, status in (("slow", "errored"), ("left", "cancelled")):

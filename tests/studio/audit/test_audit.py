@@ -1,4 +1,4 @@
-"""The audit trail: found by who, what, which and when, never without bound, and as files that harm nobody."""
+"""The audit trail: filtered by user, action, instance and time, always bounded, and as files that are safe to open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from engine.models import Audit
-from studio.audit import queries as audit_log
+from studio.audit import queries as audit_trail
 from tests.studio import factories
 from tests.studio.display.test_escaping import EVIL, assert_is_text
 
@@ -101,7 +101,7 @@ def test_days_are_found_by_halving(viewer: Client) -> None:
     for days in range(30, 0, -1):
         factories.deed(order, "pause", f"day-{days}", at=factories.ago(days=days))
     day = factories.ago(days=7).date().isoformat()
-    found = audit_log.page_of(audit_log.Wanted.of({"since": day, "until": day}))
+    found = audit_trail.page_of(audit_trail.Wanted.of({"since": day, "until": day}))
     assert [entry.actor for entry in found.entries] == ["day-7"]
 
 
@@ -122,16 +122,16 @@ def test_an_id_that_was_deleted_and_given_again_shows_both_lives(viewer: Client,
 def test_it_is_read_page_by_page_and_window_by_window(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_log, "PAGE", 3)
-    monkeypatch.setattr(audit_log, "WINDOW", 5)
-    monkeypatch.setattr(audit_log, "BATCH", 2)
+    monkeypatch.setattr(audit_trail, "PAGE", 3)
+    monkeypatch.setattr(audit_trail, "WINDOW", 5)
+    monkeypatch.setattr(audit_trail, "BATCH", 2)
     order = factories.instance()
     rows = [factories.deed(order, "pause", "rare" if n in (0, 1) else "li") for n in range(12)]
 
     def all_of(query: dict[str, str]) -> list[list[int]]:
-        wanted, before, pages = audit_log.Wanted.of(query), None, []
+        wanted, before, pages = audit_trail.Wanted.of(query), None, []
         while True:
-            page = audit_log.page_of(wanted, before=before)
+            page = audit_trail.page_of(wanted, before=before)
             pages.append([entry.key - rows[0].key for entry in page.entries])
             if page.older is None:
                 return pages
@@ -153,7 +153,7 @@ def test_a_file_holds_the_newest_and_says_if_that_is_all(
     whole = json.loads(text_of(viewer, "json"))
     assert (len(whole["entries"]), whole["is_whole"]) == (5, True)
     assert whole["entries"][-1]["person"] == "zoe"
-    monkeypatch.setattr(audit_log, "EXPORTED", 2)
+    monkeypatch.setattr(audit_trail, "EXPORTED", 2)
     cut = json.loads(text_of(viewer, "json"))
     assert ([entry["verb"] for entry in cut["entries"]], cut["is_whole"]) == (["resume", "terminate"], False)
     assert json.loads(text_of(viewer, "json", "?person=nobody")) == {"entries": [], "is_whole": True}
@@ -207,7 +207,7 @@ def test_the_server_sends_a_file_while_it_reads(monkeypatch: pytest.MonkeyPatch)
     order, person = factories.instance(), factories.person("viewer")
     for _ in range(5):
         factories.deed(order, "pause")
-    monkeypatch.setattr(audit_log, "BATCH", 2)
+    monkeypatch.setattr(audit_trail, "BATCH", 2)
     client = AsyncClient()
     client.force_login(person)
 

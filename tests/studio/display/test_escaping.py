@@ -1,4 +1,4 @@
-"""What people and programs write is shown as text, wherever it is shown."""
+"""What users and programs write is shown as text on every page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVIL = [
 
 
 def full_of(evil: str) -> Instance:
-    """Make an instance with it in every field that holds free text."""
+    """Make an instance with that text in every free-text field."""
     error = {
         "type": evil,
         "message": evil,

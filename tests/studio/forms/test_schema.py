@@ -1,4 +1,4 @@
-"""A JSON Schema for people."""
+"""A JSON Schema, shown to users."""
 
 from __future__ import annotations
 

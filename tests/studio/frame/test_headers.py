@@ -1,4 +1,4 @@
-"""What the browser is told with every answer."""
+"""The headers of every response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.urls import path
 from django.urls.resolvers import URLPattern
 
 from studio import urls
-from studio.server.header_limits import refusal_of
+from studio.server.headers import refusal_of
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -131,7 +131,7 @@ def test_a_broken_cookie_is_deleted_as_it_was_set(settings) -> None:  # type: ig
 
 
 def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
-    """A deferred script that comes late misses the connection, and the page says "Connecting" for ever."""
+    """A deferred script that comes late misses the connection, and the page says "Connecting" forever."""
     page = client.get("/workflows/orders/instances/order-1/").content.decode()
     scripts = re.findall(r'src="/static/(\S+)\.js"', page)
     root = settings.BASE_DIR / "static"

@@ -1,4 +1,4 @@
-"""Text that is no Unicode is refused wherever a form takes text."""
+"""Text that is not valid Unicode is refused in every form."""
 
 from __future__ import annotations
 

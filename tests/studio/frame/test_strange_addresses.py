@@ -1,4 +1,4 @@
-"""No address and no body brings a 500, and a database that is away is a 503."""
+"""No address and no body causes a 500, and an unreachable database is a 503."""
 
 from __future__ import annotations
 

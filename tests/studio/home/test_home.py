@@ -1,4 +1,4 @@
-"""Home: a sentence and a list that speak of all instances, however many there are."""
+"""Home: a sentence and a list about all instances, however many there are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CODE_CHANGED = {"type": "CodeChangedError", "message": "The code has changed.", 
 
 
 def sentence(client: Client) -> str:
-    """Return the sentence on how things are."""
+    """Return the sentence about the state of everything."""
     return text_of(client, r'<p id="health"[^>]*>(.*?)</p>')
 
 

@@ -1,4 +1,4 @@
-"""Pause, resume, terminate, send an event: done once, or said why not."""
+"""Pause, resume, terminate, send an event: done once, or refused with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of an instance says of code that has changed since it started, and how it is accepted."""
+"""What an instance's page says about code that changed since it started, and how users accept it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def paused(code: str = OLD) -> Instance:
 
 
 def notice(page: str) -> str:
-    """Return the notice as text, or nothing where it is hidden."""
+    """Return the notice as text; empty if it is hidden."""
     [(attributes, inside)] = re.findall(r'<div id="code"([^>]*)>(.*?)\n</div>', page, re.DOTALL)
     return "" if "hidden" in attributes else " ".join(re.sub(r"<[^>]+>", " ", inside).split())
 

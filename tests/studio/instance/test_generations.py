@@ -1,4 +1,4 @@
-"""Every generation of an instance stays to be read, whole and unchanged, beside the present one (guarantee 14)."""
+"""Every generation of an instance stays readable, complete and unchanged (guarantee 14)."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_who_terminated_one_is_not_said_of_another(viewer: Client) -> None:
     put(instance, "terminated", error={"type": "WorkflowFailed", "message": "no"})
     assert "The workflow ended itself: no." in page_of(viewer, instance)
     assert "Terminated by li" in page_of(viewer, instance, "?generation=2")
-    assert "Terminated by" not in page_of(viewer, instance, "?generation=1").split('id="audit-log"')[0]
+    assert "Terminated by" not in page_of(viewer, instance, "?generation=1").split('id="audit-trail"')[0]
 
 
 def test_the_address_of_a_value_shows_the_same_for_good(viewer: Client) -> None:

@@ -234,7 +234,7 @@ def test_branches_of_a_parallel_are_folded_and_lead_to_their_instances(operator:
 
 
 def test_branches_that_a_failed_parallel_left_are_not_said_to_be_undone(operator: Client) -> None:
-    """What became of them is not known to it: they may be complete by now."""
+    """It does not know their outcome: they may be complete by now."""
     error = {"type": "StepError", "message": "A child failed.", "step": "all"}
     instance = factories.instance("errored", error=error)
     options = {"branches": 3, "on_failure": "leave"}

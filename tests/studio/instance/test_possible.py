@@ -1,4 +1,4 @@
-"""What a test plants is held to what the engine can write."""
+"""Tests plant only rows that the engine can write."""
 
 from __future__ import annotations
 

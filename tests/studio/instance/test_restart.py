@@ -1,4 +1,4 @@
-"""Restarting from the Studio: what it will do is said first, it needs a reason, and it is done once."""
+"""Restarting from the Studio: a preview says what it will do, it needs a reason, and it happens once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def preview_of(client: Client, instance: Instance, step: str = "") -> str:
 
 
 def parts(page: str) -> tuple[list[str], list[str]]:
-    """Give the names under "keeps" and under "runs again"."""
+    """Return the names under "keeps" and under "runs again"."""
     keeps, again = page.split("<h2>Runs again")
     return tuple(
         re.findall(r'<a class="mono" href="[^"]*#s-\d+">\s*([^<]*?)\s*</a>', one) for one in (keeps, again)

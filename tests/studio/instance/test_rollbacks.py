@@ -1,4 +1,4 @@
-"""Rollbacks in the Studio: what they did is shown, they can be asked for, and retried where they failed."""
+"""Rollbacks in the Studio: their results are shown, users can request them, and retry those that failed."""
 
 from __future__ import annotations
 

@@ -84,3 +84,11 @@ def test_labels_that_a_narrow_page_would_cut_are_known() -> None:
 def test_each_bar_says_in_words_what_it_shows() -> None:
     drawn = build([track(body(0, 5, "timed_out", 2))], start=START, end=at(10), is_open=False)
     assert drawn.lines[0].bars[0].title == "attempt 2: timed out, 5 s"
+
+
+def test_the_legend_lists_only_what_is_drawn() -> None:
+    lost, wait = body(2, 3, "lost"), Stretch("backoff", "retrying", at(3), at(4))
+    drawn = build([track(body(0, 1)), track(lost, wait, seq=2)], start=START, end=at(10), is_open=False)
+    assert [text for _, text in drawn.legend] == ["running", "failed attempt", "back-off"]
+    html = render_to_string("studio/instance/pieces/timeline.html", {"d": {"timeline": drawn}})
+    assert re.findall(r'<i class="k (\w+)">', html) == ["solid", "fail", "backoff"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from studio.display.status import LOOKS, OPEN, display_status, stored
-from studio.frame.address_query import cursor, keys
+from studio.frame.addresses import cursor, keys
 from studio.instances.filters import Filter
 
 

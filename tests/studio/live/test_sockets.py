@@ -180,7 +180,7 @@ async def test_a_change_reaches_every_tab_within_a_second(opened: Open) -> None:
 
 
 async def seconds_until_seen(tabs: list[WebsocketCommunicator], act: Callable[[Instance], Instance]) -> float:
-    """Steer the one instance there is; give the time until the last of the tabs shows it."""
+    """Steer the only instance; return the time until the last of the tabs shows it."""
     await asyncio.sleep(
         1.1
     )  # lists gather changes for a second; let it pass, so that the next is sent at once
@@ -364,7 +364,7 @@ async def test_what_is_sent_to_a_painted_page_is_no_older_than_the_answer(opened
     await socket.connect()
     await frame(socket)
     paused = {"status": "paused", "paused_at": timezone.now(), "waiting_for": "", "wake_at": None}
-    await Instance.objects.filter(key=instance.key).aupdate(**paused)  # nobody is told
+    await Instance.objects.filter(key=instance.key).aupdate(**paused)  # no tab is told
     await sync_to_async(factories.deed)(instance, "pause", "li", "", after="paused")
     await socket.send_to(text_data=consumer.PAINTED)
     assert "paused" in await frame(socket)

@@ -28,7 +28,7 @@ Declare = Callable[[str], None]
 
 @pytest.fixture
 def declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
-    """Declare the workflow `careless` with one statement, the only one that there is."""
+    """Declare the workflow `careless`, with this single statement."""
     monkeypatch.setattr(workflows, "_workflows", {})
     monkeypatch.setattr(project, "packages", list)  # ours look workflows up by any name
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_findings_are_on_the_page_with_place_and_hint_and_counted_on_the_list(
     assert "<code>time.time()</code> between steps differs on every replay" in page
     assert "Use <code>step.now()</code>, or call it in the body of a step." in page
     assert "<code>workflows.py:7</code> <code>engine.E105</code>" in page
-    # The worst first, whatever stands above it.
+    # The worst first, whatever its position in the code.
     assert page.index("engine.E105") < page.index("engine.W103") < page.index("engine.I102")
     table = " ".join(viewer.get("/workflows/").content.decode().split())
     assert (

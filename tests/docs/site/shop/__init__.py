@@ -1,8 +1,8 @@
-"""The application that the examples of the guide speak of. It only notes what it is asked to do."""
+"""The application in the examples of the guide. It only notes what it is asked to do."""
 
 calls: list[tuple[object, ...]] = []  # what was done, in order
 
 
 def done(what: str) -> int:
-    """Tell how often something was done."""
+    """Return how often something was done."""
     return sum(call[0] == what for call in calls)

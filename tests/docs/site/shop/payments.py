@@ -3,7 +3,7 @@
 from engine import RollbackContext
 from shop import calls
 
-unanswered = 0  # of so many of the next charges nobody hears
+unanswered = 0  # how many of the next charges get no answer
 taken: dict[str, str] = {}  # by idempotency key
 
 

@@ -1,7 +1,7 @@
 from engine import RollbackContext
 from shop import calls
 
-missing_boxes = 0  # so many of the next orders cannot be shipped
+missing_boxes = 0  # how many of the next orders cannot be shipped
 
 
 def reserve(number: str) -> str:

@@ -1,21 +1,62 @@
-"""W107: the body of a step changes an outer list or dict that the handler reads later."""
+"""E108 and W107: changes that a replay does not repeat, of the params and of outer objects in a step's body."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from engine.lints.code import Body, Code
+from engine.lints.code import Body, Code, is_of_params
 from engine.lints.finding import Found
 from engine.lints.flow import LOOPS
-from engine.lints.mutations import MUTATORS, mutations, root
 from engine.lints.names import Binding
+
+MUTATORS = {
+    "add",
+    "append",
+    "clear",
+    "discard",
+    "extend",
+    "insert",
+    "pop",
+    "popitem",
+    "remove",
+    "reverse",
+    "setdefault",
+    "sort",
+    "update",
+}
+
+HINT = "Work on a copy: `params.model_copy(update=…)`, `dataclasses.replace(params, …)`, or `list(params.items)`."
 
 CONTAINERS = ("dict", "list", "set", "collections.Counter", "collections.defaultdict", "collections.deque")
 DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
-def find(code: Code) -> Iterator[Found]:
+def find_changed_params(code: Code) -> Iterator[Found]:
+    """E108: a workflow changes its params."""
+    for node, changed in mutations(code.everywhere()):
+        name = root(changed)
+        if name is not None and _is_params(code, name):
+            message = (
+                f"This changes the params through `{ast.unparse(changed)[:60]}`. Every replay decodes them anew, "
+                "without changes made by finished steps. The change is never recorded."
+            )
+            yield Found("E108", node, message, HINT)
+
+
+def _is_params(code: Code, name: ast.Name) -> bool:
+    if is_of_params(code.resolve(name)):
+        return True
+    found = code.names.bindings(name)
+    if len(found) != 1:
+        return False
+    loop = code.names.parents.get(found[0].node)
+    is_item = isinstance(loop, ast.For | ast.comprehension) and loop.target is found[0].node
+    return is_item and is_of_params(code.resolve(loop.iter))  # type: ignore[union-attr]
+
+
+def find_outside_state(code: Code) -> Iterator[Found]:
+    """W107: the body of a step changes an outer list or dict that the handler reads later."""
     for body in code.bodies:
         for node, name in _changes(code, body):
             yield from _judge(code, body.call, node, name)
@@ -99,3 +140,33 @@ def _loops(code: Code, node: ast.AST) -> set[ast.AST]:
 
 def _place(node: ast.AST) -> tuple[int, int]:
     return node.lineno, node.col_offset  # type: ignore[attr-defined]
+
+
+def mutations(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield the nodes that change an object, each with the expression of that object."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in MUTATORS:
+                yield node, value
+            case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[value, *_]):
+                yield node, value
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+                yield from ((node, one) for target in targets for one in _changed(target))
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                yield from ((node, one) for one in _changed(target))
+
+
+def root(node: ast.AST) -> ast.Name | None:
+    """Return the variable at the beginning of `x.a[0].b`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
+
+
+def _changed(target: ast.AST) -> Iterator[ast.expr]:
+    match target:
+        case ast.Attribute(value=value) | ast.Subscript(value=value):
+            yield value
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            for element in elements:
+                yield from _changed(element)

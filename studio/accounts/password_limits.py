@@ -3,10 +3,16 @@
 There are three limits on failed attempts within ten minutes: for a user name from one address, which stops guessing one
 password; from one address, for any name; for one name from anywhere. The last limit is high, and does not apply to
 addresses where that name has signed in recently, so that nobody can lock somebody else out.
+
+Another limit is on how many passwords are hashed at a time: one for every two cores, so that pages are still served. A
+hash takes a fifth of a second of a core, and anybody can cause one.
 """
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,19 +20,31 @@ from datetime import timedelta
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
+from django.db import connection
 
 from engine.steer import audit
 from studio.access import throttle
 from studio.access.throttle import Count, Limit
 
-VERB = "sign_in"  # in the audit log
+VERB = "sign_in"  # in the audit trail
 WITHIN = timedelta(minutes=10)
 OF_A_NAME_FROM_AN_ADDRESS = 10
 FROM_AN_ADDRESS = 50
 OF_A_NAME = 200
 KNOWN_FOR = timedelta(days=30)
-# An attack from many addresses must not fill the audit log.
+# An attack from many addresses must not fill the audit trail.
 ROWS = Limit("audit of sign-in", 100, timedelta(hours=1))
+
+# Hashing.
+SLOTS = max(1, len(os.sched_getaffinity(0)) // 2) if hasattr(os, "sched_getaffinity") else 1
+MOST_WAITING = 8
+MOST_OF_AN_ADDRESS = 4
+LONGEST_WAIT_S = 5.0
+RETRY_AFTER = timedelta(seconds=5)
+
+_slots = threading.BoundedSemaphore(SLOTS)
+_waiting: Counter[str] = Counter()
+_lock = threading.Lock()
 
 
 class TooManyAttemptsError(Exception):
@@ -89,7 +107,7 @@ def _refuse(reached: list[Count]) -> None:
 
 
 def _note(counted: list[Count], address: str, name: str) -> None:
-    """Write one row to the audit log when a limit is exceeded, not one for each attempt after that."""
+    """Write one row to the audit trail when a limit is exceeded, not one for each attempt after that."""
     passed = next((one for one in counted if one.is_first_over), None)
     if passed is None or any(one.is_over for one in throttle.count([ROWS])):
         return
@@ -109,3 +127,44 @@ def _reason(passed: Count, address: str) -> str:
     whom = "this name" if passed.limit.most != FROM_AN_ADDRESS else "any name"
     where = "anywhere" if passed.limit.most == OF_A_NAME else address
     return f"More than {passed.limit.most} failed attempts within {minutes} min for {whom} from {where}."
+
+
+class BusyError(Exception):
+    """Too many are waiting for a slot."""
+
+
+@contextmanager
+def slot(address: str) -> Iterator[None]:
+    """Wait for a slot and hold it. Raises BusyError if that takes too long, or if too many wait already."""
+    _return_connection()
+    with _turn(address):
+        if not _slots.acquire(timeout=LONGEST_WAIT_S):
+            raise BusyError
+    try:
+        yield
+    finally:
+        _slots.release()
+
+
+def _return_connection() -> None:
+    """Return the database connection to the pool while waiting: there are few, and pages need them.
+
+    Without a pool, CONN_MAX_AGE may keep the connection open: it belongs to this thread, so no page waits for it.
+    """
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
+
+
+@contextmanager
+def _turn(address: str) -> Iterator[None]:
+    with _lock:
+        if _waiting.total() >= MOST_WAITING or _waiting[address] >= MOST_OF_AN_ADDRESS:
+            raise BusyError
+        _waiting[address] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _waiting[address] -= 1
+            if not _waiting[address]:
+                del _waiting[address]

@@ -1,4 +1,4 @@
-"""Invariants between instances and the audit trail."""
+"""Invariants of what is reported about instances: the audit trail, and notices of failures."""
 
 from __future__ import annotations
 
@@ -28,6 +28,15 @@ INVARIANTS = (
             SELECT FROM engine_audit a
             WHERE a.instance_key = i.key AND a.verb = 'pause' AND a.outcome = 'done'
         )
+        """,
+    ),
+    Invariant(
+        "L1",
+        "failures-are-logged",
+        "Every failure is logged within the grace period; its row may then stay only for slow receivers.",
+        """
+        SELECT coalesce(instance_key, 0), kind FROM engine_notice
+        WHERE NOT is_logged AND at < clock_timestamp() - %(grace)s * interval '1 second'
         """,
     ),
 )

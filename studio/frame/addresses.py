@@ -1,4 +1,7 @@
-"""Read the query string of an address: positions in lists, keys of rows, and parts without effect."""
+"""Read addresses: the names in a path, and the query string.
+
+A path with an invalid name gets a 404 before any query runs.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,29 @@ import re
 from collections.abc import Container
 
 from django.http import QueryDict
+from django.urls.converters import StringConverter
 
 _KEY = re.compile(r"[0-9]{1,18}")
 IGNORED_SHOWN = 5
 LONGEST_SHOWN = 80
+
+
+class WorkflowName(StringConverter):
+    regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+
+
+class InstanceId(StringConverter):
+    regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
+
+
+class StepNumber:
+    regex = r"[0-9]{1,9}"
+
+    def to_python(self, value: str) -> int:
+        return int(value)
+
+    def to_url(self, value: int) -> str:
+        return str(value)
 
 
 def ignored(given: QueryDict, understood: Container[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A wrong field is marked at its place in the text."""
+"""A wrong field is marked where it is in the text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.forms import json_places
+from studio.forms import json_text
 
 TEXT = '{\n  "a": 1,\n  "items": [\n    {"sku": "x\\"y", "n": [10, 20]},\n    {"sku": "z"}\n  ]\n}'
 
@@ -27,19 +27,19 @@ TEXT = '{\n  "a": 1,\n  "items": [\n    {"sku": "x\\"y", "n": [10, 20]},\n    {"
     ],
 )
 def test_a_path_leads_to_its_place(path: list[str], marked: str) -> None:
-    place = json_places.find(TEXT, path)
+    place = json_text.find(TEXT, path)
     assert TEXT[place.start : place.end] == marked
 
 
 def test_lines_and_columns_count_from_one() -> None:
-    place = json_places.find(TEXT, ["items", "1", "sku"])
-    assert json_places.line_and_column(TEXT, place.start) == (5, 13)
+    place = json_text.find(TEXT, ["items", "1", "sku"])
+    assert json_text.line_and_column(TEXT, place.start) == (5, 13)
 
 
 def test_offsets_for_the_browser_count_its_way() -> None:
     text = '{"😀": "ä", "b": 2}'
-    place = json_places.find(text, ["b"])
-    assert json_places.utf16(text, place.start) == place.start + 1
+    place = json_text.find(text, ["b"])
+    assert json_text.utf16(text, place.start) == place.start + 1
 
 
 values = st.recursive(
@@ -60,5 +60,5 @@ def test_every_value_is_found_where_it_stands(value: object, indent: int | None,
         else:
             index = data.draw(st.integers(0, len(value) - 1))
             path, value = [*path, str(index)], value[index]
-    place = json_places.find(text, path)
+    place = json_text.find(text, path)
     assert json.loads(text[place.start : place.end]) == value
