@@ -27,24 +27,24 @@ EVERYTHING = Filter()
 
 @dataclass(frozen=True, slots=True)
 class InstancesView(LiveView):
-    """Topic `list`, with the filter, the keys of the rows, and on the newest page the key of the first row."""
+    """Topic `list`, with the filter, the keys of the rows, and on the newest page the key of the newest instance."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("list")
     wanted: Filter = EVERYTHING
     shown: tuple[int, ...] = ()
-    top: int = 0
+    top: int | None = None
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
         shown = tuple(keys(given.get("keys", ""), 100))
-        return cls(Filter.of(given), shown, cursor(given.get("top", "")) or 0)
+        return cls(Filter.of(given), shown, cursor(given.get("top", "")))
 
     @property
     def workflow(self) -> str | None:
         return self.wanted.workflow or None
 
     def drawing(self, user: Any) -> Drawing:
-        newer = queries.count_newer(self.wanted, self.top) if self.top else 0
+        newer = queries.count_newer(self.wanted, self.top) if self.top is not None else 0
         above = above_list(self.wanted, newer, queries.narrowed(self.wanted))
         return Drawing({**above, **row_pieces(queries.rows_by_key(self.shown))})
 

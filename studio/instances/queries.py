@@ -29,10 +29,11 @@ class Page:
     instances: list[Instance]
     newer: int | None
     older: int | None
+    newest: int  # key of the newest instance of all, when the page was read; 0 without one
 
     @property
     def top(self) -> int:
-        return self.instances[0].key if self.instances else 0
+        return self.instances[0].key if self.instances else self.newest
 
 
 def matching(wanted: Filter) -> QuerySet[Instance]:
@@ -71,12 +72,13 @@ def page_of(
 
     `among` are the keys of `narrowed`.
     """
+    newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
     rows = matching(wanted) if among is None else matching(replace(wanted, q="")).filter(key__in=among)
     if after is not None:
         nearest = list(rows.filter(key__gt=after).order_by("key")[: PAGE + 1])
         more = len(nearest) > PAGE
         found = nearest[:PAGE][::-1]
-        return Page(found, found[0].key if more and found else None, found[-1].key if found else None)
+        return Page(found, found[0].key if more and found else None, found[-1].key if found else None, newest)
     if before is not None:
         rows = rows.filter(key__lt=before)
     found = list(rows.order_by("-key")[: PAGE + 1])
@@ -85,6 +87,7 @@ def page_of(
         found,
         found[0].key if before is not None and found else None,
         found[-1].key if more else None,
+        newest,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -306,6 +307,20 @@ def test_the_socket_watches_the_rows_on_the_page(operator: Client) -> None:
     made = many(2)
     page = operator.get("/instances/?workflow=orders").content.decode()
     assert f"topic=list&amp;workflow=orders&amp;status=&amp;q=&amp;keys={made[1].key}%2C{made[0].key}" in page
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_an_empty_list_announces_what_is_new(operator: Client, others: int) -> None:
+    many(others)
+    page = operator.get("/instances/?status=complete").content.decode()
+    match = re.search(r'topic=list[^"]*', page)
+    assert match is not None
+    where = f"/_f/live/?{html.unescape(match[0])}"
+    assert "new · show" not in operator.get(where).content.decode()
+    factories.instance("terminated")
+    assert "new · show" not in operator.get(where).content.decode()
+    factories.instance("complete")
+    assert "1 new · show" in operator.get(where).content.decode()
 
 
 class TestReconcile:
