@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.utils.module_loading import import_string
 
+from engine import configuration
 from engine.declare import secrets
 from engine.declare.registry import workflows
 from engine.status import schema
@@ -51,6 +52,13 @@ def check_cluster(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         return [Error(message, hint=hint, id="engine.E001")]
     said = DEFAULTS | dict(cluster)
     return [*_broker(said), *_times(said), *_workers(said), *_bookkeeping(said)]
+
+
+@register("engine")
+def check_configuration(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Check the settings in REPRISE and in the environment."""
+    hint = "docs/settings.md lists them all."
+    return [Error(problem, hint=hint, id="engine.E011") for problem in configuration.problems()]
 
 
 @register("engine")

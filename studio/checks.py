@@ -1,4 +1,4 @@
-"""System checks: settings that the Studio needs, and groups that look like ours but grant nothing.
+"""System checks: what the Studio needs of a site, each with the line to add, and groups that grant nothing.
 
 `manage.py check` reads the settings; `manage.py check --database default` looks at the groups, too.
 """
@@ -6,36 +6,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
+from django.contrib.staticfiles import finders
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
+from django.template import TemplateDoesNotExist
+from django.template.loader import get_template
+from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
 from django.utils.module_loading import import_string
 
 from studio.access.permissions import ROLES
 
-# What the Studio needs, and why. Leaving one out breaks the Studio but does not open it.
+# What the Studio needs of the site, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {
     "django.contrib.sessions.middleware.SessionMiddleware": "it keeps people signed in",
     "django.contrib.auth.middleware.AuthenticationMiddleware": "views check the permissions of its user",
     "django.contrib.messages.middleware.MessageMiddleware": "actions use it to report what they did",
-    "django_htmx.middleware.HtmxMiddleware": "views answer htmx with the changed parts of a page",
 }
-CONTEXT_PROCESSORS = {
-    "django.template.context_processors.request": "pages mark the current section",
-    "django.contrib.auth.context_processors.auth": "pages show who is signed in",
-    "django.contrib.messages.context_processors.messages": "actions use it to report what they did",
-    "studio.context.frame": "it fills the frame of every page",
-}
+TEMPLATE = "studio/frame/base.html"
+STYLE = "studio/frame/base.css"
+URLS = 'Add path("ops/", include("studio.urls")), with a prefix of your choice, to the urlpatterns of ROOT_URLCONF.'
+STATIC_HINT = (
+    'Add "django.contrib.staticfiles.finders.AppDirectoriesFinder" to STATICFILES_FINDERS, and '
+    '"django.contrib.staticfiles" to INSTALLED_APPS.'
+)
 
 
 @register("studio")
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check that the settings have everything that the Studio's pages need."""
-    return [*_middleware(), *_context_processors(), *_origins(), *_proxies()]
+    """Check that the site has everything that the Studio's pages need."""
+    return [*_middleware(), *_templates(), *_static(), *_urls(), *_asgi()]
 
 
 @register("studio", Tags.database)
@@ -64,36 +69,59 @@ def _middleware() -> Iterator[CheckMessage]:
             )
 
 
-def _context_processors() -> Iterator[CheckMessage]:
-    engines: list[Any] = settings.TEMPLATES
-    there = {name for one in engines for name in one.get("OPTIONS", {}).get("context_processors", [])}
-    for name, use in CONTEXT_PROCESSORS.items():
-        if name not in there:
-            hint = f'Add "{name}" to the context_processors of TEMPLATES.'
-            yield Error(f"The Studio needs {name}: {use}.", hint=hint, id="studio.E002")
+def _templates() -> Iterator[CheckMessage]:
+    try:
+        found = get_template(TEMPLATE)
+    except TemplateDoesNotExist:
+        hint = 'Set "APP_DIRS": True in a DjangoTemplates backend of TEMPLATES, or add the loader for app directories.'
+        yield Error("The Studio's templates cannot be found.", hint=hint, id="studio.E002")
+    else:
+        yield from _replaced(found.origin.name)  # type: ignore[attr-defined]
 
 
-def _origins() -> Iterator[CheckMessage]:
-    if not getattr(settings, "REPRISE_ORIGINS", None):
-        hint = 'Set it to the origins that people use, such as REPRISE_ORIGINS = ["https://studio.example"].'
-        yield Error(
-            "REPRISE_ORIGINS is not set, so the Studio does not know which pages may open its sockets.",
-            hint=hint,
-            id="studio.E003",
+def _replaced(file: str) -> Iterator[CheckMessage]:
+    if not Path(file).resolve().is_relative_to(_ours("templates")):
+        yield Caution(
+            f"{TEMPLATE} is taken from {file}, not from the Studio.",
+            hint="Rename it: templates under studio/ are the Studio's.",
+            id="studio.W002",
         )
 
 
-def _proxies() -> Iterator[CheckMessage]:
-    for one in getattr(settings, "REPRISE_TRUSTED_PROXIES", ()):
-        try:
-            ip_network(one, strict=False)
-        except ValueError:
-            hint = "Use addresses and networks, such as 10.0.0.5 or 10.0.0.0/8."
-            yield Error(
-                f"REPRISE_TRUSTED_PROXIES contains {one!r}, which is not an address or a network.",
-                hint=hint,
-                id="studio.E004",
-            )
+def _static() -> Iterator[CheckMessage]:
+    if finders.find(STYLE) is None:
+        yield Error("The Studio's static files cannot be found.", hint=STATIC_HINT, id="studio.E003")
+
+
+def _urls() -> Iterator[CheckMessage]:
+    try:
+        home = reverse("studio:home")
+        is_ours = resolve(home.removeprefix(get_script_prefix().rstrip("/"))).view_name == "studio:home"
+    except NoReverseMatch:
+        yield Error("The Studio has no address.", hint=URLS, id="studio.E004")
+        return
+    except Resolver404:
+        is_ours = False
+    if not is_ours:
+        yield Error(
+            f"Another page has the Studio's address, {home}.",
+            hint="Give the Studio a prefix that no other page begins with, or move its line up.",
+            id="studio.E005",
+        )
+
+
+def _asgi() -> Iterator[CheckMessage]:
+    """Ask where sockets go; without ASGI_APPLICATION, runserver has none. A server that is named elsewhere is fine."""
+    if apps.is_installed("daphne") and not getattr(settings, "ASGI_APPLICATION", None):
+        yield Caution(
+            "ASGI_APPLICATION is not set, so the pages of the Studio do not update by themselves under runserver.",
+            hint='Set ASGI_APPLICATION = "studio.asgi.application", or wrap your own application in with_studio().',
+            id="studio.W003",
+        )
+
+
+def _ours(folder: str) -> Path:
+    return (Path(__file__).parent / folder).resolve()
 
 
 def _is_kind_of(name: str, wanted: str) -> bool:

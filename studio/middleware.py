@@ -1,4 +1,7 @@
-"""Limit the length of paths, and set headers. Access does not depend on either: each view checks it."""
+"""What a site that is nothing but the Studio adds: its headers and its limit of paths, for every address.
+
+In a larger site, the guards of the views do both for the Studio's own pages.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+
+from studio.frame.errors import LONGEST_PATH, too_long
+from studio.frame.headers import set_headers
 
 Handler = Callable[[HttpRequest], HttpResponse]
-
-LONGEST_PATH = 2_000
 
 
 class PathLengthMiddleware:
@@ -21,20 +24,17 @@ class PathLengthMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if len(request.path) > LONGEST_PATH:
-            return render(request, "studio/frame/errors/414.html", status=414)
+            return too_long(request)
         return self.get_response(request)
 
 
 class HeadersMiddleware:
-    """Set the headers that Django's own middleware does not; on errors and redirects too."""
+    """Set the Studio's headers; on errors and redirects too."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
-        # Pages hold parameters and results: no copy of them stays in the browser or on the way.
-        if not request.path.startswith(settings.STATIC_URL):
-            response.headers.setdefault("Cache-Control", "no-store")
+        set_headers(response, is_stored=request.path.startswith(settings.STATIC_URL))
         return response

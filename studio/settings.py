@@ -5,7 +5,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from csp import constants as csp
 from django.core.exceptions import ImproperlyConfigured
 
 from studio.environment import SettingError, read_environment, require_apps, secret_key
@@ -24,8 +23,6 @@ try:
 except SettingError as error:
     raise ImproperlyConfigured(str(error)) from error
 
-# Keys that encrypt the secrets of workflows, newest first. Without any, SECRET_KEY is used.
-REPRISE_SECRET_KEYS = list(ENVIRONMENT.secret_keys)
 SECRET_KEY_FALLBACKS = list(ENVIRONMENT.secret_key_fallbacks)
 
 DEBUG = ENVIRONMENT.is_debug
@@ -38,9 +35,6 @@ INSTALLED_APPS = [
     "studio",
     "engine",
     "django_q",
-    "channels",
-    "django_htmx",
-    "csp",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -58,7 +52,6 @@ MIDDLEWARE = [
     "studio.server.log_lines.RequestIdMiddleware",
     "studio.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -66,24 +59,21 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
     # Last: what it renders needs the user, messages and htmx's headers.
     "studio.middleware.PathLengthMiddleware",
 ]
 
-ROOT_URLCONF = "studio.urls"
+ROOT_URLCONF = "studio.site"
 ASGI_APPLICATION = "studio.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "studio.context.frame",
             ],
         },
     }
@@ -96,13 +86,20 @@ CACHES = {
     "cluster": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "cluster"},
 }
 
-REPRISE_HOME = ENVIRONMENT.home
-REPRISE_WORKERS = ENVIRONMENT.workers
-REPRISE_SLOTS = ENVIRONMENT.slots
-
-# What rows of django-q2's schedules may call besides the engine's own functions. They are not signed: otherwise anyone
-# who can write to the database could make a worker run anything.
-REPRISE_TASKS = list(ENVIRONMENT.tasks)
+REPRISE = {
+    "HOME": ENVIRONMENT.home,
+    "WORKERS": ENVIRONMENT.workers,
+    "SLOTS": ENVIRONMENT.slots,
+    # What rows of django-q2's schedules may call besides the engine's own functions. They are not signed: otherwise
+    # anyone who can write to the database could make a worker run anything.
+    "TASKS": list(ENVIRONMENT.tasks),
+    # Keys that encrypt the secrets of workflows, newest first. Without any, SECRET_KEY is used.
+    "SECRET_KEYS": list(ENVIRONMENT.secret_keys),
+    # The origins of the Studio's pages: only they may open sockets.
+    "ORIGINS": list(ENVIRONMENT.origins),
+    # Trust X-Forwarded-For only from these. Sign-in limits count addresses.
+    "TRUSTED_PROXIES": list(ENVIRONMENT.trusted_proxies),
+}
 
 Q_CLUSTER = {
     "name": "reprise",
@@ -111,9 +108,9 @@ Q_CLUSTER = {
     "orm": "default",
     "cache": "cluster",
     # One more than run workflows, for ordinary tasks.
-    "workers": REPRISE_WORKERS + 1,
+    "workers": ENVIRONMENT.workers + 1,
     # Tasks queued in memory are lost for `retry` seconds when the cluster is killed, so queue few.
-    "queue_limit": REPRISE_WORKERS + 1,
+    "queue_limit": ENVIRONMENT.workers + 1,
     "bulk": 1,
     "timeout": 300,
     "retry": 600,
@@ -136,8 +133,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "sign-in"
-LOGIN_REDIRECT_URL = "/"
+LOGIN_URL = "studio:sign-in"
+LOGIN_REDIRECT_URL = "studio:home"
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
@@ -146,7 +143,6 @@ TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
 # Serve files from the source tree, without collectstatic.
 WHITENOISE_USE_FINDERS = True
 # No other site needs them.
@@ -177,34 +173,9 @@ CSRF_COOKIE_SECURE = IS_SECURE
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [csp.NONE],
-        "script-src": [csp.SELF],
-        "style-src": [csp.SELF],
-        "img-src": [csp.SELF, "data:"],
-        "font-src": [csp.SELF],
-        # Not every browser treats a socket of the same host as 'self'. The syntax does not allow IPv6 addresses.
-        "connect-src": [
-            csp.SELF,
-            *(origin.replace("http", "ws", 1) for origin in ENVIRONMENT.origins if "[" not in origin),
-        ],
-        "form-action": [csp.SELF],
-        "base-uri": [csp.NONE],
-        "frame-ancestors": [csp.NONE],
-    }
-}
 
-# The origins of the Studio's pages: only they may open sockets.
-REPRISE_ORIGINS = list(ENVIRONMENT.origins)
-
-# Trust X-Forwarded-For only from these. Sign-in limits count addresses.
-REPRISE_TRUSTED_PROXIES = list(ENVIRONMENT.trusted_proxies)
-
-# The largest body: params of 1 MiB, in a form that encodes each character as three.
-REPRISE_MAX_BODY_BYTES = 4 * 1024 * 1024
-REPRISE_BODY_TIMEOUT_SECONDS = 30
-DATA_UPLOAD_MAX_MEMORY_SIZE = REPRISE_MAX_BODY_BYTES
+# As large as the Studio's own limit allows.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1000
 DATA_UPLOAD_MAX_NUMBER_FILES = 0
 

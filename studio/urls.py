@@ -1,4 +1,6 @@
-"""All addresses of the Studio. Every state of a page has an address; fragments are under /_f/ and never linked.
+"""All addresses of the Studio, for any prefix: `path("ops/", include("studio.urls"))`.
+
+Every state of a page has an address; fragments are under _f/ and never linked.
 
 Every view has a guard (`studio.frame.guard`); `guarded_path` rejects views without one.
 """
@@ -22,6 +24,8 @@ from studio.workflows import views as workflows
 register_converter(addresses.WorkflowName, "workflow")
 register_converter(addresses.InstanceId, "id")
 register_converter(addresses.StepNumber, "step")
+
+app_name = "studio"
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 
@@ -53,13 +57,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
     guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
+    guarded_path("ws/", reconcile.socket_address, "socket"),
     guarded_path("sign-in/", passwords.sign_in, "sign-in"),
     guarded_path("sign-out/", session.sign_out, "sign-out"),
     guarded_path("password/", passwords.change_password, "password"),
     guarded_path("theme/", session.theme, "theme"),
 ]
-
-handler400 = "studio.frame.errors.bad_request"
-handler403 = "studio.frame.errors.permission_denied"
-handler404 = "studio.frame.errors.not_found"
-handler500 = "studio.frame.errors.server_error"

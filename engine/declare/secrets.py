@@ -1,8 +1,8 @@
 """Encrypt the values of declared secret types with the project's keys. They are never stored in another form.
 
-The keys come from REPRISE_SECRET_KEYS, a list of long random strings, or else from SECRET_KEY. The first key encrypts.
-All keys decrypt, and so do SECRET_KEY and SECRET_KEY_FALLBACKS. To rotate a key, add a new one before it; remove the
-old one when nothing that it encrypted is left. See docs/secrets.md.
+The keys come from the setting SECRET_KEYS of REPRISE, a list of long random strings, or else from SECRET_KEY. The
+first key encrypts. All keys decrypt, and so do SECRET_KEY and SECRET_KEY_FALLBACKS. To rotate a key, add a new one
+before it; remove the old one when nothing that it encrypted is left. See docs/secrets.md.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.configuration import setting
 from engine.values.errors import SecretKeyError
 from engine.values.serialization import JSON, Unreadable, decode_strict
 from engine.values.serialization.envelope import open_envelope, replaced, use_cipher
 
 VERSION = "v1"
-SETTING = "REPRISE_SECRET_KEYS"
+SETTING = "SECRET_KEYS"
 SHORTEST_KEY = 32  # characters
 
 __all__ = ["SecretKeys", "are_equal", "decrypted", "install", "keys_of_settings", "own_keys"]
@@ -79,12 +80,12 @@ def keys_of_settings() -> SecretKeys:
 
 
 def own_keys() -> tuple[bytes, ...]:
-    """Return REPRISE_SECRET_KEYS. Raises ImproperlyConfigured for an invalid key."""
-    given = getattr(settings, SETTING, None) or ()
-    is_list = isinstance(given, list | tuple)
-    if not is_list or not all(isinstance(key, str | bytes) and len(key) >= SHORTEST_KEY for key in given):
+    """Return the setting SECRET_KEYS. Raises ImproperlyConfigured for an invalid key."""
+    given = setting(SETTING)
+    if not all(isinstance(key, str | bytes) and len(key) >= SHORTEST_KEY for key in given):
         raise ImproperlyConfigured(
-            f"{SETTING} must be a list of random strings of at least {SHORTEST_KEY} characters, the newest first."
+            f'REPRISE["{SETTING}"] must be a list of random strings of at least {SHORTEST_KEY} characters, the newest '
+            "first."
         )
     return tuple(map(_bytes, given))
 

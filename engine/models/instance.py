@@ -8,6 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower, Now
+from django.urls import reverse
 
 from engine.models.event import Event
 from engine.models.fields import JsonField, times
@@ -211,7 +212,8 @@ class Instance(models.Model):
         return f"{self.workflow}/{self.id}"
 
     def get_absolute_url(self) -> str:
-        return f"/workflows/{self.workflow}/instances/{self.id}/"
+        """Return the path of its page in the Studio. Raises NoReverseMatch if the Studio is not in the URLs."""
+        return reverse("studio:instance", args=[self.workflow, self.id])
 
     @property
     def is_finished(self) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
+
+from engine.configuration import setting
 
 Address = IPv4Address | IPv6Address
 
@@ -18,7 +19,7 @@ IPV6_PREFIX = 64  # one customer of a provider has at least that much
 def address_of(request: HttpRequest) -> str:
     """Return the address that limits count for a request; of an IPv6 address, its /64 network.
 
-    X-Forwarded-For is read from the right, past the proxies that REPRISE_TRUSTED_PROXIES lists and no further.
+    X-Forwarded-For is read from the right, past the proxies in the setting TRUSTED_PROXIES and no further.
     """
     forwarded = request.headers.get("X-Forwarded-For", "")
     return sender(request.META.get("REMOTE_ADDR", ""), forwarded, _trusted())
@@ -46,7 +47,8 @@ def sender(peer: str, forwarded: str, trusted: Sequence[str]) -> str:
 
 
 def _trusted() -> Sequence[str]:
-    return getattr(settings, "REPRISE_TRUSTED_PROXIES", ())
+    found: list[str] = setting("TRUSTED_PROXIES")
+    return found
 
 
 def _read(text: str) -> Address | None:

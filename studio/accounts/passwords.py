@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.contrib.auth.views import LoginView, PasswordChangeView
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve, reverse_lazy
 
 from studio.access.addresses import address_of
 from studio.access.anonymous_queue import release_turn
+from studio.access.login import is_own_login
 from studio.access.permissions import Verb
 from studio.accounts import password_limits
 from studio.accounts.password_limits import TooManyAttemptsError, attempt
-from studio.frame.errors import busy, too_many
+from studio.frame.errors import busy, sign_in_first, too_many
 from studio.frame.guard import guard, public
+from studio.frame.pieces import HtmxRequest
 
-SESSION_PAGES = ("sign-in", "sign-out", "theme")
+SESSION_PAGES = ("studio:sign-in", "studio:sign-out", "studio:theme")
 
 
 @contextmanager
@@ -85,7 +88,13 @@ class SignIn(LimitedView, LoginView):
     template_name = "studio/accounts/sign-in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
-    next_page = "home"
+    next_page = "studio:home"
+
+    def dispatch(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponseBase:
+        """Send people to the project's own page if it has one: it may ask for more than a password."""
+        if not is_own_login():
+            return sign_in_first(cast(HtmxRequest, request), back=self.get_redirect_url())
+        return super().dispatch(request, *args, **kwargs)
 
     def get_redirect_url(self, *args: Any) -> str:
         """Return `next`, unless it leads to signing in or out: that would be a loop."""
@@ -98,7 +107,12 @@ class ChangePassword(LimitedView, PasswordChangeView):
 
     template_name = "studio/accounts/password.html"
     form_class = PasswordForm
-    success_url = reverse_lazy("home")
+    success_url = reverse_lazy("studio:home")
+
+    def dispatch(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not is_own_login():
+            raise Http404
+        return super().dispatch(*args, **kwargs)
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "request": self.request}
@@ -118,6 +132,6 @@ change_password = guard(get=Verb.VIEW, post=Verb.VIEW)(ChangePassword.as_view())
 
 def _name_of(target: str) -> str | None:
     try:
-        return resolve(urlsplit(target).path).url_name
+        return resolve(urlsplit(target).path).view_name
     except (Resolver404, ValueError):
         return None

@@ -40,6 +40,6 @@ def show_inbox(
         topic=urlencode({"topic": "approvals", "box": name, "r": shown.ref if shown else ""}),
         status=status,
         is_chosen=bool(chosen) and shown is not None,
-        back=f"{reverse('approvals')}?box={name}",
+        back=f"{reverse('studio:approvals')}?box={name}",
         refused=refused,
     )

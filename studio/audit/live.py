@@ -35,4 +35,4 @@ class AuditView(LiveView):
 
     def drawing(self, user: Any) -> Drawing:
         newer = count_newer(self.wanted, self.top)
-        return Drawing({"more": more_piece(newer, reverse("audit") + self.wanted.query())})
+        return Drawing({"more": more_piece(newer, reverse("studio:audit") + self.wanted.query())})

@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from django.conf import settings
-
 from engine import StepContext
+from engine.configuration import setting
 from engine.models import Instance
 from engine.values.states import FINAL
 
@@ -57,7 +56,7 @@ def run(ctx: StepContext, program: str | Path, *arguments: object, **environment
 
 def folder(*parts: str) -> Path:
     """Return a folder under REPRISE_HOME. Make it if needed, for nobody else to read."""
-    path = Path(settings.REPRISE_HOME)
+    path = Path(setting("HOME"))
     for part in parts:
         path /= part
         path.mkdir(mode=0o700, exist_ok=True)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -19,18 +20,25 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefresh
 from psycopg_pool import PoolTimeout
 
+from studio.access.login import login_address
 from studio.access.permissions import ROLES, Verb, allowed
-from studio.frame.pieces import HtmxRequest
+from studio.frame.pieces import HtmxRequest, with_htmx
 
 log = logging.getLogger("studio")
 
 RETRY_AFTER_S = 5
+LONGEST_PATH = 2_000
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent):
         return render(request, "studio/frame/errors/413.html", status=413)
     return render(request, "studio/frame/errors/400.html", status=400)
+
+
+def too_long(request: HttpRequest) -> HttpResponse:
+    """Answer 414 to a path that is longer than any of the Studio's."""
+    return render(request, "studio/frame/errors/414.html", status=414)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -59,11 +67,13 @@ def forbidden(request: HttpRequest, verb: Verb | None, *, needs: str = "") -> Ht
     return render(request, "studio/frame/errors/403.html", context, status=403)
 
 
-def sign_in_first(request: HtmxRequest) -> HttpResponse:
-    """Redirect to sign-in, and from there back to this page."""
-    where = reverse("sign-in")
-    back = _page_of(request)
-    target = f"{where}?next={quote(back)}" if back else where
+def sign_in_first(request: HtmxRequest, *, back: str | None = None) -> HttpResponse:
+    """Redirect to sign-in, and from there back to this page, or to the address `back`."""
+    where = login_address()
+    back = _page_of(request) if back is None else back
+    if back and urlsplit(where).netloc:  # on another host
+        back = request.build_absolute_uri(back)
+    target = f"{where}{'&' if '?' in where else '?'}{REDIRECT_FIELD_NAME}={quote(back)}" if back else where
     if request.htmx:
         # htmx must navigate the whole window, not swap the sign-in page into a fragment.
         return HttpResponseClientRedirect(target, status=401)
@@ -106,13 +116,14 @@ def _wait(request: HttpRequest, template: str, wait: timedelta) -> HttpResponse:
     return response
 
 
-def csrf_failure(request: HtmxRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer 403 to a form whose CSRF token is from an earlier sign-in, and explain it."""
+    request = with_htmx(request)
     if request.htmx:
         response = HttpResponseClientRefresh()
         response.status_code = 403
         return response
-    back = _page_of(request) or reverse("home")
+    back = _page_of(request) or reverse("studio:home")
     return render(request, "studio/frame/errors/csrf.html", {"back": back}, status=403)
 
 

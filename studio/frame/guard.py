@@ -8,22 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_protect
-from django_htmx.middleware import HtmxDetails
 
 from studio.access import denied_audit
 from studio.access.anonymous_queue import accept_session
 from studio.access.denied_audit import Subject
 from studio.access.permissions import RefusedError, Verb, allowed
-from studio.frame.errors import bad_request, forbidden, not_allowed, sign_in_first
-from studio.frame.pieces import HtmxRequest
+from studio.frame.errors import (
+    LONGEST_PATH,
+    bad_request,
+    forbidden,
+    not_allowed,
+    not_found,
+    sign_in_first,
+    too_long,
+)
+from studio.frame.headers import set_headers
+from studio.frame.pieces import HtmxRequest, with_htmx
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HtmxRequest, P], HttpResponseBase]
@@ -101,7 +109,13 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
 
         @wraps(view)
         def asking(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            request = _with_htmx(request)
+            response = answer(with_htmx(request), *args, **kwargs)
+            set_headers(response)
+            return response
+
+        def answer(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if len(request.path) > LONGEST_PATH:
+                return too_long(request)
             if request.method == "POST":
                 # What was typed may be secret: Django leaves it out of error reports.
                 request.sensitive_post_parameters = "__ALL__"  # type: ignore[attr-defined]
@@ -112,18 +126,13 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
                 return safe(request, *args, **kwargs)
             except RefusedError as error:
                 return forbidden(request, error.verb)
+            except Http404:
+                return not_found(request)
 
         _rules[asking] = rule
         return asking
 
     return decorate
-
-
-def _with_htmx(request: HttpRequest) -> HtmxRequest:
-    """Set `htmx` even without its middleware: refusals need it and must not depend on settings."""
-    if not hasattr(request, "htmx"):
-        request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
-    return cast(HtmxRequest, request)
 
 
 def _refusal(rule: Rule, request: HtmxRequest, names: Names) -> HttpResponseBase | None:

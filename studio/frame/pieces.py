@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -19,9 +19,16 @@ _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 
 
 class HtmxRequest(HttpRequest):
-    """A request with `htmx`, which is true if htmx sent it. The middleware of django-htmx sets it."""
+    """A request with `htmx`, which is true if htmx sent it."""
 
     htmx: HtmxDetails
+
+
+def with_htmx(request: HttpRequest) -> HtmxRequest:
+    """Set `htmx` if the site has no middleware that does."""
+    if not hasattr(request, "htmx"):
+        request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
+    return cast(HtmxRequest, request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def attention(names: Sequence[str]) -> Attention:
     counts, keys = _counts(names), _keys(names)
     chosen = _chosen(keys)
     asking = counted(len(keys["asking"]), CAP)
-    listed = reverse("instances")
+    listed = reverse("studio:instances")
 
     def is_cut(name: str, count: int) -> bool:
         return count > sum(key in chosen for key in keys[name])
@@ -109,7 +109,7 @@ def attention(names: Sequence[str]) -> Attention:
             "waiting for approval",
             "approval",
             asking,
-            f"{reverse('approvals')}?box=open",
+            f"{reverse('studio:approvals')}?box=open",
             is_cut=is_cut("asking", asking),
         ),
         retrying=kind("retrying", "retrying", "retrying"),

@@ -81,7 +81,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     except InstanceNotFoundError:
         raise Http404 from None
     messages.success(request, f"Deleted {id}.")
-    return HttpResponseRedirect(f"{reverse('instances')}?workflow={name}")
+    return HttpResponseRedirect(f"{reverse('studio:instances')}?workflow={name}")
 
 
 @guard(post=Verb.OPERATE, action="retry_rollback")

@@ -144,7 +144,7 @@ def _place(request: HtmxRequest) -> str:
 def _address(request: HtmxRequest, entry: Entry) -> str:
     if not _place(request):
         return entry.instance.get_absolute_url()
-    return f"{reverse('approvals')}?{urlencode({'box': _place(request), 'r': entry.ref})}"
+    return f"{reverse('studio:approvals')}?{urlencode({'box': _place(request), 'r': entry.ref})}"
 
 
 def _now(request: HtmxRequest, entry: Entry) -> str:

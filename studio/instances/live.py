@@ -76,7 +76,7 @@ def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[
     context = {"strip": strip, "wanted": wanted, "all_query": wanted.query(status="")}
     return {
         "strip": Piece(render_to_string("studio/instances/strip.html", context)),
-        "more": more_piece(newer, reverse("instances") + wanted.query()),
+        "more": more_piece(newer, reverse("studio:instances") + wanted.query()),
     }
 
 

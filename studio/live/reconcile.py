@@ -1,4 +1,7 @@
-"""The slow reconcile: a page polls the same pieces as over the socket, since it may have missed some."""
+"""The slow reconcile: a page polls the same pieces as over the socket, since it may have missed some.
+
+And the address of the socket.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from django.http import HttpResponse, HttpResponseNotModified
 from studio.access.permissions import Verb
 from studio.approvals.live import count_piece
 from studio.frame.errors import bad_request
-from studio.frame.guard import guard
+from studio.frame.guard import guard, public
 from studio.frame.pieces import HtmxRequest, frame_of
 from studio.live.topics import UnknownViewError, view_of
 
@@ -26,3 +29,15 @@ def live_frame(request: HtmxRequest) -> HttpResponse:
     if request.htmx.ptag == drawing.tag:
         return HttpResponseNotModified()
     return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})
+
+
+@public("GET")
+def socket_address(request: HtmxRequest) -> HttpResponse:
+    """Answer 426 to a request without the upgrade to a WebSocket: `with_studio` serves the others."""
+    return HttpResponse(
+        "This address is for WebSockets. If the Studio says that it is offline, the server in front of it does not "
+        "pass on the upgrade.\n",
+        content_type="text/plain; charset=utf-8",
+        status=426,
+        headers={"Upgrade": "websocket"},
+    )

@@ -83,7 +83,7 @@ def _by(row: ScheduleRow) -> str:
 
 def _done(request: HttpRequest, text: str) -> HttpResponse:
     messages.success(request, text)
-    return HttpResponseRedirect(reverse("schedules"))
+    return HttpResponseRedirect(reverse("studio:schedules"))
 
 
 def _refused(request: HttpRequest, text: str) -> HttpResponse:

@@ -6,12 +6,14 @@ What no browser sends would make Django fail. A socket is opened only from a kno
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from django.core.exceptions import DisallowedHost, ImproperlyConfigured
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 
+from engine.configuration import setting
 from studio.access.cookies import broken_cookie, deletion_of
 from studio.access.refusals import Application, Receive, Refusal, Scope, Send, refuse
 
@@ -57,46 +59,59 @@ def _is_utf8(content_type: bytes) -> bool:
 
 def _is_host_allowed(scope: Scope) -> bool:
     """Check the Host header as Django does for pages."""
-    headers = {name: value.decode("latin1") for name, value in scope["headers"]}
-    server = scope.get("server") or ("", "")
-    request = HttpRequest()
-    request.META = {
-        "SERVER_NAME": str(server[0]),
-        "SERVER_PORT": str(server[1]),
-        "HTTP_HOST": headers.get(b"host", ""),
-    }
-    if b"x-forwarded-host" in headers:
-        request.META["HTTP_X_FORWARDED_HOST"] = headers[b"x-forwarded-host"]
     try:
-        request.get_host()
+        _Handshake(scope).get_host()
     except DisallowedHost:
         return False
     return True
 
 
-class FullOriginValidator:
-    """Let a socket open only from an origin of the list, compared whole: scheme, host and port.
+class _Handshake(HttpRequest):
+    """What Django reads of a request to find its scheme and host."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__()
+        self._is_tls = scope.get("scheme") in ("wss", "https")
+        server = scope.get("server") or ("", "")
+        self.META = {"SERVER_NAME": str(server[0]), "SERVER_PORT": str(server[1]), "HTTP_HOST": ""}
+        for name, value in scope["headers"]:
+            self.META[f"HTTP_{name.decode('latin1').upper().replace('-', '_')}"] = value.decode("latin1")
+
+    def _get_scheme(self) -> str:
+        return "https" if self._is_tls else "http"
+
+
+class OriginCheck:
+    """Let a socket open only from an origin of the setting ORIGINS, compared whole: scheme, host and port.
+
+    Without that setting, the origin must be the one that the socket is opened at, or one of CSRF_TRUSTED_ORIGINS.
 
     Channels' own AllowedHostsOriginValidator compares hosts only: a page of another program on another port of the
     same machine would pass, and the browser sends it our cookies.
     """
 
-    def __init__(self, application: Application, origins: Iterable[str]) -> None:
-        listed = list(origins)
-        if not listed or any("*" in origin or "://" not in origin for origin in listed):
-            raise ImproperlyConfigured(f"Sockets need full origins, as https://studio.example, not {listed}.")
+    def __init__(self, application: Application) -> None:
         self.application = application
-        self.origins = {text for origin in listed for text in written(origin)}
+        setting("ORIGINS")  # one that cannot be used stops the start
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = [value.decode("latin1") for name, value in scope["headers"] if name == b"origin"]
         # Compared as text: browsers write an origin in one way only.
-        if len(given) == 1 and given[0].lower() in self.origins:
+        if len(given) == 1 and given[0].lower() in origins_of(scope):
             await self.application(scope, receive, send)
         else:
             await refuse(
                 scope, receive, send, Refusal(403, "A page from another origin cannot open a socket.")
             )
+
+
+def origins_of(scope: Scope) -> set[str]:
+    """Return the origins that may open the socket of a handshake, whose Host header has been checked."""
+    listed = setting("ORIGINS")
+    if listed is None:
+        request = _Handshake(scope)
+        listed = [f"{request.scheme}://{request.get_host()}", *settings.CSRF_TRUSTED_ORIGINS]
+    return {text for origin in listed if "*" not in origin for text in written(origin)}
 
 
 def written(origin: str) -> list[str]:

@@ -12,16 +12,23 @@ from studio.access.cookies import broken_cookie, session_key_of
 from studio.access.people import in_thread, person_of_session
 from studio.access.refusals import Scope
 from studio.frame.guard import Rule, rule_of
+from studio.live.reconcile import socket_address
 
 
 def is_whole_site() -> bool:
     """Tell whether the Studio is the whole site."""
-    return bool(settings.ROOT_URLCONF == "studio.urls")
+    return bool(settings.ROOT_URLCONF == "studio.site")
 
 
 def is_studio_request(scope: Scope) -> bool:
-    """Tell whether a request is for a page of the Studio, or for a socket."""
-    return scope["type"] == "websocket" or is_whole_site() or rule_for(scope) is not None
+    """Tell whether a request is for a page of the Studio, or for its socket."""
+    return is_whole_site() or rule_for(scope) is not None
+
+
+def is_studio_socket(scope: Scope) -> bool:
+    """Tell whether a handshake is for the Studio's socket."""
+    found = _view_of(scope)
+    return found is socket_address
 
 
 async def may_be_large(scope: Scope) -> bool:
@@ -45,10 +52,17 @@ def is_from_known(scope: Scope) -> bool:
 
 def rule_for(scope: Scope) -> Rule | None:
     """Return the rule of the view that Django would call, or None if it is not a view of the Studio."""
+    return rule_of(_view_of(scope))
+
+
+def _view_of(scope: Scope) -> object:
+    """Return the view at the path of a request, or None."""
+    if "path" not in scope:  # not a request: lifespan
+        return None
     # As in ASGIRequest. The prefix may come from the client: daphne reads it from a header.
     path = scope["path"].removeprefix(get_script_prefix(scope))
     try:
-        return rule_of(resolve(path).func)
+        return resolve(path).func
     except Resolver404:
         return None
 

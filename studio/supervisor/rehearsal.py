@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine.configuration import setting
 from studio.machine.account import Account
 from studio.machine.mortal import dies_with_parent
 
@@ -72,7 +73,7 @@ def main() -> None:
     from django.conf import settings
     from django.db import connection
 
-    _require_access(settings.REPRISE_HOME, os.R_OK | os.W_OK | os.X_OK)
+    _require_access(setting("HOME"), os.R_OK | os.W_OK | os.X_OK)
     for folder in ("engine", "studio", "templates", "static"):
         for directory, folders, files in os.walk(settings.BASE_DIR / folder):
             for name in (*folders, *files):

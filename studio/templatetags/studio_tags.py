@@ -7,7 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.messages import get_messages
+from django.http import HttpRequest
+from django.template import RequestContext
 from django.templatetags.static import static
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -17,6 +22,9 @@ from engine.status.sentences.sentence import Code, Moment, Part, Sentence
 from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
+from studio.access.login import is_own_login
+from studio.accounts.session import THEMES
+from studio.approvals import queries as inbox
 from studio.audit.words import action_text, verb_name
 from studio.display import payloads
 from studio.display.at_least import AtLeast
@@ -30,11 +38,28 @@ register.filter("verb_name", verb_name)
 _UNKNOWN = Look("queued", "circle-dashed", "idle")
 
 
+@register.simple_tag(takes_context=True)
+def frame(context: RequestContext) -> str:
+    """Set what the frame of every page shows. A site needs no context processors for it."""
+    request: HttpRequest = context.request
+    user = getattr(request, "user", AnonymousUser())
+    theme = request.COOKIES.get("studio-theme", "system")
+    context["request"], context["user"] = request, user
+    context["messages"] = get_messages(request)
+    context["theme"] = theme if theme in THEMES else "system"
+    context["server_time"] = timezone.now()
+    context["has_password_page"] = is_own_login
+    context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
+    return ""
+
+
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """Render an icon. It is decorative: a word next to it has the meaning."""
     return format_html(
-        '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("vendor/lucide.svg"), name
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>',
+        static("studio/vendor/lucide.svg"),
+        name,
     )
 
 
@@ -59,7 +84,7 @@ def status_icon(status: str) -> SafeString:
 
 @register.simple_tag
 def favicon(status: str) -> str:
-    return static(f"icons/{status}.svg" if status else "icons/reprise.svg")
+    return static(f"studio/icons/{status}.svg" if status else "studio/icons/reprise.svg")
 
 
 @register.simple_tag
@@ -125,7 +150,7 @@ def slug_with(seq: int, number: int) -> str:
 
 @register.simple_tag
 def sprite_of(name: str) -> str:
-    return f"{static('vendor/lucide.svg')}#{name}"
+    return f"{static('studio/vendor/lucide.svg')}#{name}"
 
 
 @register.filter

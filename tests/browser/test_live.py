@@ -27,7 +27,7 @@ class Line:
         complaints.allow("htmx:ws:error")  # htmx reports a cut connection in the console
         self.is_cut = False
         self.sockets: list[WebSocketRoute] = []
-        page.route_web_socket(re.compile("/ws/studio/"), self._connect)
+        page.route_web_socket(re.compile("/ws/"), self._connect)
 
     def _connect(self, socket: WebSocketRoute) -> None:
         if self.is_cut:

@@ -101,7 +101,7 @@ def test_who_answers_late_is_told_so(signed_in: Page, new_tab: NewTab, complaint
     complaints.allow("409")
     page, late = signed_in, new_tab()
     ask(page)
-    late.route_web_socket(re.compile("/ws/studio/"), lambda socket: None)  # it hears of nothing
+    late.route_web_socket(re.compile("/ws/"), lambda socket: None)  # it hears of nothing
     late.goto(page.url)
     fill(late, "5")
     fill(page, "7")

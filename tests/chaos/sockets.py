@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tests.chaos.browser import Browser
 from tests.process import ledger
 
-TOPIC = "/ws/studio/?topic=workflow:kitchen-sink"
+TOPIC = "/ws/?topic=workflow:kitchen-sink"
 COUNT = re.compile(r'class="s-([a-z_]+)"\s+href="[^"]*">.*?<span class="num">([^<]+)</span>', re.DOTALL)
 COME_AGAIN = 1.0
 PATIENCE = 30.0  # a socket that says nothing for so long is asked whether it lives

@@ -35,7 +35,7 @@ let_out = threading.Event()
 
 @pytest.fixture(autouse=True)
 def story(proxy: Proxy, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Workflow[Any, Any]:
-    settings.REPRISE_LEASE = LEASE
+    settings.REPRISE = settings.REPRISE | {"LEASE": LEASE}
     monkeypatch.setattr(worker_lock, "_taken_here", set())
     monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.3)
     started.clear()
@@ -90,7 +90,7 @@ def test_worker_whose_connection_swallows_everything_takes_a_new_one(
 def test_heart_whose_connection_swallows_everything_renews_the_lease_in_time(
     proxy: Proxy, story: Workflow[Any, Any], settings: Any
 ) -> None:
-    settings.REPRISE_LEASE = LONG_LEASE
+    settings.REPRISE = settings.REPRISE | {"LEASE": LONG_LEASE}
     watcher = proxy.decide = Watcher(CALLER)
     with running_shift():
         instance = begin(story)

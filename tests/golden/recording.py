@@ -94,8 +94,8 @@ STORIES: dict[str, Callable[[], Instance]] = {
 def test_record(story: str, settings: LazySettings, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     import_module("studio.demo.workflows")
     request.getfixturevalue("restored_registry")
-    settings.REPRISE_HOME = tmp_path
-    settings.REPRISE_SECRET_KEYS = KEYS
+    settings.REPRISE = settings.REPRISE | {"HOME": tmp_path}
+    settings.REPRISE = settings.REPRISE | {"SECRET_KEYS": KEYS}
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "studio.demo"]
     call_command("migrate", "demo", verbosity=0)
     golden = Golden.of(story, STORIES[story]())

@@ -23,7 +23,7 @@ DAY_US = 24 * 3600 * 1_000_000
 
 @pytest.fixture(autouse=True)
 def _samples(request: pytest.FixtureRequest, settings: LazySettings) -> None:
-    settings.REPRISE_SECRET_KEYS = secret.KEYS
+    settings.REPRISE = settings.REPRISE | {"SECRET_KEYS": secret.KEYS}
     import_module("studio.demo.workflows")  # stays known: it is imported once
     request.getfixturevalue("restored_registry")
     tour.declare()

@@ -55,7 +55,7 @@ def queued() -> list[str]:
 def test_a_schedule_of_what_is_not_allowed_is_refused_and_leaves_one_failure(
     settings: Settings, caplog: pytest.LogCaptureFixture, func: str, values: dict[str, str]
 ) -> None:
-    settings.REPRISE_TASKS = OURS
+    settings.REPRISE = settings.REPRISE | {"TASKS": OURS}
     plan(func, **values)
     for _ in range(2):
         Schedule.objects.update(next_run=timezone.now() - timedelta(seconds=1))
@@ -72,12 +72,12 @@ def test_a_schedule_of_what_is_not_allowed_is_refused_and_leaves_one_failure(
     said = [record for record in caplog.records if record.name == "engine.cluster"]
     assert [record.levelno for record in said] == [logging.ERROR] * 2
     assert 'The schedule "nightly" may not call ' in said[0].getMessage()
-    assert "REPRISE_TASKS" in said[0].getMessage()
+    assert 'REPRISE["TASKS"]' in said[0].getMessage()
     assert Schedule.objects.get().next_run > timezone.now()
 
 
 def test_other_schedules_of_the_same_moment_run(settings: Settings) -> None:
-    settings.REPRISE_TASKS = OURS
+    settings.REPRISE = settings.REPRISE | {"TASKS": OURS}
     for func in ("os.abort", "tests.process.tasks.note", "no.such.function", "engine.steer.retention.sweep"):
         plan(func)
     scheduler()
@@ -88,14 +88,14 @@ def test_other_schedules_of_the_same_moment_run(settings: Settings) -> None:
     "func", ["tests.process.tasks.note", "tests.process.tasks.misspelt", "engine.steer.retention.sweep"]
 )
 def test_what_the_list_and_the_engine_hold_is_queued(settings: Settings, func: str) -> None:
-    settings.REPRISE_TASKS = OURS
+    settings.REPRISE = settings.REPRISE | {"TASKS": OURS}
     plan(func)
     scheduler()
     assert queued() == [func]
 
 
 def test_a_project_that_gives_no_list_schedules_whatever_it_likes(settings: Settings) -> None:
-    del settings.REPRISE_TASKS
+    settings.REPRISE = settings.REPRISE | {"TASKS": None}
     plan("os.getpid", hook="os.unlink")
     scheduler()
     assert queued() == ["os.getpid"]
@@ -106,7 +106,7 @@ def test_a_module_that_breaks_at_import_stops_nobody(
 ) -> None:
     (tmp_path / "broken_tasks.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
-    settings.REPRISE_TASKS = ["broken_tasks.*", *OURS]
+    settings.REPRISE = settings.REPRISE | {"TASKS": ["broken_tasks.*", *OURS]}
     plan("broken_tasks.work")
     plan("tests.process.tasks.note")
     scheduler()
@@ -114,7 +114,7 @@ def test_a_module_that_breaks_at_import_stops_nobody(
 
 
 def test_a_planted_failure_is_overwritten_without_being_read(settings: Settings, tmp_path: Path) -> None:
-    settings.REPRISE_TASKS = OURS
+    settings.REPRISE = settings.REPRISE | {"TASKS": OURS}
     plan("os.abort")
     scheduler()
     with connection.cursor() as cursor:

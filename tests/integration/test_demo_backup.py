@@ -32,7 +32,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def home(settings: LazySettings, tmp_path: Path) -> Path:
-    settings.REPRISE_HOME = tmp_path
+    settings.REPRISE = settings.REPRISE | {"HOME": tmp_path}
     return tmp_path
 
 

@@ -19,7 +19,7 @@ from tests.travel import age
 @pytest.fixture
 def refund(engine_db: None, settings: Any, tmp_path: Path) -> Any:
     import_module("studio.demo.workflows")
-    settings.REPRISE_HOME = tmp_path
+    settings.REPRISE = settings.REPRISE | {"HOME": tmp_path}
     return workflows["refund"]
 
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.process
 @pytest.fixture
 def home(settings: LazySettings, tmp_path: Path) -> Iterator[Path]:
     """A home of its own; afterwards no server runs in it."""
-    settings.REPRISE_HOME = tmp_path
+    settings.REPRISE = settings.REPRISE | {"HOME": tmp_path}
     yield tmp_path
     assert [lock.parent for lock in tmp_path.rglob("lock") if is_running(lock.parent)] == []
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from studio import urls
+from studio import site
 from studio.access import anonymous_queue
 from studio.access.anonymous_queue import (
     AnonymousQueue,
@@ -295,7 +295,7 @@ class TestPrefixes:
 class LargerSite:
     """A project that includes the Studio."""
 
-    urlpatterns = urls.urlpatterns
+    urlpatterns = site.urlpatterns
 
 
 @pytest.mark.process

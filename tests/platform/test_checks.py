@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import Group, Permission
 from django.core.checks import CheckMessage, run_checks
+from django.http import HttpResponse
+from django.urls import URLPattern, include, path
 from pytest_django.fixtures import Settings
 
 from studio import checks
@@ -41,25 +43,40 @@ def test_a_middleware_made_from_djangos_is_as_good(settings: Settings) -> None:
     assert checks.check_settings() == []
 
 
-@pytest.mark.parametrize("name", sorted(checks.CONTEXT_PROCESSORS))
-def test_a_missing_context_processor_is_named(settings: Settings, name: str) -> None:
-    templates: Any = copy.deepcopy(settings.TEMPLATES)
-    templates[0]["OPTIONS"]["context_processors"].remove(name)
-    settings.TEMPLATES = templates
+def test_templates_that_no_loader_finds_are_named(settings: Settings) -> None:
+    settings.TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
     (found,) = checks.check_settings()
     assert found.id == "studio.E002"
-    assert name in str(found.hint)
+    assert '"APP_DIRS": True' in str(found.hint)
 
 
-def test_missing_origins_are_named(settings: Settings) -> None:
-    del settings.REPRISE_ORIGINS
+def test_a_template_of_the_project_in_the_place_of_ours_is_named(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "studio" / "frame").mkdir(parents=True)
+    (tmp_path / "studio" / "frame" / "base.html").write_text("theirs")
+    settings.TEMPLATES = [{**settings.TEMPLATES[0], "DIRS": [tmp_path]}]
+    assert ids(checks.check_settings()) == ["studio.W002"]
+
+
+def test_static_files_that_no_finder_finds_are_named(settings: Settings) -> None:
+    settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
     assert ids(checks.check_settings()) == ["studio.E003"]
 
 
-@pytest.mark.parametrize("proxies", [["proxy.example"], ["10.0.0.0/33"]])
-def test_a_proxy_without_an_address_is_named(settings: Settings, proxies: list[str]) -> None:
-    settings.REPRISE_TRUSTED_PROXIES = proxies
-    assert ids(checks.check_settings()) == ["studio.E004"]
+class Without:
+    urlpatterns: ClassVar[list[URLPattern]] = []
+
+
+class Hidden:
+    urlpatterns: ClassVar[list[Any]] = [
+        path("", lambda request: HttpResponse()),
+        path("", include("studio.urls")),
+    ]
+
+
+@pytest.mark.parametrize(("urls", "found"), [(Without, "studio.E004"), (Hidden, "studio.E005")])
+def test_a_studio_without_an_address_of_its_own_is_named(settings: Settings, urls: type, found: str) -> None:
+    settings.ROOT_URLCONF = urls
+    assert ids(checks.check_settings()) == [found]
 
 
 @pytest.mark.django_db

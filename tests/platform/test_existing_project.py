@@ -32,7 +32,6 @@ class Project:
         database = {"HOST": str(socket_dir(postgresql.home)), "NAME": "shop", "USER": "reprise"}
         self._append(
             "settings.py",
-            "from importlib.util import find_spec\n",
             f"DATABASES = {{'default': {{'ENGINE': 'django.db.backends.postgresql'}} | {database!r}}}\n",
             settings,
         )
@@ -85,12 +84,12 @@ def test_the_readmes_lines_make_the_studio_part_of_a_project(project: Project) -
         while not answers("127.0.0.1", port):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/workflows/", timeout=10) as response:
-            assert response.url == f"http://127.0.0.1:{port}/sign-in/?next=/workflows/"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ops/workflows/", timeout=10) as response:
+            assert response.url == f"http://127.0.0.1:{port}/ops/sign-in/?next=/ops/workflows/"
             page = response.read().decode()
         # Its own server also enforces the Studio's limits: an anonymous client may not send more than 64 KiB.
         with pytest.raises(urllib.error.HTTPError, match="413"):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in/", data=b"x" * 70_000, timeout=10)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/ops/sign-in/", data=b"x" * 70_000, timeout=10)
         style = re.search(r'href="(/static/[^"]+\.css)"', page)
         assert style is not None
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{style[1]}", timeout=10) as response:

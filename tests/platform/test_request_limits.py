@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 
+from engine.configuration import setting
 from studio.supervisor.address import answers
 from tests.live import LiveStack, free_port
 from tests.platform.visitor import FORM, At, SignedIn, post, status_of, talk
@@ -18,7 +18,7 @@ from tests.processes import marked
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
-LIMIT = settings.REPRISE_MAX_BODY_BYTES
+LIMIT = setting("MAX_BODY_BYTES")
 MEBIBYTE = 1024 * 1024
 
 

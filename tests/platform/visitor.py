@@ -70,7 +70,7 @@ def post(stack: Port, path: str, body: bytes, kind: str, *headers: bytes) -> byt
 def handshake(stack: Port, *headers: bytes, host: str = "", origin: str = "") -> bytes:
     """Write the request for a socket."""
     lines = [
-        b"GET /ws/studio/?topic=home HTTP/1.1",
+        b"GET /ws/?topic=home HTTP/1.1",
         f"Host: {host or f'127.0.0.1:{stack.port}'}".encode(),
         f"Origin: {origin or f'http://127.0.0.1:{stack.port}'}".encode("latin1"),
         b"Upgrade: websocket",

@@ -54,7 +54,7 @@ class Cluster:
         self.variables = {
             **{name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
             "DATABASE_URL": dsn,
-            "REPRISE_HOME": str(settings.REPRISE_HOME),
+            "REPRISE_HOME": str(settings.REPRISE["HOME"]),
             "REPRISE_APPS": "tests.sample,tests.process",
             "REPRISE_ROLE": "cluster",
             "PYTHONPATH": str(PROJECT),

@@ -35,7 +35,7 @@ def worker(
     sweep: float = claims.SWEEP_SECONDS,
 ) -> None:
     """A shift in a process of its own, until SIGTERM."""
-    settings.REPRISE_LEASE = lease
+    settings.REPRISE = settings.REPRISE | {"LEASE": lease}
     claims.SWEEP_SECONDS = sweep
     heartbeat.STALL_SECONDS = stall
     shift.GRACE_SECONDS = grace

@@ -59,7 +59,7 @@ class Frames:
 
     def __init__(self, browser: Browser, topics: list[str]) -> None:
         self.texts: list[str] = []
-        self._sockets = [Socket(browser, f"/ws/studio/?topic={topic}") for topic in topics]
+        self._sockets = [Socket(browser, f"/ws/?topic={topic}") for topic in topics]
         for one in self._sockets:
             threading.Thread(target=self._listen, args=[one], daemon=True).start()
 

@@ -27,4 +27,4 @@ def address(name: str, instance: Instance | None = None, workflow: str = "proces
     pattern = next(p for p in urlpatterns if isinstance(p, URLPattern) and p.name == name)
     known: dict[str, Any] = {"name": instance.workflow if instance else workflow, "what": "params"}
     known |= {"id": instance.id if instance else "order-1", "seq": 1, "key": 1}
-    return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
+    return reverse(f"studio:{name}", kwargs={key: known[key] for key in pattern.pattern.converters})

@@ -29,7 +29,7 @@ WHERE value LIKE %(mark)s GROUP BY 1
 class Command(BaseCommand):
     help = (
         "Count the stored secrets by the key that each needs. A key that no secret needs may be removed from "
-        "REPRISE_SECRET_KEYS and SECRET_KEY_FALLBACKS. Reads every instance, step and event once. "
+        'REPRISE["SECRET_KEYS"] and SECRET_KEY_FALLBACKS. Reads every instance, step and event once. '
         f"Exits with {MISSING} if a key is needed that the settings do not have."
     )
 

@@ -50,7 +50,7 @@ class SecretKeyError(NonDeterminismError):
             advice = "It was encrypted with that key, so what is stored was damaged. Restore it from a backup"
         else:
             advice = (
-                "Add the missing key to REPRISE_SECRET_KEYS, or to SECRET_KEY_FALLBACKS if it was a SECRET_KEY, and "
+                'Add the missing key to REPRISE["SECRET_KEYS"], or to SECRET_KEY_FALLBACKS if it was a SECRET_KEY, and '
                 "start the processes again"
             )
         message = f"{self.reason} It needs key {needed}; this process has {keys}. {advice}; then resume the instance."

@@ -1,7 +1,7 @@
 """The functions that rows of django-q's schedules may call.
 
 A row of `django_q_schedule` is an unsigned dotted name with arguments: anyone who can write to the database chooses
-what a worker runs. The setting REPRISE_TASKS, a list of patterns such as `shop.tasks.*`, limits the choice to those
+what a worker runs. The setting TASKS of REPRISE, a list of patterns such as `shop.tasks.*`, limits the choice to those
 functions and the engine's own. Without it, every function may be called, as in django-q.
 
 Tasks queued by code with `async_task` are signed with SECRET_KEY; the list does not apply to them.
@@ -17,10 +17,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import django_q.scheduler
-from django.conf import settings
 from django.utils import timezone
 from django_q.models import Task
 from django_q.tasks import async_task
+
+from engine.configuration import setting
 
 logger = logging.getLogger("engine.cluster")
 
@@ -61,7 +62,7 @@ def _defined_at(found: object) -> str:
 
 def _queue(func: object, *args: Any, **kwargs: Any) -> str:
     """Replace `async_task` in the scheduler. Return the task's id."""
-    patterns = getattr(settings, "REPRISE_TASKS", None)
+    patterns = setting("TASKS")
     for function in _called(func, kwargs):
         if not is_allowed(function, patterns):
             return _refuse(func, function, kwargs)
@@ -84,7 +85,7 @@ def _refuse(func: object, function: object, kwargs: Mapping[str, Any]) -> str:
     """Log the refusal and store a failed task: one per schedule, however often it is due."""
     schedule = str(kwargs["q_options"].get("group"))
     reason = (
-        f'The schedule "{schedule}" may not call {function}: the setting REPRISE_TASKS does not include it. '
+        f'The schedule "{schedule}" may not call {function}: REPRISE["TASKS"] does not include it. '
         "Add it there, or delete the schedule."
     )
     logger.error(reason)

@@ -14,9 +14,9 @@ from typing import Any
 
 import django_q.cluster
 import psycopg
-from django.conf import settings
 from django_q.conf import Conf
 
+from engine.configuration import setting
 from engine.declare.registry import workflows
 from engine.models.connection import parameters
 from engine.status import schema
@@ -110,7 +110,7 @@ def _lacking() -> list[str]:
 
 
 def _facts() -> str:
-    workers, slots = Conf.WORKERS, getattr(settings, "REPRISE_SLOTS", 64)
+    workers, slots = Conf.WORKERS, setting("SLOTS")
     return (
         f"Reprise {VERSION}, database {schema.described()}, {workers} worker{'s' * (workers != 1)}, "
         f"{slots} slots in each, {len(workflows)} workflow{'s' * (len(workflows) != 1)}"

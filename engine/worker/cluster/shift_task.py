@@ -9,9 +9,9 @@ import os
 import socket
 from dataclasses import dataclass
 
-from django.conf import settings
 from django_q.conf import Conf
 
+from engine.configuration import setting
 from engine.worker.cluster import guardian
 from engine.worker.cluster.guardian import Process
 from engine.worker.cluster.process_locks import Flag, Locks
@@ -52,8 +52,8 @@ def has_started() -> bool:
 
 
 def slots() -> int:
-    """Return how many instances one shift drives at a time: REPRISE_SLOTS, or 64."""
-    return int(getattr(settings, "REPRISE_SLOTS", 64))
+    """Return how many instances one shift drives at a time: the setting SLOTS."""
+    return int(setting("SLOTS"))
 
 
 def shift() -> None:

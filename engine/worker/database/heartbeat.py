@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable
 
 import psycopg
-from django.conf import settings
 
+from engine.configuration import setting
 from engine.models.connection import parameters
 from engine.worker.database import sql
 from engine.worker.database.connect import LIMITS, LimitedConnection, connect_limited
 
 log = logging.getLogger("engine.heart")
 
-LEASE_SECONDS = 30.0
 BEATS_A_LEASE = 6
 TICK_SECONDS = 1.0
 SOON_SECONDS = 0.05  # until another beat for rows that were locked
@@ -29,8 +28,8 @@ STALL_SECONDS = 30
 
 
 def lease_seconds() -> float:
-    """Return how long a silent worker keeps its instances: REPRISE_LEASE, or 30 s."""
-    return float(getattr(settings, "REPRISE_LEASE", LEASE_SECONDS))
+    """Return how long a silent worker keeps its instances: the setting LEASE."""
+    return float(setting("LEASE"))
 
 
 class Heartbeat:

@@ -1,9 +1,8 @@
-/* Keys: g and a letter goes to a page, j and k choose a row. studio/frame/keys.html lists them all. */
+/* Keys: g and the letter in a link's data-go follow it, j and k choose a row. studio/frame/keys.html lists them all. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
   let pending = "";
-  const GO = { h: "/", w: "/workflows/", i: "/instances/", a: "/approvals/", t: "/audit/", s: "/schedules/" };
   let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {
@@ -22,7 +21,7 @@
     const key = event.key;
     if (pending === "g") {
       pending = "";
-      if (GO[key]) location.assign(GO[key]);
+      $$("[data-go]").find((link) => link.dataset.go === key)?.click();
     } else if (key === "g") {
       pending = "g";
       setTimeout(() => { pending = ""; }, 900);

@@ -42,7 +42,12 @@ class TestGuards:
         assert [view for view in found if rule_of(view) is None] == []
 
     def test_only_these_are_open_to_everybody(self) -> None:
-        assert {name for name, rule in rules().items() if rule.is_public} == {"sign-in", "sign-out", "theme"}
+        assert {name for name, rule in rules().items() if rule.is_public} == {
+            "sign-in",
+            "sign-out",
+            "theme",
+            "socket",
+        }
 
     def test_a_view_without_one_gets_no_address(self) -> None:
         def careless(request: HttpRequest) -> HttpResponse:
@@ -417,4 +422,4 @@ def test_reverse_names_are_the_addresses_of_the_contract() -> None:
     assert (
         address("instance", instance) == instance.get_absolute_url() == "/workflows/orders/instances/order-1/"
     )
-    assert reverse("start", args=["orders"]) == "/workflows/orders/start/"
+    assert reverse("studio:start", args=["orders"]) == "/workflows/orders/start/"

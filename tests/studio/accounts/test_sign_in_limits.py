@@ -127,7 +127,7 @@ class TestLimits:
         assert sign_in(client, **{"X-Forwarded-For": "10.0.1.1"}).status_code == 429
 
     def test_a_trusted_proxy_is_believed(self, client: Client, settings: Any) -> None:
-        settings.REPRISE_TRUSTED_PROXIES = [HERE]
+        settings.REPRISE = settings.REPRISE | {"TRUSTED_PROXIES": [HERE]}
         for n in range(OF_A_NAME_FROM_AN_ADDRESS + 1):
             assert sign_in(client, **{"X-Forwarded-For": f"10.0.0.{n}"}).status_code == 200
 

@@ -13,7 +13,8 @@ LONGEST_LINE = 120
 def _sources() -> Iterator[Path]:
     root = Path(settings.BASE_DIR)
     for pattern in ("*.css", "*.js"):
-        yield from (root / "static" / "studio").rglob(pattern)
+        found = (root / "static" / "studio").rglob(pattern)
+        yield from (path for path in found if "vendor" not in path.parts)
 
 
 def _templates() -> Iterator[Path]:

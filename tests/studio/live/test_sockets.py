@@ -69,7 +69,7 @@ async def opened() -> AsyncIterator[Open]:
         headers = [(b"host", HOST)] + ([(b"origin", origin)] if origin else [])
         if user is not None:
             headers.append((b"cookie", (await sync_to_async(cookie_of)(user)).encode()))
-        socket = Socket(application, f"/ws/studio/?{topic}", headers=headers)
+        socket = Socket(application, f"/ws/?{topic}", headers=headers)
         sockets.append(socket)
         return socket
 

@@ -1,0 +1,191 @@
+"""The settings of Reprise: the dictionary REPRISE in Django's settings, with environment variables as defaults.
+
+`REPRISE = {"SLOTS": 32}` and `REPRISE_SLOTS=32` mean the same; the dictionary wins. Every setting is declared here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+DICTIONARY = "REPRISE"
+
+
+class ValueRefusedError(Exception):
+    """A setting has a value that cannot be used; the message says what it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: how its value is checked, what it is without a value, and the environment variable behind it."""
+
+    name: str
+    default: Any
+    read: Callable[
+        [Any], Any
+    ]  # of a value in the dictionary, or of the text of a variable; raises ValueRefusedError
+    about: str
+    variable: str = ""
+
+    @property
+    def environment_variable(self) -> str:
+        return self.variable or f"{DICTIONARY}_{self.name}"
+
+
+def _words(given: Any) -> list[Any]:
+    if isinstance(given, str):
+        return [item.strip() for item in given.split(",") if item.strip()]
+    if isinstance(given, list | tuple):
+        return list(given)
+    raise ValueRefusedError("a list of strings")
+
+
+def _texts(given: Any) -> list[str]:
+    found = _words(given)
+    if not all(isinstance(one, str) for one in found):
+        raise ValueRefusedError("a list of strings")
+    return found
+
+
+def _networks(given: Any) -> list[str]:
+    found = _texts(given)
+    try:
+        return [str(ip_network(one, strict=False)) for one in found]
+    except ValueError:
+        raise ValueRefusedError("a list of addresses and networks, such as 10.0.0.5 or 10.0.0.0/8") from None
+
+
+def _origins(given: Any) -> list[str]:
+    found = _texts(given)
+    for one in found or [""]:
+        parts = urlsplit(one)
+        is_whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path or parts.query)
+        if not is_whole or "*" in one or "@" in one:
+            raise ValueRefusedError(
+                "a list of origins: scheme, host and maybe a port, as https://studio.example"
+            )
+    return found
+
+
+def _whole(lowest: int, highest: int) -> Callable[[Any], int]:
+    def read(given: Any) -> int:
+        is_number = isinstance(given, int) and not isinstance(given, bool)
+        text = str(given).strip()
+        if not (is_number or isinstance(given, str)) or not (text.isascii() and text.isdigit()):
+            raise ValueRefusedError(f"a whole number from {lowest} to {highest}")
+        if not lowest <= int(text) <= highest:
+            raise ValueRefusedError(f"a whole number from {lowest} to {highest}")
+        return int(text)
+
+    return read
+
+
+def _seconds(given: Any) -> float:
+    try:
+        found = float(given)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise ValueRefusedError("a number of seconds above 0")
+    return found
+
+
+SETTINGS: Mapping[str, Setting] = {
+    one.name: one
+    for one in (
+        Setting("WORKERS", 2, _whole(1, 64), "processes that run workflows, in each cluster"),
+        Setting("SLOTS", 64, _whole(1, 10_000), "instances that one of these processes drives at a time"),
+        Setting("LEASE", 30.0, _seconds, "seconds for which a worker that says nothing keeps its instances"),
+        Setting(
+            "TASKS",
+            None,
+            _texts,
+            "patterns, such as `shop.tasks.*`, of the functions that schedule rows may call",
+        ),
+        Setting(
+            "HOME",
+            Path(".reprise"),
+            Path,
+            "the folder for what belongs to this machine, such as the demos' files",
+        ),
+        Setting(
+            "SECRET_KEYS", [], _words, "keys that encrypt stored secrets, newest first; none means SECRET_KEY"
+        ),
+        Setting(
+            "ORIGINS",
+            None,
+            _origins,
+            "the origins whose pages may open the Studio's sockets; none means the host of the request, and "
+            "CSRF_TRUSTED_ORIGINS",
+            variable="REPRISE_ORIGIN",
+        ),
+        Setting(
+            "TRUSTED_PROXIES", [], _networks, "addresses and networks of proxies whose X-Forwarded-For counts"
+        ),
+        Setting(
+            "MAX_BODY_BYTES",
+            4 * 1024 * 1024,
+            _whole(64 * 1024, 1024**3),
+            "bytes in the largest request body: params of 1 MiB, in a form that writes each character as three",
+        ),
+        Setting("BODY_TIMEOUT_SECONDS", 30.0, _seconds, "seconds in which a request body must arrive"),
+    )
+}
+
+
+def setting(name: str) -> Any:
+    """Return the value of a setting. Raises ImproperlyConfigured for one that cannot be used, and names the rule."""
+    declared = SETTINGS[name]
+    given = _dictionary()
+    if name in given:
+        if given[name] is None:
+            return declared.default
+        return _read(declared, given[name], f'{DICTIONARY}["{name}"]')
+    text = os.environ.get(declared.environment_variable)
+    return _read(declared, text, declared.environment_variable) if text else declared.default
+
+
+def problems() -> Iterator[str]:
+    """Yield a sentence for every setting that is unknown or cannot be used."""
+    try:
+        given = _dictionary()
+    except ImproperlyConfigured as error:
+        yield str(error)
+        return
+    for name in given:
+        if name not in SETTINGS:
+            near = difflib.get_close_matches(str(name), SETTINGS, n=1)
+            advice = f"Did you mean {near[0]}?" if near else f"There are {', '.join(SETTINGS)}."
+            yield f"{DICTIONARY} has {name!r}, which is no setting. {advice}"
+    for name in SETTINGS:
+        try:
+            setting(name)
+        except ImproperlyConfigured as error:
+            yield str(error)
+
+
+def _dictionary() -> Mapping[str, Any]:
+    given = getattr(settings, DICTIONARY, None)
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(f"{DICTIONARY} is {given!r}: it takes a dictionary.")
+    return given
+
+
+def _read(declared: Setting, given: Any, where: str) -> Any:
+    try:
+        return declared.read(given)
+    except ValueRefusedError as error:
+        # Never the value of a key that encrypts.
+        shown = "" if declared.name == "SECRET_KEYS" else f" is {given!r}"
+        raise ImproperlyConfigured(f"{where}{shown}: it takes {error}.") from None
