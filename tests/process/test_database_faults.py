@@ -91,7 +91,8 @@ def test_rows_locked_for_longer_than_a_lease_delay_their_instances_only(arena: A
     for name in ("one", "two"):
         arena.worker(name, lease=LEASE)
     parked = program.start([event("go"), work("after")])
-    busy, sent = (program.start([work("first", 0.3), event("go"), work("after")]) for _ in range(2))
+    # Long enough to be under way when the rows are locked, and over before they are free.
+    busy, sent = (program.start([work("first", LEASE), event("go"), work("after")]) for _ in range(2))
     wait_for([parked], "waiting")
     for one in (parked, busy):
         one.send_event("go", one.id)
