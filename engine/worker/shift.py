@@ -44,6 +44,7 @@ from engine.worker.retirement import Relief, Retirement
 log = logging.getLogger("engine.shift")
 
 GRACE_SECONDS = 10.0
+UNHURRIED_SECONDS = 0.1
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 0.5
@@ -59,6 +60,7 @@ class Terms:
     slots: int
     name: str
     should_stop: Callable[[], bool]
+    should_hurry: Callable[[], bool] = lambda: True  # until then, bodies may take as long as they need after a stop
     idle_seconds: float = float("inf")  # it ends after this long without work
     takes_quarantined: TakesQuarantined = TakesQuarantined.WHEN_EMPTY
     relief: Relief | None = None  # without one, it is never replaced
@@ -219,11 +221,17 @@ class Shift:
             await self._reader.leave()
 
     async def _drain(self) -> None:
-        """Stop claiming: for a while, let bodies end and be recorded, then release everything."""
+        """Stop claiming: for a while, let bodies end and be recorded, then release everything.
+
+        The while begins when the shift has to hurry.
+        """
         # Rows held without a cycle would look like those of a dead worker.
         await self._claimer.look_for_signals()
         for cycle in list(self._cycles.values()):
             cycle.exit.quiesce(InstanceStatus.QUEUED)
+        while self._cycles and not self._terms.should_hurry():
+            await self._claimer.look_for_signals()
+            await asyncio.sleep(UNHURRIED_SECONDS)
         await self._until_empty(GRACE_SECONDS)
         await self._claimer.pass_on_places()
         for cycle in list(self._cycles.values()):

@@ -96,6 +96,33 @@ def test_a_stop_waits_for_a_body_that_ends_within_the_grace(cluster: Cluster) ->
     assert cluster.query("SELECT status, output::text FROM engine_step") == [("complete", '"one"')]
 
 
+def test_a_patient_stop_waits_for_every_body_and_claims_nothing(impatient_cluster: Cluster) -> None:
+    cluster = impatient_cluster
+    cluster.begin("blocking-errand", "long", seconds=GRACE + 3)
+    wait_until(lambda: len(cluster.workers_at("long")) == 1)
+    assert cluster.process is not None
+    cluster.process.send_signal(signal.SIGUSR1)
+    time.sleep(1)
+    cluster.begin("errand", "late")
+    assert cluster.process.wait(timeout=60) == 0
+    assert cluster.query("SELECT status, output::text FROM engine_step") == [("complete", '"long"')]
+    assert cluster.query("SELECT status FROM engine_instance WHERE id = 'late'") == [("queued",)]
+    assert cluster.left() == {}
+
+
+def test_a_patient_stop_becomes_an_ordinary_one_when_it_is_told_so(impatient_cluster: Cluster) -> None:
+    cluster = impatient_cluster
+    cluster.begin("errand", "one", seconds=NEVER)
+    wait_until(lambda: cluster.workers_at("one"))
+    assert cluster.process is not None
+    cluster.process.send_signal(signal.SIGUSR1)
+    time.sleep(2)
+    assert cluster.process.poll() is None
+    assert cluster.stop() > GRACE
+    assert cluster.query("SELECT status, owner FROM engine_instance") == [("queued", None)]
+    assert cluster.left() == {}
+
+
 def test_a_stop_ends_a_worker_whose_loop_is_held_up(impatient_cluster: Cluster) -> None:
     cluster = impatient_cluster
     cluster.begin("rude-errand", "one", seconds=NEVER)

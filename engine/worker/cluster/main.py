@@ -22,7 +22,9 @@ from engine.models.connection import parameters
 from engine.status import schema
 from engine.steer.notify import REAP, WAKE
 from engine.version import VERSION
+from engine.worker.cluster import shift_task
 from engine.worker.cluster.broker_connection import ANSWER_SECONDS
+from engine.worker.cluster.process_locks import Flag
 from engine.worker.database.connect import connect_limited
 
 logger = logging.getLogger("reprise.cluster")
@@ -33,9 +35,23 @@ LOST = 1  # the exit code of a cluster that ends without having been told to sto
 
 
 class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
-    """django-q's cluster. It starts once the database is migrated, and ends with an error if its guard is lost."""
+    """django-q's cluster. It starts once the database is migrated, and ends with an error if its guard is lost.
+
+    SIGTERM gives bodies 10 s to end; SIGUSR1 stops it, too, but lets them take as long as they need.
+    """
 
     is_told_to_stop = False
+
+    def __init__(self, broker: Any = None) -> None:
+        super().__init__(broker)
+        self._is_patient = False
+        self._hurry = Flag()
+        shift_task.hurry_after(self._hurry)
+        signal.signal(signal.SIGUSR1, self.sig_handler)
+
+    def sig_handler(self, signum: int, frame: Any) -> None:
+        self._is_patient = signum == signal.SIGUSR1
+        super().sig_handler(signum, frame)
 
     def start(self) -> int:
         self._wait_for_tables()
@@ -56,6 +72,8 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
         return int(self.pid)
 
     def stop(self) -> bool:
+        if not self._is_patient:
+            self._hurry.set()
         if self.is_told_to_stop:
             return False
         self.is_told_to_stop = True

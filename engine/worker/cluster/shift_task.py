@@ -33,17 +33,25 @@ class Shared:
 
     start: Flag
     stop: Flag
+    hurry: Flag
     leaving: Locks  # one per leaving worker
     most_leaving: int
 
 
 _shared: Shared | None = None
+_hurry: Flag | None = None  # as the main process of the cluster made it
+
+
+def hurry_after(flag: Flag) -> None:
+    """Let workers that stop finish their bodies until the flag is set. Called before anything is forked."""
+    global _hurry
+    _hurry = flag
 
 
 def prepare(*, start: Flag, stop: Flag, most_leaving: int) -> None:
     """Set, before a worker is forked, what the workers of a cluster share."""
     global _shared
-    _shared = Shared(start, stop, Locks(), most_leaving)
+    _shared = Shared(start, stop, _hurry or stop, Locks(), most_leaving)
 
 
 def has_started() -> bool:
@@ -69,12 +77,13 @@ def shift() -> None:
         return
     _collect_less_often()
     try:
-        with guardian.no_longer_than(STUCK_SECONDS, after=_shared.stop):
+        with guardian.no_longer_than(STUCK_SECONDS, after=_shared.hurry):
             run(
                 Terms(
                     slots=slots(),
                     name=f"{socket.gethostname()}:{os.getpid()}",
                     should_stop=_shared.stop,
+                    should_hurry=_shared.hurry,
                     takes_quarantined=TakesQuarantined.NEVER,
                     relief=ClusterRelief(_shared),
                     is_permanent=True,
