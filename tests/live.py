@@ -39,6 +39,7 @@ class LiveStack:
             "PORT": str(self.port),
             "REPRISE_HOME": str(home),
             "REPRISE_APPS": "tests.sample",
+            "REPRISE_RELOAD": "0",
             "REPRISE_ADMIN_PASSWORD": PASSWORD,
             "PYTHONPATH": str(PROJECT),
             MARK: self.run,

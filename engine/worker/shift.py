@@ -60,7 +60,9 @@ class Terms:
     slots: int
     name: str
     should_stop: Callable[[], bool]
-    should_hurry: Callable[[], bool] = lambda: True  # until then, bodies may take as long as they need after a stop
+    should_hurry: Callable[[], bool] = lambda: (
+        True
+    )  # until then, bodies may take as long as they need after a stop
     idle_seconds: float = float("inf")  # it ends after this long without work
     takes_quarantined: TakesQuarantined = TakesQuarantined.WHEN_EMPTY
     relief: Relief | None = None  # without one, it is never replaced

@@ -45,6 +45,7 @@ class Environment:
     secret_keys: tuple[str, ...] = ()
     secret_key_fallbacks: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    wants_reload: bool | None = None
 
     @property
     def is_secure(self) -> bool:
@@ -54,6 +55,11 @@ class Environment:
     @property
     def is_production(self) -> bool:
         return self.database_url is not None or not is_loopback(self.host)
+
+    @property
+    def reloads(self) -> bool:
+        """Whether changed code replaces the running programs: by default, where it is being developed."""
+        return not self.is_production if self.wants_reload is None else self.wants_reload
 
 
 def read_environment(variables: Mapping[str, str], *, project: Path) -> Environment:
@@ -80,6 +86,7 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         secret_keys=_keys(variables, "REPRISE_SECRET_KEYS"),
         secret_key_fallbacks=_keys(variables, "SECRET_KEY_FALLBACKS"),
         trusted_proxies=tuple(_network(item) for item in words(variables, "REPRISE_TRUSTED_PROXIES")),
+        wants_reload=flag(variables, "REPRISE_RELOAD") if variables.get("REPRISE_RELOAD") else None,
     )
     if environment.is_production and environment.is_debug:
         raise SettingError(

@@ -88,6 +88,11 @@ class Child:
         if self.process is not None and self.is_running:
             self.process.terminate()
 
+    def leave(self) -> None:
+        """Let a cluster end when its bodies have."""
+        if self.process is not None and self.is_running:
+            self.process.send_signal(signal.SIGUSR1)
+
     def kill(self) -> None:
         """Kill the program and everything that it started."""
         if self.process is None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import FrameType
 from typing import TextIO
 
@@ -19,6 +20,7 @@ from studio.supervisor import address, database, home, programs
 from studio.supervisor.database import FIRST_ACCOUNT, make_first_account
 from studio.supervisor.programs import FIRST_PAUSE, LONGEST_PAUSE, Child
 from studio.supervisor.rehearsal import Rehearsal
+from studio.supervisor.reload import Reload
 
 NAME_WIDTH = 8
 
@@ -68,6 +70,8 @@ class Supervisor:
         self.password = os.environ.pop("REPRISE_ADMIN_PASSWORD", None)
         self.web = programs.web(environment)
         self.cluster = programs.cluster(environment)
+        self.leaving: list[Child] = []  # earlier clusters, which finish their bodies
+        self.reload: Reload | None = None
         self.listener: socket.socket | None = None
         self.stops = 0
         self.is_starting = True
@@ -104,6 +108,8 @@ class Supervisor:
         now = time.monotonic()
         self.web.start(now)
         self.cluster.start(now)
+        if self.environment.reloads:
+            self.reload = Reload(self.environment, self.web.account)
 
     @contextmanager
     def _leave_root(self, account: Account | None) -> Iterator[None]:
@@ -141,17 +147,18 @@ class Supervisor:
             self._print_output()
             self._announce()
             self._revive(time.monotonic())
+            self._reload(time.monotonic())
 
     def _wait(self) -> None:
         """Wait briefly for output, then check which programs ended."""
         with selectors.DefaultSelector() as selector:
-            for child in self._children():
+            for child in (*self._children(), *self.leaving):
                 if child.process is not None and child.process.stdout is not None:
                     selector.register(child.process.stdout, selectors.EVENT_READ)
             selector.select(GLANCE)
 
     def _print_output(self) -> None:
-        for child in self._children():
+        for child in (*self._children(), *self.leaving):
             for line in child.read_lines():
                 self.console.pass_on(child.name, line)
 
@@ -175,6 +182,29 @@ class Supervisor:
             elif child.process is None and now >= child.start_again_at:
                 child.start(now)
 
+    def _reload(self, now: float) -> None:
+        """Replace web and workers once changed code can be loaded."""
+        for child in [child for child in self.leaving if not child.is_running]:
+            child.kill()
+            self.leaving.remove(child)
+        what, failure = self.reload.look(now) if self.reload else ("", "")
+        if failure:
+            self.console.say(f"Not reloaded: {what} changed. {failure} What was loaded before runs on.")
+        elif what:
+            self.console.say(f"Reloaded: {what} changed")
+            self._replace_programs(now)
+
+    def _replace_programs(self, now: float) -> None:
+        former = self.cluster
+        self.cluster = replace(former, process=None, pause=FIRST_PAUSE, unfinished_line=b"")
+        if former.is_running:
+            former.leave()
+            self.leaving.append(former)
+        self.cluster.start(now)
+        self._stop_child(self.web)
+        self.web.pause = FIRST_PAUSE
+        self.web.start(time.monotonic())
+
     def _revive_server(self) -> None:
         assert self.server is not None
         self.console.say("The embedded PostgreSQL ended; starting it again")
@@ -191,7 +221,11 @@ class Supervisor:
         if not (self.server and self.server.process) and not any(child.process for child in self._children()):
             return
         self.console.say("Stopping; a second Ctrl-C hurries")
-        for child in self._children():
+        if self.reload:
+            self.reload.end()
+        for child in self.leaving:
+            child.terminate()
+        for child in (*self._children(), *self.leaving):
             self._stop_child(child)
         if self.server:
             self.server.stop()
