@@ -1,7 +1,7 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test test-all conformance bench chaos repeat shots check fmt lock chromium
+.PHONY: help env env-run env-test run test test-all test-matrix conformance bench chaos repeat shots check fmt lock chromium
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -20,6 +20,9 @@ test: env-test chromium ## Run the first tier of the tests: what to run after ev
 
 test-all: env-test chromium ## Run all tests and list the 20 slowest: before a merge, and in CI
 	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
+
+test-matrix: env-test chromium ## Run the first tier with each Python and Django found on this machine
+	@sh scripts/matrix $(ARGS)
 
 conformance: env-test ## All conformance cases, in each profile
 	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate $(PY) -m pytest -q tests/conformance

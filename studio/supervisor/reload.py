@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -135,13 +136,14 @@ def _trial(account: Account | None) -> subprocess.Popen[str]:
 
 def main() -> None:
     import django
+    from django.conf import settings
 
     from studio.environment.starting import reason
 
     signal.alarm(int(LOADS_WITHIN))
     try:
         django.setup()
-        import studio.urls  # noqa: F401 - what the web process adds
+        import_module(settings.ROOT_URLCONF)  # what the web process adds
     except Exception as error:  # noqa: BLE001 - whatever the code raises
         sys.exit((reason(error) or f"{type(error).__name__}: {error}").splitlines()[0])
 

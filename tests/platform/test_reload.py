@@ -64,10 +64,10 @@ class Shop:
 
     def start(self, name: str, params: object = None) -> str:
         """Start an instance; return its id. Without Django, whose code may be broken."""
-        id = f"i-{time.monotonic_ns()}"
+        instance_id = f"i-{time.monotonic_ns()}"
         with psycopg.connect(self.stack.dsn(), autocommit=True) as connection:
-            connection.execute(START, [name, id, json.dumps(params)])
-        return id
+            connection.execute(START, [name, instance_id, json.dumps(params)])
+        return instance_id
 
     def end_of(self, id: str) -> tuple[object, int]:
         """Return the instance's output and the number of its attempts."""
