@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from engine.dry_run.verdict import Finding
 from engine.models import Attempt, Audit, Event, Generation, Instance, Step
 from engine.status.record import Record
 from engine.status.sentences.sentence import as_text
@@ -137,4 +138,19 @@ def action(row: Audit) -> Document:
         "outcome": row.outcome,
         "reason": row.reason,
         "data": row.data,
+    }
+
+
+def finding(one: Finding) -> Document:
+    """Return what a dry run found out about an instance."""
+    return {
+        "workflow": one.workflow,
+        "id": one.id,
+        "status": one.status,
+        "verdict": one.verdict,
+        "error": one.error or None,
+        "step": one.step or None,
+        "reason": one.reason,
+        "new_steps": list(one.new),
+        "unreached_steps": list(one.unreached),
     }

@@ -18,6 +18,10 @@ NARROW = 80  # columns in which every answer is readable
 Options = Mapping[str, Any]
 
 
+class UsageError(Exception):
+    """Arguments that do not go together, which the parser cannot know."""
+
+
 class Out(Protocol):
     def write(self, text: str, /) -> Any: ...
     def isatty(self) -> bool: ...
@@ -58,6 +62,9 @@ _ROLES = {
     "errored": "ERROR",
     "timed_out": "ERROR",
     "lost": "ERROR",
+    "stops": "ERROR",
+    "unknown": "ERROR",
+    "differs": "WARNING",
     "paused": "WARNING",
     "waiting_for_pause": "WARNING",
     "running": "MIGRATE_HEADING",
@@ -78,9 +85,12 @@ def _plain(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A name, its arguments, and the function that runs it. An engine error means that it is refused."""
+    """A name, its arguments, and the function that runs it.
+
+    An engine error means that it is refused. It may return another exit code than 0 for what it found and printed.
+    """
 
     name: str
     help: str
     add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Terminal, Options], None]
+    run: Callable[[Terminal, Options], int | None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.command.events import ANSWER, EVENTS
 from engine.command.list import LIST
+from engine.command.replay import REPLAY
 from engine.command.restart import RESTART
 from engine.command.schedules import SCHEDULES
 from engine.command.show import SHOW
@@ -23,6 +24,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     RETRY_ROLLBACK,
     ACCEPT_CODE,
     ANSWER,
+    REPLAY,
 )
 GROUPS: dict[
     str, tuple[str, tuple[Subcommand, ...], Subcommand | None]

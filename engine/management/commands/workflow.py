@@ -9,18 +9,19 @@ from django.db import Error
 
 from engine.command import refusals
 from engine.command.program import Program
-from engine.command.subcommand import Subcommand, Terminal
+from engine.command.subcommand import Subcommand, Terminal, UsageError
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.values.errors import RepriseError
 
-REFUSED = 1  # argparse exits with 2
+REFUSED = 1
+USAGE = 2  # as argparse exits
 
 
 class Command(Program):
     help = (
         "Start, show and control instances of workflows, as the Studio does: with the same checks, and with a row in "
         f"the audit trail. Exits with 0 on success, with {REFUSED} and the reason on standard error if the command is "
-        "refused, and with 2 on a usage error."
+        f"refused, and with {USAGE} on a usage error."
     )
     # An operator controls what runs now; `check` and `lintworkflows` report what is wrong with a workflow's code.
     requires_system_checks = ()
@@ -41,18 +42,24 @@ class Command(Program):
         terminal = Terminal(self.stdout, self.style, is_json=options["json"])
         subcommand: Subcommand = options["subcommand"]
         try:
-            subcommand.run(terminal, options)
+            code = subcommand.run(terminal, options)
+        except UsageError as error:
+            self._end(str(error), USAGE)
         except (RepriseError, Error) as error:
             if options["traceback"]:
                 raise
-            self._refuse(refusals.text(error, is_json=terminal.is_json))
+            self._end(refusals.text(error, is_json=terminal.is_json), REFUSED)
+        else:
+            if code:
+                self._end("", code)
 
-    def _refuse(self, text: str) -> None:
+    def _end(self, text: str, code: int) -> None:
         if not getattr(self, "_called_from_command_line", False):
-            raise CommandError(text, returncode=REFUSED)
+            raise CommandError(text, returncode=code)
         # Written directly: Django prefixes a CommandError with the name of its class, which is not JSON.
-        self.stderr.write(text)
-        sys.exit(REFUSED)
+        if text:
+            self.stderr.write(text)
+        sys.exit(code)
 
 
 def _subparsers(parser: ArgumentParser, *, required: bool = True) -> Any:

@@ -82,6 +82,14 @@ class Rollbacks:
         cycle.add_log(LogLine("error", text, None, cycle.host.now_us()))
         self._exit.write_rolled_back(self.ending, RollbackState.FAILED)
 
+    def first_without_function(self) -> StepRecord | None:
+        """Return the step at which the rollbacks would fail because the handler does not call it with a rollback."""
+        for record in reversed(self._left):
+            step = self._step_of(record)
+            if step is None or step.options.rollback is None:
+                return record
+        return None
+
     # The next one
 
     def _take(self, record: StepRecord) -> None:
