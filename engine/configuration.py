@@ -132,6 +132,12 @@ SETTINGS: Mapping[str, Setting] = {
             "TRUSTED_PROXIES", [], _networks, "addresses and networks of proxies whose X-Forwarded-For counts"
         ),
         Setting(
+            "HEALTH_ADDRESSES",
+            ["127.0.0.0/8", "::1/128"],
+            _networks,
+            "addresses and networks that see the details of /readyz; without a value, this machine",
+        ),
+        Setting(
             "MAX_BODY_BYTES",
             4 * 1024 * 1024,
             _whole(64 * 1024, 1024**3),

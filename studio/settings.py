@@ -99,6 +99,7 @@ REPRISE = {
     "ORIGINS": list(ENVIRONMENT.origins),
     # Trust X-Forwarded-For only from these. Sign-in limits count addresses.
     "TRUSTED_PROXIES": list(ENVIRONMENT.trusted_proxies),
+    "HEALTH_ADDRESSES": list(ENVIRONMENT.health_addresses) or None,  # None: this machine
 }
 
 Q_CLUSTER = {

@@ -12,6 +12,7 @@ from studio.approvals import views as approvals
 from studio.audit import views as audit
 from studio.frame import addresses
 from studio.frame.guard import guarded_path
+from studio.health import views as health
 from studio.home import views as home
 from studio.instance import actions, answer, payload, restart
 from studio.instance import views as instance
@@ -62,4 +63,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("sign-out/", session.sign_out, "sign-out"),
     guarded_path("password/", passwords.change_password, "password"),
     guarded_path("theme/", session.theme, "theme"),
+    guarded_path("healthz", health.healthz, "healthz"),
+    guarded_path("readyz", health.readyz, "readyz"),
 ]

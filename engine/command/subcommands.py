@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.command.events import ANSWER, EVENTS
+from engine.command.health import HEALTH
 from engine.command.list import LIST
 from engine.command.replay import REPLAY
 from engine.command.restart import RESTART
@@ -25,6 +26,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     ACCEPT_CODE,
     ANSWER,
     REPLAY,
+    HEALTH,
 )
 GROUPS: dict[
     str, tuple[str, tuple[Subcommand, ...], Subcommand | None]

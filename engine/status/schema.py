@@ -33,10 +33,15 @@ def missing(alias: str = DEFAULT_DB_ALIAS, apps: Collection[str] = APPS) -> list
     options = {**parameters(alias), "connect_timeout": TIMEOUT}
     with psycopg.connect(**options, autocommit=True) as connection:
         connection.execute(f"SET statement_timeout = '{TIMEOUT}s'")
-        try:
-            applied = set(connection.execute(APPLIED).fetchall())
-        except psycopg.errors.UndefinedTable:
-            applied = set()
+        return missing_on(connection, apps)
+
+
+def missing_on(connection: psycopg.Connection[Any], apps: Collection[str] = APPS) -> list[str]:
+    """Return the same, asked on this connection, which is in autocommit mode."""
+    try:
+        applied = set(connection.execute(APPLIED).fetchall())
+    except psycopg.errors.UndefinedTable:
+        applied = set()
     return sorted(f"{app}.{name}" for app, name in _expected(applied, apps))
 
 

@@ -13,6 +13,7 @@ from engine.configuration import setting
 Address = IPv4Address | IPv6Address
 
 UNKNOWN = "unknown"  # for a Unix socket
+FORWARDING = ("x-forwarded-for", "forwarded", "x-real-ip", "via")  # headers of proxies
 IPV6_PREFIX = 64  # one customer of a provider has at least that much
 
 
@@ -27,14 +28,44 @@ def address_of(request: HttpRequest) -> str:
 
 def sender_of(scope: Any) -> str:
     """Return the same for an ASGI scope."""
-    forwarded = ",".join(
-        value.decode("latin1") for name, value in scope["headers"] if name == b"x-forwarded-for"
-    )
-    return sender((scope.get("client") or [""])[0], forwarded, _trusted())
+    return sender((scope.get("client") or [""])[0], _forwarded(scope), _trusted())
+
+
+def _forwarded(scope: Any) -> str:
+    return ",".join(value.decode("latin1") for name, value in scope["headers"] if name == b"x-forwarded-for")
+
+
+def is_listed_request(request: HttpRequest, networks: Sequence[str]) -> bool:
+    """Tell whether a request comes from one of these networks."""
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    is_forwarded = any(name in request.headers for name in FORWARDING)
+    return _is_listed(request.META.get("REMOTE_ADDR", ""), forwarded, networks, is_forwarded=is_forwarded)
+
+
+def is_listed_scope(scope: Any, networks: Sequence[str]) -> bool:
+    """Tell the same of an ASGI scope."""
+    names = {name.decode("latin1") for name, _ in scope["headers"]}
+    peer = (scope.get("client") or [""])[0]
+    return _is_listed(peer, _forwarded(scope), networks, is_forwarded=not names.isdisjoint(FORWARDING))
+
+
+def _is_listed(peer: str, forwarded: str, networks: Sequence[str], *, is_forwarded: bool) -> bool:
+    """A proxy that is not trusted hides who asks, and may be on this machine: what it forwards is from nowhere."""
+    trusted = _trusted()
+    read = _read(peer)
+    if is_forwarded and not (forwarded and trusted and (read is None or _is_within(read, trusted))):
+        return False
+    found = _sender(peer, forwarded, trusted)
+    return found is not None and _is_within(found, networks)
 
 
 def sender(peer: str, forwarded: str, trusted: Sequence[str]) -> str:
     """Return the first address from the right that is not within one of the `trusted` networks."""
+    found = _sender(peer, forwarded, trusted)
+    return _counted(found) if found is not None else UNKNOWN
+
+
+def _sender(peer: str, forwarded: str, trusted: Sequence[str]) -> Address | None:
     found = _read(peer)
     # Only a proxy on this machine connects through a Unix socket, which has no address.
     is_proxy = bool(trusted) and (found is None or _is_within(found, trusted))
@@ -43,7 +74,7 @@ def sender(peer: str, forwarded: str, trusted: Sequence[str]) -> str:
         if named is None:
             break
         found, is_proxy = named, _is_within(named, trusted)
-    return _counted(found) if found is not None else UNKNOWN
+    return found
 
 
 def _trusted() -> Sequence[str]:

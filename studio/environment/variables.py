@@ -45,6 +45,7 @@ class Environment:
     secret_keys: tuple[str, ...] = ()
     secret_key_fallbacks: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    health_addresses: tuple[str, ...] = ()
     wants_reload: bool | None = None
 
     @property
@@ -85,7 +86,8 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         is_supervised=flag(variables, "REPRISE_SUPERVISED"),
         secret_keys=_keys(variables, "REPRISE_SECRET_KEYS"),
         secret_key_fallbacks=_keys(variables, "SECRET_KEY_FALLBACKS"),
-        trusted_proxies=tuple(_network(item) for item in words(variables, "REPRISE_TRUSTED_PROXIES")),
+        trusted_proxies=_networks(variables, "REPRISE_TRUSTED_PROXIES"),
+        health_addresses=_networks(variables, "REPRISE_HEALTH_ADDRESSES"),
         wants_reload=flag(variables, "REPRISE_RELOAD") if variables.get("REPRISE_RELOAD") else None,
     )
     if environment.is_production and environment.is_debug:
@@ -140,12 +142,16 @@ def _origin(text: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _network(text: str) -> str:
+def _networks(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(_network(name, item) for item in words(variables, name))
+
+
+def _network(name: str, text: str) -> str:
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError:
         raise SettingError(
-            f'REPRISE_TRUSTED_PROXIES holds "{text}": it takes addresses and networks, as 10.0.0.5 or 10.0.0.0/8.'
+            f'{name} holds "{text}": it takes addresses and networks, as 10.0.0.5 or 10.0.0.0/8.'
         ) from None
 
 

@@ -10,10 +10,9 @@ import psycopg
 from engine import workflows
 from engine.status import schema
 from engine.version import VERSION
+from studio.health.readiness import APPS
 
 logger = logging.getLogger("reprise.web")
-
-APPS = (*schema.APPS, "studio", "auth", "contenttypes", "sessions")
 
 
 def announce_web() -> None:

@@ -13,6 +13,7 @@ from studio.live.consumer import StudioConsumer
 from studio.server import route_limits
 from studio.server.announce import announce_web
 from studio.server.headers import HeaderLimits, OriginCheck
+from studio.server.probes import Probes
 from studio.server.request_limits import Limits, limit_daphne
 
 
@@ -33,7 +34,7 @@ def with_studio(application: Any) -> Application:
     sockets: Any = StudioConsumer.as_asgi()
     site = _Site(application, OriginCheck(sockets))
     is_ours = route_limits.is_studio_request
-    return AnonymousQueue(HeaderLimits(site, is_ours), is_ours)
+    return Probes(AnonymousQueue(HeaderLimits(site, is_ours), is_ours))
 
 
 class _Site:

@@ -27,7 +27,7 @@ def is_studio_request(scope: Scope) -> bool:
 
 def is_studio_socket(scope: Scope) -> bool:
     """Tell whether a handshake is for the Studio's socket."""
-    found = _view_of(scope)
+    found = view_of(scope)
     return found is socket_address
 
 
@@ -52,10 +52,10 @@ def is_from_known(scope: Scope) -> bool:
 
 def rule_for(scope: Scope) -> Rule | None:
     """Return the rule of the view that Django would call, or None if it is not a view of the Studio."""
-    return rule_of(_view_of(scope))
+    return rule_of(view_of(scope))
 
 
-def _view_of(scope: Scope) -> object:
+def view_of(scope: Scope) -> object:
     """Return the view at the path of a request, or None."""
     if "path" not in scope:  # not a request: lifespan
         return None

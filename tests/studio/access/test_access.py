@@ -47,6 +47,8 @@ class TestGuards:
             "sign-out",
             "theme",
             "socket",
+            "healthz",
+            "readyz",
         }
 
     def test_a_view_without_one_gets_no_address(self) -> None:

@@ -1,0 +1,95 @@
+"""`workflow health`: whether Reprise works, as facts and as an exit code."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.utils import timezone
+
+from engine.command import text
+from engine.command.address import natural
+from engine.command.subcommand import Options, Subcommand, Terminal
+from engine.status import health
+from engine.status.health import Facts, Health, Limits, counted
+from engine.values.durations import format_duration, parse_duration
+
+UNHEALTHY = 1
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    limits = Limits()
+    parser.add_argument(
+        "--max-due",
+        type=_duration,
+        default=limits.max_due,
+        metavar="TIME",
+        help="for which an instance or a schedule may be due: 90, 60s, 5m (60s)",
+    )
+    parser.add_argument(
+        "--min-workers",
+        type=_whole,
+        default=limits.min_workers,
+        metavar="N",
+        help="that must run workflows (1)",
+    )
+    parser.add_argument(
+        "--max-paused",
+        type=_whole,
+        metavar="N",
+        help="instances that the engine may have paused (any number)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=natural,
+        default=10,
+        metavar="SECONDS",
+        help="for the database to answer (10)",
+    )
+
+
+def _duration(said: str) -> timedelta:
+    try:
+        return parse_duration(float(said) if said.replace(".", "", 1).isdigit() else said, what="--max-due")
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def _whole(said: str) -> int:
+    return 0 if said == "0" else natural(said)
+
+
+def _health(terminal: Terminal, options: Options) -> int:
+    limits = Limits(options["max_due"], options["min_workers"], options["max_paused"])
+    found = health.read(limits=limits, timeout=timedelta(seconds=options["timeout"]))
+    terminal.answer(found.to_json(), lambda: _lines(terminal, found))
+    return 0 if found.is_healthy else UNHEALTHY
+
+
+HEALTH = Subcommand("health", "say whether database, workers and schedules work", _arguments, _health)
+
+
+def _lines(terminal: Terminal, found: Health) -> Iterator[str]:
+    yield (
+        terminal.paint("complete", "healthy") if found.is_healthy else terminal.paint("errored", "unhealthy")
+    )
+    yield from found.problems
+    if found.facts is not None:
+        for name, said in _said(found.facts):
+            yield f"{name:<12}{said}"
+
+
+def _said(facts: Facts) -> Iterator[tuple[str, str]]:
+    clusters, workers = text.count(facts.clusters, "cluster"), text.count(facts.workers, "worker")
+    yield "workers", f"{workers} in {clusters}, {facts.held:,} of {facts.slots:,} slots in use"
+    yield "heartbeat", text.ago(facts.last_heartbeat_at, timezone.now())
+    late = timedelta(seconds=facts.oldest_due_seconds or 0)
+    oldest = f", the oldest for {format_duration(late)}" if facts.due else ""
+    yield "due", f"{counted(facts.due)}{oldest}"
+    yield "schedules", f"{facts.schedules_overdue:,} overdue"
+    yield (
+        "for people",
+        f"{counted(facts.paused_by_engine)} paused by the engine, {counted(facts.open_requests)} requests",
+    )
+    yield "failed", f"{counted(facts.failed_in_24_h)} in the last 24 h"

@@ -1,0 +1,1 @@
+"""`/healthz` and `/readyz`: what load balancers, Kubernetes and monitoring ask."""
