@@ -46,7 +46,7 @@ BUFFERED_EVENTS = f"""
             sum(pg_column_size(e.payload)) OVER (ORDER BY e.instance_id, e.key) AS so_far
         FROM unnest(%(keys)s::bigint[]) AS c(key)
         CROSS JOIN LATERAL (
-            SELECT * FROM engine_event
+            SELECT key, instance_id, type, payload, sent_by, received_at FROM engine_event
             WHERE instance_id = c.key AND state = 'buffered' AND key > %(after)s
               AND (%(types)s::text[] IS NULL OR type = ANY (%(types)s))
             ORDER BY key LIMIT %(limit)s
