@@ -192,12 +192,13 @@ LOGGING = {
             "()": "studio.server.log_lines.OneLineFormatter",
             "format": "{asctime} {levelname} {name} [{request_id}] {message}",
             "style": "{",
-        }
+        },
+        "json": {"()": "studio.server.json_lines.JsonFormatter"},
     },
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
-            "formatter": "plain",
+            "formatter": "json" if ENVIRONMENT.logs_json else "plain",
             "filters": ["request_id", "refusals"],
         },
     },

@@ -42,6 +42,7 @@ class Environment:
     is_demo: bool
     is_debug: bool
     is_supervised: bool
+    logs_json: bool = False
     secret_keys: tuple[str, ...] = ()
     secret_key_fallbacks: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
@@ -84,6 +85,7 @@ def read_environment(variables: Mapping[str, str], *, project: Path) -> Environm
         is_demo=flag(variables, "REPRISE_DEMO"),
         is_debug=flag(variables, "DEBUG"),
         is_supervised=flag(variables, "REPRISE_SUPERVISED"),
+        logs_json=_logs_json(variables),
         secret_keys=_keys(variables, "REPRISE_SECRET_KEYS"),
         secret_key_fallbacks=_keys(variables, "SECRET_KEY_FALLBACKS"),
         trusted_proxies=_networks(variables, "REPRISE_TRUSTED_PROXIES"),
@@ -153,6 +155,13 @@ def _network(name: str, text: str) -> str:
         raise SettingError(
             f'{name} holds "{text}": it takes addresses and networks, as 10.0.0.5 or 10.0.0.0/8.'
         ) from None
+
+
+def _logs_json(variables: Mapping[str, str]) -> bool:
+    text = variables.get("REPRISE_LOG") or "text"
+    if text not in ("text", "json"):
+        raise SettingError(f'REPRISE_LOG is "{text}": it takes text or json.')
+    return text == "json"
 
 
 def _role(variables: Mapping[str, str]) -> Role:

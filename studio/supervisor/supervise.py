@@ -7,51 +7,23 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
-from typing import TextIO
 
 from studio.embedded import EmbeddedError, EmbeddedServer
 from studio.embedded.address import data_dir
 from studio.environment import Environment, Role
 from studio.machine.account import ACCOUNTS, Account, choose_account
 from studio.supervisor import address, database, home, programs
+from studio.supervisor.console import Console, JsonConsole
 from studio.supervisor.database import FIRST_ACCOUNT, make_first_account
 from studio.supervisor.programs import FIRST_PAUSE, LONGEST_PAUSE, Child
 from studio.supervisor.rehearsal import Rehearsal
 from studio.supervisor.reload import Reload
 
-NAME_WIDTH = 8
-
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GLANCE = 0.2
-
-
-class Console:
-    """The terminal: the supervisor's own lines, and its programs' lines with their names."""
-
-    def __init__(self, out: TextIO) -> None:
-        self.out = out
-
-    def say(self, text: str) -> None:
-        for line in text.splitlines():
-            self._write(f"{'reprise':<{NAME_WIDTH}}│ {line}")
-
-    def pass_on(self, name: str, line: str) -> None:
-        self._write(f"{name:<{NAME_WIDTH}}│ {line}")
-
-    def say_once(self, account: str, password: str) -> None:
-        """Show the generated password. It is stored nowhere else."""
-        self.say(
-            f"First account: {account}   password: {password}   "
-            f"(shown only now; to change it: python manage.py changepassword {account})"
-        )
-
-    def _write(self, line: str) -> None:
-        # The reader of our output may be gone; keep the programs running.
-        with suppress(OSError):
-            print(line, file=self.out, flush=True)
 
 
 class StopRequestedError(BaseException):
@@ -260,4 +232,5 @@ class Supervisor:
 
 
 def run(environment: Environment) -> None:
-    Supervisor(environment, Console(sys.stdout)).run()
+    console = JsonConsole if environment.logs_json else Console
+    Supervisor(environment, console(sys.stdout)).run()

@@ -89,6 +89,7 @@ def test_a_database_or_a_public_address_means_production(
         ({"REPRISE_TRUSTED_PROXIES": "10.0.0.5, proxy"}, "REPRISE_TRUSTED_PROXIES"),
         ({"REPRISE_TRUSTED_PROXIES": "*"}, "REPRISE_TRUSTED_PROXIES"),
         ({"REPRISE_HEALTH_ADDRESSES": "monitor"}, "REPRISE_HEALTH_ADDRESSES"),
+        ({"REPRISE_LOG": "xml"}, 'REPRISE_LOG is "xml": it takes text or json.'),
         ({"REPRISE_ORIGIN": "https://studio.example/path"}, "REPRISE_ORIGIN"),
         ({"REPRISE_ORIGIN": "javascript://studio.example"}, "REPRISE_ORIGIN"),
         ({"REPRISE_ORIGIN": "https://*.example"}, "REPRISE_ORIGIN"),
