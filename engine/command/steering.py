@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from engine.command import output
+from engine.command import bulk, output
 from engine.command.address import find, origin, take_instance, take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.models import Instance
@@ -74,8 +74,39 @@ def _arguments_of_terminate(parser: ArgumentParser) -> None:
     take_origin(parser, needs_reason=True)
 
 
-PAUSE = Subcommand("pause", "pause an instance; running bodies finish first", _arguments, _steer(_pause))
-RESUME = Subcommand("resume", "resume a paused instance", _arguments, _steer(_resume))
+def _arguments_of_pause(parser: ArgumentParser) -> None:
+    bulk.arguments_of_pause(parser)
+    take_origin(parser)
+
+
+def _arguments_of_resume(parser: ArgumentParser) -> None:
+    bulk.arguments_of_resume(parser)
+    take_origin(parser)
+
+
+def _one_or_all(act: Act, do_all: Callable[[Terminal, Options], None]) -> Callable[[Terminal, Options], None]:
+    def run(terminal: Terminal, options: Options) -> None:
+        if options["all"]:
+            do_all(terminal, options)
+        else:
+            bulk.require_one(options)
+            _steer(act)(terminal, options)
+
+    return run
+
+
+PAUSE = Subcommand(
+    "pause",
+    "pause an instance, or all open ones; running bodies finish first",
+    _arguments_of_pause,
+    _one_or_all(_pause, bulk.pause_all),
+)
+RESUME = Subcommand(
+    "resume",
+    "resume a paused instance, or all",
+    _arguments_of_resume,
+    _one_or_all(_resume, bulk.resume_all),
+)
 TERMINATE = Subcommand(
     "terminate",
     "end an instance now, and the children that it waits for",
