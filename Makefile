@@ -19,13 +19,13 @@ test: env-test chromium ## Run the first tier of the tests: what to run after ev
 	@$(TESTS) --tier first $(ARGS)
 
 test-all: env-test chromium ## Run all tests and list the 20 slowest: before a merge, and in CI
-	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
+	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate,dry_run REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
 
 test-matrix: env-test chromium ## Run the first tier with each Python and Django found on this machine
 	@sh scripts/matrix $(ARGS)
 
 conformance: env-test ## All conformance cases, in each profile
-	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate $(PY) -m pytest -q tests/conformance
+	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate,dry_run $(PY) -m pytest -q tests/conformance
 
 bench: env-test ## Compare throughput with pgbench; make bench ARGS="-w W1,W2 --runs 3"
 	@$(PY) -m tests.bench $(ARGS)

@@ -24,6 +24,10 @@ from tests import shifts
 is_virtual = True
 
 
+def whenever_idle() -> None:
+    """Do nothing: a profile may look at what is recorded whenever nothing more is due."""
+
+
 @contextmanager
 def running_shift() -> Iterator[None]:
     """Do what is due whenever the block waits for something."""
@@ -37,10 +41,12 @@ def wait_until(condition: Callable[[], bool], *, what: str = "the condition") ->
         shifts.wait_until(condition, what=what)
         return
     with _worker() as worker:
+        whenever_idle()
         while not condition():
             due = _next_due()
             assert due is not None, f"{what} will never come true: {[str(one) for one in worker.waits_for]}"
             worker.time.travel_to(max(due, worker.time.now()))
+            whenever_idle()
 
 
 def wait_for(instance: Instance, *statuses: str) -> Instance:

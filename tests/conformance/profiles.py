@@ -6,14 +6,19 @@
 `duplicate`: every wake-up comes twice: notifications, which tell of signals and of what may be claimed, what the rows
 say then, alarms and pokes, and answers to the question for events. (PostgreSQL itself delivers equal notifications of
 one transaction once, so they are doubled where they arrive.)
+`dry_run`: whenever a story on virtual time waits, `workflow replay` must find that its code fits what is recorded.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from engine.dry_run.replaying import replay_open
+from engine.dry_run.verdict import Verdict
+from engine.models import Instance
 from engine.replay.cycle import Cycle
 from engine.testing.parts import ForgetfulCycle
 from engine.worker import claims
@@ -72,4 +77,20 @@ def duplicate(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Cycle, "on_events", answer_twice)
 
 
-PROFILES = {one.__name__: one for one in (plain, shift, forgetful, duplicate)}
+def dry_run(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stories, "whenever_idle", _replay)
+
+
+# Its code is another one at each replay.
+DIFFERS_ON_PURPOSE = "test_a_name_that_differs_on_every_replay_is_a_new_step_each_time"
+
+
+def _replay() -> None:
+    for found in replay_open(timeout=timedelta(seconds=30)):
+        if found.verdict is not Verdict.FITS:
+            instance = Instance.objects.get(workflow=found.workflow, id=found.id)
+            assert isinstance(instance.pause_reason, dict), found  # the engine came to the same result
+            assert instance.pause_reason["type"] == found.error, found
+
+
+PROFILES = {one.__name__: one for one in (plain, shift, forgetful, duplicate, dry_run)}
