@@ -13,13 +13,20 @@ from engine.command.subcommand import Options, Terminal, UsageError
 from engine.models import Audit, Instance, ScheduleRow
 from engine.models.instance import InstanceQuerySet
 from engine.steer import lifecycle, schedules
-from engine.values.errors import InstanceNotFoundError, ScheduleNotFoundError
+from engine.values.errors import InstanceNotFoundError, RepriseError, ScheduleNotFoundError
 from engine.values.states import InstanceStatus
 
 BATCH = 500
 UNCHANGED = "unchanged"
 
 Act = Callable[..., Instance]
+
+
+class DeclinedError(RepriseError):
+    """The person who was asked did not say yes."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing was changed.")
 
 
 def arguments_of_pause(parser: ArgumentParser) -> None:
@@ -99,7 +106,7 @@ def _confirm(options: Options, verb: str, what: str) -> None:
     if not sys.stdin.isatty() or options["json"]:
         raise UsageError(f"{verb} {what}? Add --yes.")
     if input(f"{verb} {what}? [y/N] ").strip().lower() not in ("y", "yes"):
-        raise UsageError("Nothing was changed.")
+        raise DeclinedError
 
 
 def _each(rows: InstanceQuerySet, act: Act, options: Options, paused_for: str | None = None) -> Counter[str]:

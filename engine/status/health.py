@@ -39,7 +39,6 @@ WITH RECURSIVE name AS (
         ORDER BY wake_at LIMIT %(most)s
     ) AS oldest
     WHERE name.workflow NOT IN (SELECT f.name FROM full_ones f)
-    LIMIT %(most)s
 ), living AS (
     SELECT role, slots, held, seen_at FROM engine_worker WHERE seen_at > clock_timestamp() - %(alive_for)s
 ), overdue AS (
@@ -51,7 +50,7 @@ SELECT
     (SELECT coalesce(sum(slots), 0)::integer FROM living WHERE role = 'shift') AS slots,
     (SELECT coalesce(sum(held), 0)::integer FROM living WHERE role = 'shift') AS held,
     (SELECT max(seen_at) FROM engine_worker) AS last_heartbeat_at,
-    (SELECT count(*) FROM due) AS due,
+    (SELECT least(count(*), %(most)s) FROM due) AS due,
     (SELECT extract(epoch FROM clock_timestamp() - min(wake_at))::float8 FROM due) AS oldest_due_seconds,
     (SELECT workflow FROM due ORDER BY wake_at LIMIT 1) AS oldest_due_workflow,
     (SELECT count(*) FROM overdue) AS schedules_overdue,

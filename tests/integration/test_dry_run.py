@@ -387,6 +387,19 @@ def test_the_database_refuses_every_write_of_a_dry_run(hints: Hints) -> None:
     Instance.objects.update(tags=["writable again"])
 
 
+def test_a_role_that_may_only_read_is_enough() -> None:
+    parked()
+    with connection.cursor() as cursor:
+        role = f"reader_of_{connection.settings_dict['NAME']}"
+        cursor.execute(
+            f"CREATE ROLE {role}; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}; SET ROLE {role}"
+        )
+        try:
+            assert replay()[0] == 0
+        finally:
+            cursor.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 def test_many_instances_are_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BATCH_BYTES", 1)
     asked: list[list[int]] = []

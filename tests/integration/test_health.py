@@ -84,6 +84,20 @@ def test_an_instance_that_is_due_for_too_long_is_unhealthy() -> None:
     assert ask("--max-due", "10m")[0] == 0
 
 
+def test_counting_stops_and_the_oldest_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "MOST", 2)
+    works()
+    due(timedelta(seconds=1))
+    for _ in range(3):
+        workflows["doze"].start()
+    oldest = workflow("a-doze")(nap).start()
+    Instance.objects.filter(key=oldest.key).update(wake_at=timezone.now() - timedelta(minutes=9))
+    workflow("z-doze")(nap).start()
+    found = ask()[1]
+    assert (found["due"], found["oldest_due_workflow"]) == (2, "a-doze")
+    assert found["oldest_due_seconds"] >= 540
+
+
 def test_instances_of_a_workflow_at_its_limit_wait_their_turn() -> None:
     works()
     due(timedelta(minutes=5), max_running=1)
