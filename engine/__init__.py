@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from engine.declare.messages import ReceivedEvent as ReceivedEvent
     from engine.declare.registry import workflows as workflows
     from engine.declare.schedules import Schedule as Schedule
+    from engine.declare.step_types import RollbackOptionsDict as RollbackOptionsDict
+    from engine.declare.step_types import StepOptionsDict as StepOptionsDict
     from engine.decorators import workflow as workflow
     from engine.replay.step.workflow_step import WorkflowStep as WorkflowStep
     from engine.values.errors import AtomicStepError as AtomicStepError
@@ -122,6 +124,7 @@ _HOMES = {
     "workflow": "engine.decorators",
     "workflows": "engine.declare.registry",
     **dict.fromkeys(("RollbackContext", "StepContext"), "engine.declare.context"),
+    **dict.fromkeys(("RollbackOptionsDict", "StepOptionsDict"), "engine.declare.step_types"),
     "WorkflowStep": "engine.replay.step.workflow_step",
 }
 

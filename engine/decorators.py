@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from engine.declare.registry import Workflow, declare_workflow
 from engine.declare.schedules import Schedule
+from engine.declare.step_types import StepOptionsDict
 from engine.declare.workflow_options import OnCodeChange, StepIdentityRule
 from engine.replay.step.workflow_step import WorkflowStep
 
@@ -40,7 +41,7 @@ def workflow(
     retention: Mapping[str, timedelta | float | str | None] | None = ...,
     step_identity: StepIdentityRule = "occurrence",
     on_code_change: OnCodeChange = "continue",
-    defaults: Mapping[str, object] | None = None,
+    defaults: StepOptionsDict | None = None,
 ) -> Declare: ...
 def workflow(handler: Any = None, /, **options: Any) -> Any:
     """Declare a workflow: `@workflow` or `@workflow("name", timeout="1 day")` above an `async def`.

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict
+
+from typing_extensions import TypeVar  # with a default: annotations may leave the type out
 
 if TYPE_CHECKING:
     from engine.models import Instance
 
 P = TypeVar("P")
+Output = TypeVar("Output", default=Any)
 Fields = Mapping[str, Any]  # params in JSON form
 
 
@@ -52,10 +55,10 @@ class StartError(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class StartedMany:
+class StartedMany(Generic[Output]):
     """The result of `start_many`: the instances in the order of their items, and the items it could not start."""
 
-    created: list[Instance]
+    created: list[Instance[Output]]
     errors: list[StartError]
 
 

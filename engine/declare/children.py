@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, overload
 
+from typing_extensions import TypeVar  # with a default: annotations may leave the type out
+
+from engine.declare.batches import Fields
 from engine.declare.registry import Workflow, workflows
 from engine.values.errors import ErrorRecord, StepConfigError
 from engine.values.identity import stable_hash
 from engine.values.states import InstanceStatus
 
 
+P = TypeVar("P")
+R = TypeVar("R")
+Output = TypeVar("Output", default=Any)
+
+
 @dataclass(frozen=True, slots=True)
-class Handle:
+class Handle(Generic[Output]):
     """A reference to an instance, returned by `step.spawn` and taken by `step.wait_for_instance`."""
 
     workflow: str
@@ -23,13 +31,13 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceResult:
+class InstanceResult(Generic[Output]):
     """How an instance ended. `output` is set only if it is complete, `error` only if it is not and has one."""
 
     workflow: str
     id: str
     status: str
-    output: Any = None
+    output: Output | None = None
     error: ErrorRecord | None = None
 
     def __hash__(self) -> int:
@@ -41,14 +49,29 @@ class InstanceResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Generic[Output]):
     """A child of `step.parallel`; see `branch`."""
 
-    workflow: Workflow[Any, Any]
+    workflow: Workflow[Any, Output]
     params: Any = None
     compensate_with: Workflow[Any, Any] | None = None
 
 
+@overload
+def branch(
+    workflow: Workflow[None, R],
+    params: None = None,
+    *,
+    compensate_with: Workflow[Any, Any] | str | None = None,
+) -> Branch[R]: ...
+@overload
+def branch(
+    workflow: Workflow[P, R], params: P | Fields, *, compensate_with: Workflow[Any, Any] | str | None = None
+) -> Branch[R]: ...
+@overload
+def branch(
+    workflow: str, params: Any = None, *, compensate_with: Workflow[Any, Any] | str | None = None
+) -> Branch: ...
 def branch(
     workflow: Workflow[Any, Any] | str,
     params: Any = None,

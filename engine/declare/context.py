@@ -1,17 +1,14 @@
-"""What a step's body learns about its attempt, the log it writes to, and the types of functions that take it."""
+"""What a step's body learns about its attempt, and the log it writes to."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
 from engine.values.errors import ErrorRecord
 from engine.values.identity import StepIdentity, idempotency_key
 from engine.values.retry import StepOptions
-
-P = ParamSpec("P")
-R_co = TypeVar("R_co", covariant=True)
 
 
 class Say(Protocol):
@@ -98,23 +95,3 @@ class RollbackContext(StepContext):
     @property
     def idempotency_key(self) -> str:
         return idempotency_key(self.workflow, self.instance_id, self.generation, self.path, "rollback")
-
-
-# For type checkers: callers omit `ctx`. Types cannot remove a later parameter, so if it is the second to fourth, the
-# arguments of a call are not checked.
-class TakesContext(Protocol[P, R_co]):
-    """A function whose first parameter is `ctx`; the others are checked."""
-
-    def __call__(self, ctx: StepContext, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
-class TakesContextSecond(Protocol[R_co]):
-    def __call__(self, first: Any, /, *, ctx: StepContext) -> R_co: ...
-
-
-class TakesContextThird(Protocol[R_co]):
-    def __call__(self, first: Any, second: Any, /, *, ctx: StepContext) -> R_co: ...
-
-
-class TakesContextFourth(Protocol[R_co]):
-    def __call__(self, first: Any, second: Any, third: Any, /, *, ctx: StepContext) -> R_co: ...

@@ -6,17 +6,20 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
-from engine.declare.context import (
-    TakesContext,
-    TakesContextFourth,
-    TakesContextSecond,
-    TakesContextThird,
-)
 from engine.declare.handler import annotation_of
 from engine.declare.params import codec_of
 from engine.declare.step_arguments import StepArguments
+from engine.declare.step_types import (
+    ContextFourth,
+    ContextOnly,
+    ContextSecond,
+    ContextThird,
+    RollbackOptionsDict,
+    StepOptionsDict,
+    TakesContext,
+)
 from engine.values.errors import DeclarationError, InvalidNameError, StepConfigError
 from engine.values.identity import check_step_name
 from engine.values.retry import StepOptions
@@ -64,7 +67,7 @@ class DefinedStep(Generic[P, R_co]):
     def __call__(self, *args: Any, **kwargs: Any) -> R_co:  # type: ignore[misc]
         return self.fn(*args, **kwargs)
 
-    def using(self, *, name: str | None = None, **options: Any) -> DefinedStep[P, R_co]:
+    def using(self, *, name: str | None = None, **options: Unpack[StepOptionsDict]) -> DefinedStep[P, R_co]:
         """Return this step with another name or other options, for one call.
 
         Raises StepConfigError and InvalidNameError.
@@ -79,7 +82,7 @@ class DefinedStep(Generic[P, R_co]):
     @overload
     def rollback(self, fn: F, /) -> F: ...
     @overload
-    def rollback(self, fn: None = None, /, **options: Any) -> Callable[[F], F]: ...
+    def rollback(self, fn: None = None, /, **options: Unpack[RollbackOptionsDict]) -> Callable[[F], F]: ...
     def rollback(self, fn: Any = None, /, **options: Any) -> Any:
         """Declare the step's rollback: `@charge.rollback`, or `@charge.rollback(max_attempts=3)` with its own options,
         above a function that takes a RollbackContext."""
@@ -107,33 +110,43 @@ class DefinedStep(Generic[P, R_co]):
         return found
 
 
+# If `ctx` is not the first parameter, the arguments of a call are not checked: it may give them by name, and types keep
+# the names of those that come after `ctx` only.
 class DeclareStep(Protocol):
     """The decorator of functions that `@define_step(...)` with options returns."""
 
     @overload
-    def __call__(self, fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
+    def __call__(  # type: ignore[overload-overlap]  # of the same meaning
+        self, fn: TakesContext[P, R], /
+    ) -> DefinedStep[P, R]: ...
     @overload
-    def __call__(self, fn: TakesContextSecond[R], /) -> DefinedStep[..., R]: ...
+    def __call__(self, fn: ContextOnly[R], /) -> DefinedStep[[], R]: ...
     @overload
-    def __call__(self, fn: TakesContextThird[R], /) -> DefinedStep[..., R]: ...
+    def __call__(self, fn: ContextSecond[Any, R], /) -> DefinedStep[..., R]: ...
     @overload
-    def __call__(self, fn: TakesContextFourth[R], /) -> DefinedStep[..., R]: ...
+    def __call__(self, fn: ContextThird[Any, Any, R], /) -> DefinedStep[..., R]: ...
+    @overload
+    def __call__(self, fn: ContextFourth[Any, Any, Any, R], /) -> DefinedStep[..., R]: ...
     @overload
     def __call__(self, fn: Callable[P, R], /) -> DefinedStep[P, R]: ...
 
 
 @overload
-def define_step(fn: TakesContext[P, R], /) -> DefinedStep[P, R]: ...
+def define_step(  # type: ignore[overload-overlap]  # of the same meaning
+    fn: TakesContext[P, R], /
+) -> DefinedStep[P, R]: ...
 @overload
-def define_step(fn: TakesContextSecond[R], /) -> DefinedStep[..., R]: ...
+def define_step(fn: ContextOnly[R], /) -> DefinedStep[[], R]: ...
 @overload
-def define_step(fn: TakesContextThird[R], /) -> DefinedStep[..., R]: ...
+def define_step(fn: ContextSecond[Any, R], /) -> DefinedStep[..., R]: ...
 @overload
-def define_step(fn: TakesContextFourth[R], /) -> DefinedStep[..., R]: ...
+def define_step(fn: ContextThird[Any, Any, R], /) -> DefinedStep[..., R]: ...
+@overload
+def define_step(fn: ContextFourth[Any, Any, Any, R], /) -> DefinedStep[..., R]: ...
 @overload
 def define_step(fn: Callable[P, R], /) -> DefinedStep[P, R]: ...
 @overload
-def define_step(name: str | None = None, **options: Any) -> DeclareStep: ...
+def define_step(name: str | None = None, **options: Unpack[StepOptionsDict]) -> DeclareStep: ...
 def define_step(fn: Any = None, /, **options: Any) -> Any:
     """Declare a step: `@define_step` or `@define_step("charge", max_attempts=3)` above a function, sync or async.
 

@@ -99,32 +99,34 @@ class Workflow(Generic[P, R]):
         return self.params.schema() if self.takes_params else None
 
     @overload
-    def start(self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]) -> Instance: ...
+    def start(
+        self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]
+    ) -> Instance[R]: ...
     @overload
-    def start(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
-    def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
+    def start(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance[R]: ...
+    def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance[R]:
         """Start an instance: see `engine.steer.launch.start`."""
         return self.steering.start(self, params, **options)
 
-    def start_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany:
+    def start_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany[R]:
         """Start many instances in one statement: see `engine.steer.launch.start_many`."""
         return self.steering.start_many(self, items, **origin)
 
-    def get(self, id: str) -> Instance:
+    def get(self, id: str) -> Instance[R]:
         """Return the instance with that id. Raises InstanceNotFoundError."""
         return self.steering.get(self, id)
 
     @overload
     def get_or_start(
         self: Workflow[None, R], id: str, params: None = None, **options: Unpack[TagOptions]
-    ) -> tuple[Instance, bool]: ...
+    ) -> tuple[Instance[R], bool]: ...
     @overload
     def get_or_start(
         self, id: str, params: P | Fields, **options: Unpack[TagOptions]
-    ) -> tuple[Instance, bool]: ...
+    ) -> tuple[Instance[R], bool]: ...
     def get_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
-    ) -> tuple[Instance, bool]:
+    ) -> tuple[Instance[R], bool]:
         """Return the instance with that id, started if there was none, and whether this call started it."""
         return self.steering.get_or_start(self, id, params, **options)
 
@@ -135,10 +137,10 @@ class Workflow(Generic[P, R]):
     @overload
     async def astart(
         self: Workflow[None, R], params: None = None, **options: Unpack[StartOptions]
-    ) -> Instance: ...
+    ) -> Instance[R]: ...
     @overload
-    async def astart(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance: ...
-    async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance:
+    async def astart(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance[R]: ...
+    async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance[R]:
         return await in_thread(self.start)(params, **options)
 
     astart_many = async_twin(start_many)
@@ -150,14 +152,14 @@ class Workflow(Generic[P, R]):
     @overload
     async def aget_or_start(
         self: Workflow[None, R], id: str, params: None = None, **options: Unpack[TagOptions]
-    ) -> tuple[Instance, bool]: ...
+    ) -> tuple[Instance[R], bool]: ...
     @overload
     async def aget_or_start(
         self, id: str, params: P | Fields, **options: Unpack[TagOptions]
-    ) -> tuple[Instance, bool]: ...
+    ) -> tuple[Instance[R], bool]: ...
     async def aget_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
-    ) -> tuple[Instance, bool]:
+    ) -> tuple[Instance[R], bool]:
         return await in_thread(self.get_or_start)(id, params, **options)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower, Now
 from django.urls import reverse
+from typing_extensions import TypeVar  # with a default: annotations may leave the type out
 
 from engine.models.event import Event
 from engine.models.fields import JsonField, times
 from engine.models.step import Step
 from engine.values.between_steps import async_twin
 from engine.values.states import FINAL, InstanceStatus, RollbackState, WaitingFor
+
+Output = TypeVar("Output", default=Any)
 
 _FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 
@@ -42,7 +45,20 @@ class InstanceQuerySet(models.QuerySet["Instance"]):
         return self.exclude(status__in=FINAL)
 
 
-class Instance(models.Model):
+if TYPE_CHECKING:
+
+    class Typed(Generic[Output]):
+        """For annotations: the type of what the workflow returns."""
+
+else:
+
+    class Typed:
+        # Not Generic: Django could not make the model of a migration's state from a class with that base.
+        def __class_getitem__(cls, output):
+            return cls
+
+
+class Instance(models.Model, Typed[Output]):
     """One run of a workflow: its input, its state, and which worker may write for it.
 
     `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by a
@@ -228,24 +244,24 @@ class Instance(models.Model):
             else _first(self.pause_reason, self.error)
         )
 
-    def refresh(self) -> Instance:
+    def refresh(self) -> Instance[Output]:
         """Read the row again and return this object."""
         self.refresh_from_db()
         return self
 
-    def pause(self, *, by: Any = None, reason: str = "") -> Instance:
+    def pause(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
         return self.steering.pause(self, by=by, reason=reason)
 
-    def resume(self, *, by: Any = None, reason: str = "") -> Instance:
+    def resume(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
         return self.steering.resume(self, by=by, reason=reason)
 
-    def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance:
+    def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance[Output]:
         return self.steering.terminate(self, rollback=rollback, by=by, reason=reason)
 
-    def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance:
+    def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
         return self.steering.retry_rollback(self, by=by, reason=reason)
 
-    def accept_code(self, *, by: Any = None, reason: str = "") -> Instance:
+    def accept_code(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
         return self.steering.accept_code(self, by=by, reason=reason)
 
     def restart(
@@ -256,7 +272,7 @@ class Instance(models.Model):
         *,
         by: Any = None,
         reason: str = "",
-    ) -> Instance:
+    ) -> Instance[Output]:
         return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]

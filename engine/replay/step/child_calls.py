@@ -59,11 +59,11 @@ class ChildCalls:
     @overload
     def spawn(
         self, name: str, workflow: Workflow[None, R], params: None = None
-    ) -> Coroutine[Any, Any, Handle]: ...
+    ) -> Coroutine[Any, Any, Handle[R]]: ...
     @overload
     def spawn(
         self, name: str, workflow: Workflow[P, R], params: P | Fields
-    ) -> Coroutine[Any, Any, Handle]: ...
+    ) -> Coroutine[Any, Any, Handle[R]]: ...
     @overload
     def spawn(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Handle]: ...
     def spawn(self, name: str, workflow: Any, params: Any = None) -> Any:
@@ -79,6 +79,18 @@ class ChildCalls:
         given = params_of(cycle, record, child, params)
         return cycle.enter(SpawnOperation(cycle, record, child, given))
 
+    @overload
+    def wait_for_instance(
+        self, name: str, handle: Handle[R] | Instance[R], *, timeout: Duration | None = None
+    ) -> Coroutine[Any, Any, InstanceResult[R]]: ...
+    @overload
+    def wait_for_instance(
+        self, name: str, *, workflow: Workflow[Any, R], id: str, timeout: Duration | None = None
+    ) -> Coroutine[Any, Any, InstanceResult[R]]: ...
+    @overload
+    def wait_for_instance(
+        self, name: str, *, workflow: str, id: str, timeout: Duration | None = None
+    ) -> Coroutine[Any, Any, InstanceResult]: ...
     def wait_for_instance(
         self,
         name: str,
@@ -104,6 +116,14 @@ class ChildCalls:
         operation = instances.InstanceOperation(cycle, record, *other, limit)
         return cycle.enter(operation)
 
+    @overload
+    def parallel(
+        self, name: str, *branches: Branch[R], on_failure: parallel.OnFailure = "leave"
+    ) -> Coroutine[Any, Any, list[R]]: ...
+    @overload
+    def parallel(
+        self, name: str, *branches: Branch, on_failure: parallel.OnFailure = "leave"
+    ) -> Coroutine[Any, Any, list[Any]]: ...
     def parallel(
         self, name: str, *branches: Branch, on_failure: parallel.OnFailure = "leave"
     ) -> Coroutine[Any, Any, list[Any]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Protocol, TypeVar, cast, overload
+from typing import Any, Protocol, TypeVar, Unpack, cast, overload
 
 from engine.declare.context import StepContext
 from engine.declare.defined_step import DefinedStep
+from engine.declare.step_types import StepOptionsDict
 from engine.replay.attempts import functions
 from engine.replay.attempts.maps import MapOperation, Work
 from engine.replay.calls.call import INERT
@@ -52,7 +53,7 @@ class Collections:
         /,
         *,
         concurrency: int = 10,
-        **options: Any,
+        **options: Unpack[StepOptionsDict],
     ) -> Coroutine[Any, Any, list[T]]: ...
     @overload
     def map(
@@ -63,7 +64,7 @@ class Collections:
         /,
         *,
         concurrency: int = 10,
-        **options: Any,
+        **options: Unpack[StepOptionsDict],
     ) -> Coroutine[Any, Any, list[T]]: ...
     @overload
     def map(
@@ -74,7 +75,7 @@ class Collections:
         /,
         *,
         concurrency: int = 10,
-        **options: Any,
+        **options: Unpack[StepOptionsDict],
     ) -> Coroutine[Any, Any, list[T]]: ...
     @overload
     def map(
@@ -85,7 +86,7 @@ class Collections:
         /,
         *,
         concurrency: int = 10,
-        **options: Any,
+        **options: Unpack[StepOptionsDict],
     ) -> Coroutine[Any, Any, list[T]]: ...
     def map(
         self, name: str, items: Any, fn: Any, /, *, concurrency: int = 10, **options: Any
@@ -110,10 +111,10 @@ class Collections:
         /,
         *,
         concurrency: int = 10,
-        **options: Any,
+        **options: Unpack[StepOptionsDict],
     ) -> Coroutine[Any, Any, None]:
         """Do what `map` does, but return None. The results stay recorded."""
-        return self._each("for_each", name, items, fn, concurrency, options)
+        return self._each("for_each", name, items, fn, concurrency, {**options})
 
     def batch(
         self,
@@ -123,7 +124,7 @@ class Collections:
         /,
         *,
         batch_size: int = 20,
-        **options: Any,
+        **options: Unpack[StepOptionsDict],
     ) -> Coroutine[Any, Any, None]:
         """Run `fn(batch, start_index)` for each `batch_size` items, one batch after another; return None.
 
@@ -131,7 +132,7 @@ class Collections:
         """
         operation = "batch"
         _check_number(operation, "batch_size", batch_size, MAX_BATCH_SIZE)
-        return self._each(operation, name, items, fn, 1, options, batch_size)
+        return self._each(operation, name, items, fn, 1, {**options}, batch_size)
 
     def _each(
         self,

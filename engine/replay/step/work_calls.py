@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack, overload
 
-from engine.declare.context import (
-    TakesContext,
-    TakesContextFourth,
-    TakesContextSecond,
-    TakesContextThird,
-)
 from engine.declare.defined_step import DefinedStep
+from engine.declare.step_types import (
+    ContextFirst,
+    ContextFourth,
+    ContextOnly,
+    ContextSecond,
+    ContextThird,
+    StepOptionsDict,
+    TakesContext,
+)
 from engine.replay.attempts import functions
 from engine.replay.attempts.bodies import DoOperation
 from engine.replay.calls.call import INERT
@@ -29,7 +32,12 @@ from engine.values.states import StepKind
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 Awaited = Coroutine[Any, Any, Any]
+Outcome = Coroutine[Any, Any, T]
 
 FORM = "await step.do(name, fn, *args)"
 NO_FUNCTION: Any = object()  # None may be what the caller got from a function
@@ -53,13 +61,17 @@ class StepDecorator:
         self._decorate = decorate
 
     @overload
-    def __call__(self, fn: TakesContext[P, T], /) -> StepCall[P, T]: ...
+    def __call__(  # type: ignore[overload-overlap]  # of the same meaning
+        self, fn: TakesContext[P, T], /
+    ) -> StepCall[P, T]: ...
     @overload
-    def __call__(self, fn: TakesContextSecond[T], /) -> StepCall[..., T]: ...
+    def __call__(self, fn: ContextOnly[T], /) -> StepCall[[], T]: ...
     @overload
-    def __call__(self, fn: TakesContextThird[T], /) -> StepCall[..., T]: ...
+    def __call__(self, fn: ContextSecond[Any, T], /) -> StepCall[..., T]: ...
     @overload
-    def __call__(self, fn: TakesContextFourth[T], /) -> StepCall[..., T]: ...
+    def __call__(self, fn: ContextThird[Any, Any, T], /) -> StepCall[..., T]: ...
+    @overload
+    def __call__(self, fn: ContextFourth[Any, Any, Any, T], /) -> StepCall[..., T]: ...
     @overload
     def __call__(self, fn: Callable[P, T], /) -> StepCall[P, T]: ...
     def __call__(self, fn: Callable[..., Any], /) -> Any:
@@ -76,18 +88,125 @@ class WorkCalls:
     _cycle: CycleState
     _entrance: Entrance
 
+    # mypy needs a signature for functions that are awaited, and one for the others.
     @overload
     def do(
-        self, name: str, fn: Callable[..., Awaitable[T]], /, *args: Any, **options: Any
-    ) -> Coroutine[Any, Any, T]: ...
+        self,
+        name: str,
+        fn: Callable[[*Ts], Awaitable[T]],
+        /,
+        *args: *Ts,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
     @overload
     def do(
-        self, name: str, fn: Callable[..., T], /, *args: Any, **options: Any
-    ) -> Coroutine[Any, Any, T]: ...
+        self,
+        name: str,
+        fn: Callable[[*Ts], T],
+        /,
+        *args: *Ts,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
     @overload
-    def do(self, name: str, /, **options: Any) -> StepDecorator: ...
-    def do(self, name: str, fn: Any = NO_FUNCTION, /, *args: Any, **options: Any) -> Any:
-        """Run `fn(*args)` until it succeeds once; return its recorded result.
+    def do(
+        self,
+        name: str,
+        fn: ContextFirst[*Ts, Awaitable[T]],
+        /,
+        *args: *Ts,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self,
+        name: str,
+        fn: ContextFirst[*Ts, T],
+        /,
+        *args: *Ts,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self, name: str, fn: ContextOnly[Awaitable[T]], /, **options: Unpack[StepOptionsDict]
+    ) -> Outcome[T]: ...
+    @overload
+    def do(self, name: str, fn: ContextOnly[T], /, **options: Unpack[StepOptionsDict]) -> Outcome[T]: ...
+    @overload
+    def do(
+        self, name: str, fn: ContextSecond[A, Awaitable[T]], a: A, /, **options: Unpack[StepOptionsDict]
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self, name: str, fn: ContextSecond[A, T], a: A, /, **options: Unpack[StepOptionsDict]
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self,
+        name: str,
+        fn: ContextThird[A, B, Awaitable[T]],
+        a: A,
+        b: B,
+        /,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self, name: str, fn: ContextThird[A, B, T], a: A, b: B, /, **options: Unpack[StepOptionsDict]
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self,
+        name: str,
+        fn: ContextFourth[A, B, C, Awaitable[T]],
+        a: A,
+        b: B,
+        c: C,
+        /,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self,
+        name: str,
+        fn: ContextFourth[A, B, C, T],
+        a: A,
+        b: B,
+        c: C,
+        /,
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        /,
+        *args: Any,
+        kwargs: Mapping[str, Any],
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(
+        self,
+        name: str,
+        fn: Callable[..., T],
+        /,
+        *args: Any,
+        kwargs: Mapping[str, Any],
+        **options: Unpack[StepOptionsDict],
+    ) -> Outcome[T]: ...
+    @overload
+    def do(self, name: str, /, **options: Unpack[StepOptionsDict]) -> StepDecorator: ...
+    def do(  # type: ignore[misc]  # mypy does not see that `*args: Any` takes what `*args: *Ts` takes
+        self,
+        name: str,
+        fn: Any = NO_FUNCTION,
+        /,
+        *args: Any,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Run `fn(*args, **kwargs)` until it succeeds once; return its recorded result.
 
         Sync functions run in a thread, async ones on the worker's loop. A parameter of `fn` named `ctx` receives the
         StepContext. Options: max_attempts, delay, backoff, max_delay, jitter, timeout, once, sensitive, atomic,
@@ -106,12 +225,14 @@ class WorkCalls:
         if not isinstance(name, str):
             raise InvalidNameError("a step's name", name, f"It must be a string: {FORM}.")
         if fn is NO_FUNCTION:
+            _check_no_kwargs(name, kwargs)
             return StepDecorator(self._decorator(name, options))
+        named = _keyword_arguments(name, kwargs)
         if isinstance(fn, DefinedStep):  # with what it declares, under the name that is given here
-            return self.run(fn.using(name=name, **options), *args)
+            return self.run(fn.using(name=name, **options), *args, **named)
         if options:
             functions.check_options(label(name), fn, options)
-        return self._do(name, fn, args, {}, self._entrance.options(name, options))
+        return self._do(name, fn, args, named, self._entrance.options(name, options))
 
     @overload
     def run(
@@ -177,3 +298,19 @@ class WorkCalls:
             functions.check_arguments(name, fn, args, kwargs)
         codec = codec or functions.codec_of(fn)
         return cycle.enter(DoOperation(cycle, record, fn, args, kwargs, options, codec))
+
+
+def _check_no_kwargs(name: str, kwargs: object) -> None:
+    if kwargs is not None:
+        rule = "Above a function, step.do takes options only. Give keyword arguments where you call the function."
+        raise StepConfigError("kwargs", kwargs, rule, what=label(name))
+
+
+def _keyword_arguments(name: str, kwargs: object) -> dict[str, Any]:
+    """Return a copy of the keyword arguments. Raises StepConfigError unless they are a mapping with names as keys."""
+    if kwargs is None:
+        return {}
+    if isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs):
+        return dict(kwargs)
+    rule = "It must be a dict of keyword arguments of the function, such as {'currency': 'EUR'}."
+    raise StepConfigError("kwargs", kwargs, rule, what=label(name))

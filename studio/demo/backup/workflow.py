@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from engine import Event, EventTimeoutError, Schedule, StepError, WorkflowStep, workflow
+from engine import Event, EventTimeoutError, Schedule, StepError, StepOptionsDict, WorkflowStep, workflow
 from studio.demo.backup import steps
 from studio.demo.duration import Duration
 
 NAME = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$"
-LONG = {"max_attempts": 3, "delay": "5s", "timeout": "1h"}
+LONG: StepOptionsDict = {"max_attempts": 3, "delay": "5s", "timeout": "1h"}
 
 
 class BackupParams(BaseModel):

@@ -1,0 +1,80 @@
+"""For type checkers: the options of a step as a call gives them, and the functions that steps accept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, TypeVarTuple
+
+from engine.declare.context import RollbackContext, StepContext
+
+P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
+R_co = TypeVar("R_co", covariant=True)
+A_contra = TypeVar("A_contra", contravariant=True)
+B_contra = TypeVar("B_contra", contravariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
+
+Duration = timedelta | float | str
+BackoffName = Literal["exponential", "linear", "constant"]
+
+
+class DelayFunction(Protocol):
+    """Return the time until the next attempt. The error is of whatever type the body raises."""
+
+    def __call__(self, ctx: StepContext, error: Any, /) -> Duration | Awaitable[Duration]: ...
+
+
+class RollbackOptionsDict(TypedDict, total=False):
+    """The options of a rollback: see `docs/rollback.md`."""
+
+    max_attempts: int
+    delay: Duration | DelayFunction
+    backoff: BackoffName
+    max_delay: Duration
+    jitter: float
+    timeout: Duration
+    atomic: bool
+
+
+class StepOptionsDict(RollbackOptionsDict, total=False):
+    """The options of a step: see `docs/retries.md`. Annotate a dict of options that several steps share with it."""
+
+    once: bool
+    sensitive: bool
+    rollback: Callable[[RollbackContext], object] | None
+    rollback_options: RollbackOptionsDict | None
+
+
+# Callers omit `ctx`. Types can remove a first parameter with all that follows it left as it is (names, defaults); of
+# those before a later `ctx` only the number and the types are known.
+class TakesContext(Protocol[P, R_co]):
+    """A function whose first parameter is `ctx`, for calls that also take keyword arguments."""
+
+    def __call__(self, ctx: StepContext, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class ContextFirst(Protocol[*Ts, R_co]):
+    """A function whose first parameter is `ctx`, for calls that take positional arguments only."""
+
+    def __call__(self, ctx: StepContext, *args: *Ts) -> R_co: ...
+
+
+class ContextOnly(Protocol[R_co]):
+    """A function that takes nothing but `ctx`, by its name; those below take it last, by position or by name."""
+
+    def __call__(self, *, ctx: StepContext) -> R_co: ...
+
+
+class ContextSecond(Protocol[A_contra, R_co]):
+    def __call__(self, first: A_contra, /, *, ctx: StepContext) -> R_co: ...
+
+
+class ContextThird(Protocol[A_contra, B_contra, R_co]):
+    def __call__(self, first: A_contra, second: B_contra, /, *, ctx: StepContext) -> R_co: ...
+
+
+class ContextFourth(Protocol[A_contra, B_contra, C_contra, R_co]):
+    def __call__(
+        self, first: A_contra, second: B_contra, third: C_contra, /, *, ctx: StepContext
+    ) -> R_co: ...
