@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from engine.values.errors import InstanceExistsError as InstanceExistsError
     from engine.values.errors import InstanceFinishedError as InstanceFinishedError
     from engine.values.errors import InstanceNeededError as InstanceNeededError
+    from engine.values.errors import InstanceNotCompleteError as InstanceNotCompleteError
     from engine.values.errors import InstanceNotFinishedError as InstanceNotFinishedError
     from engine.values.errors import InstanceNotFoundError as InstanceNotFoundError
     from engine.values.errors import InstanceTimeoutError as InstanceTimeoutError
@@ -82,6 +83,7 @@ _ERRORS = (
     "InstanceExistsError",
     "InstanceFinishedError",
     "InstanceNeededError",
+    "InstanceNotCompleteError",
     "InstanceNotFinishedError",
     "InstanceNotFoundError",
     "InstanceTimeoutError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, overload
+from typing import Any, Generic, cast, overload
 
 from typing_extensions import TypeVar  # with a default: annotations may leave the type out
 
@@ -12,7 +12,6 @@ from engine.declare.registry import Workflow, workflows
 from engine.values.errors import ErrorRecord, StepConfigError
 from engine.values.identity import stable_hash
 from engine.values.states import InstanceStatus
-
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -37,7 +36,7 @@ class InstanceResult(Generic[Output]):
     workflow: str
     id: str
     status: str
-    output: Output | None = None
+    output: Output = cast("Output", None)  # noqa: RUF009 - a constant
     error: ErrorRecord | None = None
 
     def __hash__(self) -> int:

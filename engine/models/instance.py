@@ -34,6 +34,7 @@ class Steering(Protocol):
         self, instance: Instance, from_step: str | None, count: int, kind: str, *, by: Any, reason: str
     ) -> Instance: ...
     def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
+    def result(self, instance: Instance) -> Any: ...
     def send_event(
         self, instance: Instance, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
     ) -> Event: ...
@@ -248,6 +249,14 @@ class Instance(models.Model, Typed[Output]):
         """Read the row again and return this object."""
         self.refresh_from_db()
         return self
+
+    def result(self) -> Output:
+        """Return the output as the type that the workflow returns; `output` is its JSON form.
+
+        Raises InstanceNotCompleteError unless this object says that it is complete: see `engine.steer.results`.
+        """
+        found: Output = self.steering.result(self)
+        return found
 
     def pause(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
         return self.steering.pause(self, by=by, reason=reason)

@@ -9,6 +9,7 @@ from engine.steer.events import send_event
 from engine.steer.launch import get, get_or_start, start, start_many
 from engine.steer.lifecycle import accept_code, pause, resume, retry_rollback, terminate
 from engine.steer.restart import restart
+from engine.steer.results import result
 
 __all__ = [
     "accept_code",
@@ -18,6 +19,7 @@ __all__ = [
     "get_or_start",
     "pause",
     "restart",
+    "result",
     "resume",
     "retry_rollback",
     "send_event",

@@ -68,13 +68,13 @@ def check_arguments(
         raise StepArgumentsError(label, signatures.shown(fn), len(args) + len(kwargs), problem)
 
 
-def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Refuse an argument of the function that is given as an option, and say how to pass it."""
+def check_options(what: str, fn: Callable[..., Any], options: dict[str, Any], *, way: str) -> None:
+    """Refuse an argument of the function that is given as an option, and say how to pass it: `way`, with its name."""
     for name, value in options.items():
         if not is_option(name) and signatures.takes(fn, name):
             rule = (
                 f"It is not an option of a step but an argument of {signatures.shown(fn)}. "
-                f"Give it by functools.partial(fn, {name}=...)."
+                f"Give it by {way.format(name=name)}."
             )
             raise StepConfigError(name, value, rule, what=what)
 

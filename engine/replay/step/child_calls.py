@@ -82,11 +82,11 @@ class ChildCalls:
     @overload
     def wait_for_instance(
         self, name: str, handle: Handle[R] | Instance[R], *, timeout: Duration | None = None
-    ) -> Coroutine[Any, Any, InstanceResult[R]]: ...
+    ) -> Coroutine[Any, Any, InstanceResult[R | None]]: ...
     @overload
     def wait_for_instance(
         self, name: str, *, workflow: Workflow[Any, R], id: str, timeout: Duration | None = None
-    ) -> Coroutine[Any, Any, InstanceResult[R]]: ...
+    ) -> Coroutine[Any, Any, InstanceResult[R | None]]: ...
     @overload
     def wait_for_instance(
         self, name: str, *, workflow: str, id: str, timeout: Duration | None = None

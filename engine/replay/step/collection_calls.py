@@ -36,7 +36,9 @@ class TakesContext(Protocol[I_contra, T_co]):
 
 
 # The function for each item. If it has a parameter `ctx`, that may come first or last.
-OnItem = Callable[[I, int], T] | Callable[[I, int, StepContext], T] | Callable[[StepContext, I, int], T]
+OnItem = Callable[[I, int], T]
+WithContext = Callable[[I, int, StepContext], T] | Callable[[StepContext, I, int], T]
+OnAny = OnItem[I, T] | WithContext[I, T] | TakesContext[I, T]
 
 
 class Collections:
@@ -61,6 +63,28 @@ class Collections:
         name: str,
         items: Iterable[I],
         fn: OnItem[I, T],
+        /,
+        *,
+        concurrency: int = 10,
+        **options: Unpack[StepOptionsDict],
+    ) -> Coroutine[Any, Any, list[T]]: ...
+    @overload
+    def map(
+        self,
+        name: str,
+        items: Iterable[I],
+        fn: WithContext[I, Awaitable[T]],
+        /,
+        *,
+        concurrency: int = 10,
+        **options: Unpack[StepOptionsDict],
+    ) -> Coroutine[Any, Any, list[T]]: ...
+    @overload
+    def map(
+        self,
+        name: str,
+        items: Iterable[I],
+        fn: WithContext[I, T],
         /,
         *,
         concurrency: int = 10,
@@ -107,7 +131,7 @@ class Collections:
         self,
         name: str,
         items: Iterable[I],
-        fn: OnItem[I, object] | TakesContext[I, object],
+        fn: OnAny[I, object],
         /,
         *,
         concurrency: int = 10,
@@ -120,7 +144,7 @@ class Collections:
         self,
         name: str,
         items: Iterable[I],
-        fn: OnItem[list[I], object] | TakesContext[list[I], object],
+        fn: OnAny[list[I], object],
         /,
         *,
         batch_size: int = 20,
@@ -150,7 +174,7 @@ class Collections:
         check_step_name(name)
         _check_number(operation, "concurrency", concurrency, MAX_CONCURRENCY)
         if options and not isinstance(fn, DefinedStep):
-            functions.check_options(f'Step "{name}"', fn, options)
+            functions.check_options(f'Step "{name}"', fn, options, way="functools.partial(fn, {name}=...)")
         body, made, codec = self._body(operation, name, fn, options)
         check_awaited("it was passed to another step", items)
         args = _arguments(operation, items, batch_size, most=cycle.workflow.max_steps)

@@ -57,7 +57,11 @@ class WaitCalls:
     ) -> Coroutine[Any, Any, ReceivedEvent[T]]: ...
     @overload
     def wait_for_event(
-        self, name: str, type: str | Sequence[str] | None = None, *, timeout: Duration | None = "24h"
+        self,
+        name: str,
+        type: str | Sequence[str | Event[Any]] | None = None,
+        *,
+        timeout: Duration | None = "24h",
     ) -> Coroutine[Any, Any, ReceivedEvent[Any]]: ...
     def wait_for_event(self, name: str, type: Any = None, *, timeout: Duration | None = "24h") -> Any:
         """Park until an event of the type arrives. The default type is the step's name; a list means any of its types.

@@ -231,7 +231,7 @@ class WorkCalls:
         if isinstance(fn, DefinedStep):  # with what it declares, under the name that is given here
             return self.run(fn.using(name=name, **options), *args, **named)
         if options:
-            functions.check_options(label(name), fn, options)
+            functions.check_options(label(name), fn, options, way='kwargs={{"{name}": ...}}')
         return self._do(name, fn, args, named, self._entrance.options(name, options))
 
     @overload

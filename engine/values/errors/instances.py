@@ -3,8 +3,9 @@
 import difflib
 from collections.abc import Sequence
 
-from engine.values.error_record import cut
+from engine.values.error_record import ErrorRecord, cut
 from engine.values.errors.base import RepriseError, shown
+from engine.values.states import FINAL
 
 NEAR_AMONG = 500  # names: to compare with thousands takes seconds
 
@@ -112,6 +113,25 @@ class InstanceNotFinishedError(RepriseError):
         super().__init__(
             f'Instance "{id}" of workflow "{workflow}" is {status}. Only a finished instance can be deleted; terminate '
             "it first."
+        )
+
+
+class InstanceNotCompleteError(RepriseError):
+    """The instance has no result: it has not finished, or `error` says why it failed."""
+
+    def __init__(self, workflow: str, id: str, status: str, error: ErrorRecord | None = None) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.error = error
+        why = f": {error.type}: {error.message}" if error is not None else ""
+        advice = (
+            "" if status in FINAL else " Read it again when it has finished: instance.refresh().result()."
+        )
+        super().__init__(
+            cut(
+                f'Instance "{id}" of workflow "{workflow}" has no result: it is {status}{why}.{advice}', 8_000
+            )
         )
 
 
