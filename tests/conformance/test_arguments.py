@@ -65,6 +65,18 @@ WRONG: dict[str, tuple[Callable[[WorkflowStep], Awaitable[Any]], str]] = {
     "of a builtin": (lambda step: step.do("pay", len), "len(obj, /) with 0 arguments"),
     "atomic": (lambda step: step.do("pay", charge, atomic=True), "missing a required argument: 'order'"),
     "decorated": (lambda step: step.do("pay")(charge)(cents=1), "missing a required argument: 'order'"),
+    "unknown keyword": (
+        lambda step: step.do("pay", charge, "A", kwargs={"cents": 1, "coins": 2}),
+        "with 3 arguments: got an unexpected keyword argument 'coins'",
+    ),
+    "twice": (
+        lambda step: step.do("pay", charge, "A", 1, kwargs={"order": "B"}),
+        "multiple values for argument 'order'",
+    ),
+    "missing beside keywords": (
+        lambda step: step.do("pay", with_context, kwargs={}),
+        "missing a required argument: 'order'",
+    ),
 }
 
 
@@ -95,6 +107,9 @@ RIGHT: dict[str, Callable[[WorkflowStep], Awaitable[Any]]] = {
     "by name": lambda step: step.do("pay")(charge)("A", cents=1),
     "partial": lambda step: step.do("pay", functools.partial(charge, currency="CHF"), "A", 1),
     "partial async": lambda step: step.do("pay", functools.partial(charge_async, cents=1), "A"),
+    "keywords": lambda step: step.do("pay", charge, "A", kwargs={"cents": 1, "currency": "CHF"}),
+    "keywords only": lambda step: step.do("pay", charge_async, kwargs={"order": "A", "cents": 1}),
+    "keyword and context": lambda step: step.do("pay", with_context, kwargs={"order": "A"}),
     "context": lambda step: step.do("pay", with_context, "A"),
     "variable": lambda step: step.do("pay", lambda *args, **kwargs: len(args), 1, 2, 3),
     "method": lambda step: step.do("pay", Till().charge, "A"),
@@ -177,21 +192,83 @@ def run_and_catch(call: Callable[[WorkflowStep], Awaitable[Any]]) -> StepConfigE
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "way"),
     [
-        lambda step: step.do("pay", charge, "A", 1, currency="CHF"),
-        lambda step: step.map("pay", ["A"], charge, currency="CHF"),
+        (lambda step: step.do("pay", charge, "A", 1, currency="CHF"), 'kwargs={"currency": ...}'),
+        (
+            lambda step: step.map("pay", ["A"], charge, currency="CHF"),
+            "functools.partial(fn, currency=...)",
+        ),
     ],
 )
 def test_an_argument_that_is_given_as_an_option_is_told_its_way(
-    call: Callable[[WorkflowStep], Awaitable[Any]],
+    call: Callable[[WorkflowStep], Awaitable[Any]], way: str
 ) -> None:
     error = run_and_catch(call)
     assert str(error) == (
         'Step "pay": "currency" is "CHF". It is not an option of a step but an argument of '
         "charge(order, cents, currency='EUR'). "
-        "Give it by functools.partial(fn, currency=...)."
+        f"Give it by {way}."
     )
+
+
+# Keyword arguments
+
+
+def test_keyword_arguments_reach_the_function_and_its_rollback() -> None:
+    undone: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def undo(ctx: RollbackContext) -> None:
+        undone.append((ctx.args, ctx.kwargs))
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        given = {"currency": "CHF"}
+        call = step.do("pay", charge, "A", 1, kwargs=given, rollback=undo)
+        given["currency"] = "USD"  # changed after the call
+        paid = await call
+
+        async def outer() -> str:
+            return await step.do("inner", charge_async, kwargs={"order": "B", "cents": 2})
+
+        return await step.fail(f"{paid}, {await step.do('outer', outer)}")
+
+    instance = run_to_end(story.start())
+    assert instance.error["message"] == "A: 1 CHF, B: 2"
+    assert undone == [(("A", 1), {"currency": "CHF"})]
+
+
+def test_a_defined_step_validates_keyword_arguments_of_do() -> None:
+    @define_step
+    def pay(order: str, *, cents: int) -> str:
+        return f"{order}: {cents}"
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        return await step.do("pay-now", pay, "A", kwargs={"cents": "1"})
+
+    instance = run_to_end(story.start())
+    assert (instance.output, statuses(instance)) == ("A: 1", {"pay-now": "complete"})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda step: step.do("pay", charge, kwargs=["A", 1]),
+            "is ['A', 1]. It must be a dict of keyword arguments of the function, such as {'currency': 'EUR'}.",
+        ),
+        (lambda step: step.do("pay", charge, kwargs={1: "A"}), "It must be a dict of keyword arguments"),
+        (
+            lambda step: step.do("pay", kwargs={"cents": 1}),
+            "Above a function, step.do takes options only. Give keyword arguments where you call the function.",
+        ),
+    ],
+)
+def test_keyword_arguments_of_another_form_are_refused(
+    call: Callable[[WorkflowStep], Awaitable[Any]], said: str
+) -> None:
+    assert said in str(run_and_catch(call))
 
 
 # Other kinds of functions

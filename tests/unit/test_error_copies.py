@@ -30,6 +30,7 @@ ERRORS: list[BaseException] = [
     errors.InstanceExistsError("order", "o-1"),
     errors.InstanceFinishedError("order", "o-1", "complete", "sending an event"),
     errors.InstanceNeededError("order", "o-1", "shop", "s-1"),
+    errors.InstanceNotCompleteError("order", "o-1", "errored", RECORD),
     errors.InstanceNotFinishedError("order", "o-1", "running"),
     errors.InstanceNotFoundError("order", "o-1"),
     errors.InstanceTimeoutError("bill", "bill", "b-1", MINUTE),

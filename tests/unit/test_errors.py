@@ -13,11 +13,13 @@ from engine.values.errors import (
     CompleteWorkflow,
     ControlFlow,
     DedupConflictError,
+    ErrorRecord,
     EventTimeoutError,
     FailWorkflow,
     InstanceExistsError,
     InstanceFinishedError,
     InstanceNeededError,
+    InstanceNotCompleteError,
     InstanceNotFinishedError,
     InstanceNotFoundError,
     InvalidNameError,
@@ -154,6 +156,17 @@ MINUTE = timedelta(minutes=1)
                 'before it, has been rolled back. Restart it from step do "reserve" or an earlier one, or from the '
                 "start."
             ),
+        ),
+        (
+            InstanceNotCompleteError("w", "i", "running"),
+            (
+                'Instance "i" of workflow "w" has no result: it is running. Read it again when it has finished: '
+                "instance.refresh().result()."
+            ),
+        ),
+        (
+            InstanceNotCompleteError("w", "i", "errored", ErrorRecord("Declined", "no funds")),
+            'Instance "i" of workflow "w" has no result: it is errored: Declined: no funds.',
         ),
         (
             InstanceNotFinishedError("w", "i", "running"),

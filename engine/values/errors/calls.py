@@ -23,7 +23,7 @@ class StepArgumentsError(RepriseError, TypeError):
         count = "1 argument" if given == 1 else f"{given} arguments"
         super().__init__(
             f'Step "{step}" cannot call {function} with {count}: {problem}. Give its arguments after it: '
-            "step.do(name, fn, *args). A parameter named ctx is filled in."
+            "step.do(name, fn, *args, kwargs={...}). A parameter named ctx is filled in."
         )
 
 
