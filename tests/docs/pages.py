@@ -82,8 +82,22 @@ def _until(end: str, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
 
 def as_program(text: str) -> str:
     """Return the page as one file of Python: other lines are empty, so that line numbers are the page's."""
-    lines = [""] * (text.count("\n") + 2)
+    return _program(text, blocks_of(text))
+
+
+def as_versions(text: str) -> list[str]:
+    """Return the page as programs. Each ends where other code is deployed, which may define the same names again."""
+    versions: list[list[Block]] = [[]]
     for block in blocks_of(text):
+        versions[-1].append(block)
+        if "stage.deploy()" in block.code:
+            versions.append([])
+    return [_program(text, blocks) for blocks in versions]
+
+
+def _program(text: str, blocks: list[Block]) -> str:
+    lines = [""] * (text.count("\n") + 2)
+    for block in blocks:
         for at, line in enumerate(block.code.splitlines(), start=block.line - 1):
             lines[at] = line
     return "\n".join(lines)

@@ -5,47 +5,84 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import symtable
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, PROJECT, as_program, blocks_of
+from tests.docs.pages import PAGES, PROJECT, as_versions, blocks_of
 
 SITE = Path(__file__).parent / "site"
 
-# As strict as for users who annotate their functions; tests are rarely annotated.
+# As strict as it gets for users.
 OPTIONS = """
 [mypy]
 python_version = 3.11
 plugins = mypy_django_plugin.main, pydantic.mypy
-check_untyped_defs = true
-disallow_any_generics = true
-warn_return_any = true
-strict_equality = true
-no_implicit_reexport = true
+strict = true
 cache_dir = {cache}
 
 [mypy.plugins.django-stubs]
 django_settings_module = typed_settings
 """
-# Two versions of the same code stand on this one, under the same names.
-TWICE = ("deploying.md",)
 FOUND = re.compile(r"^.*?(\w+)\.py:(\d+): error: (.*)$")
 
 
-@pytest.mark.second_tier
-def test_what_people_read_passes_the_type_checker(tmp_path: Path) -> None:
-    pages = {f"page_{page.stem.lower()}".replace("-", "_"): page for page in PAGES if page.name not in TWICE}
-    for name, page in pages.items():
-        (tmp_path / f"{name}.py").write_text(as_program(page.read_text()))
-    found = [
-        f"{pages[name].name}:{line}: {error}"
-        for name, line, error in _errors(tmp_path)
-        if name not in pages or line in _shown(pages[name])
+TYPE_ERROR = "# type error"  # behind a line of a wrong example
+
+pytestmark = pytest.mark.second_tier
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, int, str]]:
+    """What mypy says: of which page, at which of its lines."""
+    directory = tmp_path_factory.mktemp("pages")
+    pages: dict[str, Path] = {}
+    for page in PAGES:
+        for name, program in _modules(page):
+            (directory / f"{name}.py").write_text(program)
+            pages[name] = page
+    return [(pages.get(name, directory / name), line, error) for name, line, error in _errors(directory)]
+
+
+def test_what_people_read_passes_the_type_checker(found: list[tuple[Path, int, str]]) -> None:
+    shown = {page: _shown(page) for page in PAGES}
+    errors = [
+        f"{page.name}:{line}: {error}"
+        for page, line, error in found
+        if page not in shown or line in shown[page]
     ]
-    assert found == []
+    assert not errors, "\n".join(errors)
+
+
+def test_what_a_page_calls_a_type_error_is_one(found: list[tuple[Path, int, str]]) -> None:
+    marked = {
+        (page.name, number)
+        for page in PAGES
+        for number, line in enumerate(page.read_text().splitlines(), start=1)
+        if TYPE_ERROR in line
+    }
+    assert marked
+    assert marked - {(page.name, line) for page, line, _ in found} == set()
+
+
+def _modules(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and code of each version of a page, which has the names of earlier ones that it does not define."""
+    stem = f"page_{page.stem.lower()}".replace("-", "_")
+    homes: dict[str, str] = {}
+    for number, program in enumerate(as_versions(page.read_text())):
+        name, own = f"{stem}_{number}", _defined(program)
+        imports = "; ".join(f"from {home} import {one}" for one, home in homes.items() if one not in own)
+        yield name, imports + program  # the first line of a page is its title
+        homes |= dict.fromkeys(own, name)
+
+
+def _defined(program: str) -> set[str]:
+    """Return the names that a module defines or imports at its top level."""
+    scope = symtable.symtable(program, "page", "exec")
+    return {one.get_name() for one in scope.get_symbols() if one.is_assigned() or one.is_imported()}
 
 
 def _errors(directory: Path) -> Iterator[tuple[str, int, str]]:
