@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower, Now
 from django.urls import reverse
-from typing_extensions import TypeVar  # with a default: annotations may leave the type out
 
 from engine.models.event import Event
 from engine.models.fields import JsonField, times
 from engine.models.step import Step
+from engine.models.typed import Output_co, Typed
 from engine.values.between_steps import async_twin
 from engine.values.states import FINAL, InstanceStatus, RollbackState, WaitingFor
 
-Output = TypeVar("Output", default=Any)
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
 
 _FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 
@@ -25,14 +27,14 @@ _FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 class Steering(Protocol):
     """The functions behind the methods of an instance: `engine.steer.methods`, set when Django starts."""
 
-    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
-    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
-    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance: ...
-    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
-    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance: ...
+    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance[Any]: ...
+    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
     def restart(
         self, instance: Instance, from_step: str | None, count: int, kind: str, *, by: Any, reason: str
-    ) -> Instance: ...
+    ) -> Instance[Any]: ...
     def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
     def result(self, instance: Instance) -> Any: ...
     def send_event(
@@ -46,20 +48,7 @@ class InstanceQuerySet(models.QuerySet["Instance"]):
         return self.exclude(status__in=FINAL)
 
 
-if TYPE_CHECKING:
-
-    class Typed(Generic[Output]):
-        """For annotations: the type of what the workflow returns."""
-
-else:
-
-    class Typed:
-        # Not Generic: Django could not make the model of a migration's state from a class with that base.
-        def __class_getitem__(cls, output):
-            return cls
-
-
-class Instance(models.Model, Typed[Output]):
+class Instance(models.Model, Typed[Output_co]):
     """One run of a workflow: its input, its state, and which worker may write for it.
 
     `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by a
@@ -67,23 +56,32 @@ class Instance(models.Model, Typed[Output]):
     it; until then it stays due, as queued.
     """
 
-    key = models.BigAutoField(primary_key=True)
-    workflow = models.CharField(max_length=64)
-    id = models.CharField(max_length=100)
-    generation = models.IntegerField(db_default=1, default=1)
-    status = models.CharField(max_length=20, default=InstanceStatus.QUEUED)
-    waiting_for = models.CharField(max_length=8, default="", db_default="", blank=True)
-    rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
+    # Annotated for type checkers without the plugin of django-stubs, which infers what columns hold.
+    key: models.BigAutoField[int, int] = models.BigAutoField(primary_key=True)
+    workflow: models.CharField[str, str] = models.CharField(max_length=64)
+    id: models.CharField[str, str] = models.CharField(max_length=100)
+    generation: models.IntegerField[int, int] = models.IntegerField(db_default=1, default=1)
+    status: models.CharField[str, str] = models.CharField(max_length=20, default=InstanceStatus.QUEUED)
+    waiting_for: models.CharField[str, str] = models.CharField(
+        max_length=8, default="", db_default="", blank=True
+    )
+    rollback: models.CharField[str, str] = models.CharField(
+        max_length=8, default="", db_default="", blank=True
+    )
 
-    params = JsonField()
-    output = JsonField(null=True)
-    error = JsonField(null=True)
+    params: models.Field[Any, Any] = JsonField()
+    output: models.Field[Any, Any] = JsonField(null=True)
+    error: models.Field[Any, Any] = JsonField(null=True)
     # Why the engine paused it. Cleared when the instance continues, kept if it is ended while paused.
-    pause_reason = JsonField(null=True)
+    pause_reason: models.Field[Any, Any] = JsonField(null=True)
     # Steps, by `seq`, that the code no longer reached when the instance ended.
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
-    tags = ArrayField(models.CharField(max_length=100), default=list, db_default=[])
-    started_by = models.CharField(max_length=150, default="", db_default="", blank=True)
+    tags: ArrayField[list[str], list[str]] = ArrayField(
+        models.CharField(max_length=100), default=list, db_default=[]
+    )
+    started_by: models.CharField[str, str] = models.CharField(
+        max_length=150, default="", db_default="", blank=True
+    )
     code = models.CharField(max_length=64, default="", db_default="", blank=True)
 
     wake_at = models.DateTimeField(null=True)
@@ -109,17 +107,17 @@ class Instance(models.Model, Typed[Output]):
     # How long it is kept after its end, if it has a rule of its own: seconds by final status, null means forever.
     retention = JsonField(null=True)
 
-    created_at = models.DateTimeField(db_default=Now())
-    started_at = models.DateTimeField(null=True)
-    paused_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
+    created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
+    started_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    paused_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    finished_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     objects = InstanceQuerySet.as_manager()
     steering: ClassVar[Steering]
 
     if TYPE_CHECKING:
-        steps: models.Manager[Step]
-        events: models.Manager[Event]
+        steps: RelatedManager[Step]
+        events: RelatedManager[Event]
 
     class Meta:
         db_table = "engine_instance"
@@ -245,32 +243,32 @@ class Instance(models.Model, Typed[Output]):
             else _first(self.pause_reason, self.error)
         )
 
-    def refresh(self) -> Instance[Output]:
+    def refresh(self) -> Instance[Output_co]:
         """Read the row again and return this object."""
         self.refresh_from_db()
         return self
 
-    def result(self) -> Output:
+    def result(self) -> Output_co:
         """Return the output as the type that the workflow returns; `output` is its JSON form.
 
         Raises InstanceNotCompleteError unless this object says that it is complete: see `engine.steer.results`.
         """
-        found: Output = self.steering.result(self)
+        found: Output_co = self.steering.result(self)
         return found
 
-    def pause(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
+    def pause(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
         return self.steering.pause(self, by=by, reason=reason)
 
-    def resume(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
+    def resume(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
         return self.steering.resume(self, by=by, reason=reason)
 
-    def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance[Output]:
+    def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance[Output_co]:
         return self.steering.terminate(self, rollback=rollback, by=by, reason=reason)
 
-    def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
+    def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
         return self.steering.retry_rollback(self, by=by, reason=reason)
 
-    def accept_code(self, *, by: Any = None, reason: str = "") -> Instance[Output]:
+    def accept_code(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
         return self.steering.accept_code(self, by=by, reason=reason)
 
     def restart(
@@ -281,7 +279,7 @@ class Instance(models.Model, Typed[Output]):
         *,
         by: Any = None,
         reason: str = "",
-    ) -> Instance[Output]:
+    ) -> Instance[Output_co]:
         return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]

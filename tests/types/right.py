@@ -31,7 +31,7 @@ from engine import (
     workflow,
     workflows,
 )
-from engine.models import Instance
+from engine.models import Instance, Step
 
 # Functions of every shape
 
@@ -257,12 +257,18 @@ def context_first(ctx: StepContext, item: str, index: int) -> bytes:
     return item.encode()
 
 
+@define_step
+def measure(ctx: StepContext, item: str, index: int) -> int:
+    return len(item)
+
+
 def of_batch(batch: list[str], start: int) -> None: ...
 
 
 async def maps(step: WorkflowStep, items: list[str]) -> None:
     assert_type(await step.map("a", items, length, concurrency=3, max_attempts=2), list[int])
     assert_type(await step.map("a", items, by_name), list[bytes])
+    assert_type(await step.map("a", items, measure, timeout="1m"), list[int])
     assert_type(await step.map("a", items, context_first), list[bytes])
     assert_type(await step.map("a", items, lambda item, index: len(item)), list[int])
     await step.for_each("a", items, length, timeout="1m")
@@ -345,7 +351,13 @@ def output_of(instance: Instance[str]) -> str:
 
 
 def label_of(instance: Instance) -> str:
-    return str(instance)
+    assert_type(instance.status, str)
+    assert_type(instance.output, Any)
+    assert_type(instance.created_at, datetime.datetime)
+    assert_type(instance.finished_at, datetime.datetime | None)
+    assert_type(instance.steps.first(), Step | None)
+    assert_type([one.status for one in Instance.objects.filter(id="a")], list[str])
+    return f"{instance.id}: {instance.tags}"
 
 
 async def children(step: WorkflowStep) -> None:
