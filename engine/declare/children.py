@@ -18,7 +18,7 @@ R = TypeVar("R")
 Output = TypeVar("Output", default=Any)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: Python 3.11 could not call Handle[str](…)
 class Handle(Generic[Output]):
     """A reference to an instance, returned by `step.spawn` and taken by `step.wait_for_instance`."""
 
@@ -29,7 +29,7 @@ class Handle(Generic[Output]):
         return stable_hash(self.workflow, self.id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: Python 3.11 could not call InstanceResult[str](…)
 class InstanceResult(Generic[Output]):
     """How an instance ended. `output` is set only if it is complete, `error` only if it is not and has one."""
 

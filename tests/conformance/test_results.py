@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from datetime import date
 
 import pytest
+from django.apps import apps
+from django.db.migrations.state import ProjectState
 from pydantic import SecretStr
 
-from engine import InstanceNotCompleteError, UnknownWorkflowError, WorkflowStep, workflow, workflows
+from engine import (
+    Handle,
+    InstanceNotCompleteError,
+    InstanceResult,
+    UnknownWorkflowError,
+    WorkflowStep,
+    workflow,
+    workflows,
+)
 from engine.models import Instance
 from tests.stories import run_to_end
 
@@ -78,3 +88,13 @@ def test_an_annotation_with_the_output_is_the_model_itself() -> None:
     assert Instance[list[Receipt]] is Instance
     instance = Instance(key=1, workflow="w", id="i")
     assert [copy.deepcopy(instance), pickle.loads(pickle.dumps(instance))] == [instance, instance]
+
+
+def test_a_migration_can_make_the_model_again() -> None:
+    made = ProjectState.from_apps(apps).apps.get_model("engine", "Instance")
+    assert made._meta.db_table == Instance._meta.db_table
+
+
+def test_handles_and_results_with_a_type_are_those_without() -> None:
+    assert Handle[str]("w", "i") == Handle("w", "i")
+    assert InstanceResult[str]("w", "i", "complete", "a") == InstanceResult("w", "i", "complete", "a")

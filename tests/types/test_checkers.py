@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -65,6 +66,7 @@ def by_pyright(directory: Path) -> set[tuple[str, int]]:
 
 
 def run(checker: str, *args: str) -> str:
+    assert importlib.util.find_spec(checker), f"{checker} is not installed: make env-test"
     done = subprocess.run(
         [sys.executable, "-m", checker, *args],
         cwd=PROJECT,
