@@ -5,42 +5,54 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
-from django.db import DEFAULT_DB_ALIAS, DatabaseError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.shortcuts import resolve_url
 from django.template import TemplateDoesNotExist
 from django.template.loader import get_template
 from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
 from django.utils.module_loading import import_string
 
+from engine.status import schema
 from studio.access.permissions import ROLES
 
 # What the Studio needs of the site, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {
     "django.contrib.sessions.middleware.SessionMiddleware": "it keeps people signed in",
     "django.contrib.auth.middleware.AuthenticationMiddleware": "views check the permissions of its user",
-    "django.contrib.messages.middleware.MessageMiddleware": "actions use it to report what they did",
 }
 TEMPLATE = "studio/frame/base.html"
 STYLE = "studio/frame/base.css"
 URLS = 'Add path("ops/", include("studio.urls")), with a prefix of your choice, to the urlpatterns of ROOT_URLCONF.'
+TEMPLATE_HINT = (
+    'Set "APP_DIRS": True in a DjangoTemplates backend of TEMPLATES, or add the loader for app directories.'
+)
 STATIC_HINT = (
-    'Add "django.contrib.staticfiles.finders.AppDirectoriesFinder" to STATICFILES_FINDERS, and '
-    '"django.contrib.staticfiles" to INSTALLED_APPS.'
+    'Add "django.contrib.staticfiles" to INSTALLED_APPS, and STATIC_URL; STATICFILES_FINDERS, if set, needs '
+    '"django.contrib.staticfiles.finders.AppDirectoriesFinder".'
+)
+ASGI_HINT = 'Add: ASGI_APPLICATION = "studio.asgi.application"'
+COMPOSE = (
+    "At the end of that module, add: from studio.server.application import with_studio; "
+    "application = with_studio(application)"
 )
 
 
 @register("studio")
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """Check that the site has everything that the Studio's pages need."""
-    return [*_middleware(), *_templates(), *_static(), *_urls(), *_asgi()]
+    return [*_middleware(), *_templates(), *_static(), *_urls(), *_login(), *_sockets()]
 
 
 @register("studio", Tags.database)
@@ -50,6 +62,23 @@ def check_groups(
     """Warn about groups with the names of the default groups that have no permission of the Studio."""
     if not databases or DEFAULT_DB_ALIAS not in databases:
         return []
+    return [*_tables(), *_groups()]
+
+
+def _tables() -> Iterator[CheckMessage]:
+    """Look for the Studio's own tables. `engine.checks` says so if there is no PostgreSQL, or none that answers."""
+    if connections[DEFAULT_DB_ALIAS].vendor != "postgresql" or sys.argv[1:2] != ["check"]:
+        return
+    try:
+        lacking = schema.missing(apps=("studio",))
+    except psycopg.Error:
+        return
+    if lacking:
+        message = schema.sentence(lacking).removesuffix(f" {schema.ADVICE}")
+        yield Error(message, hint=schema.ADVICE, id="studio.E008")
+
+
+def _groups() -> list[CheckMessage]:
     return [
         Caution(
             f'The group "{name}" has none of the Studio\'s permissions: its members see nothing.',
@@ -71,26 +100,57 @@ def _middleware() -> Iterator[CheckMessage]:
 
 def _templates() -> Iterator[CheckMessage]:
     try:
-        found = get_template(TEMPLATE)
+        template: Any = get_template(TEMPLATE)
     except TemplateDoesNotExist:
-        hint = 'Set "APP_DIRS": True in a DjangoTemplates backend of TEMPLATES, or add the loader for app directories.'
-        yield Error("The Studio's templates cannot be found.", hint=hint, id="studio.E002")
-    else:
-        yield from _replaced(found.origin.name)  # type: ignore[attr-defined]
+        yield Error("The Studio's templates cannot be found.", hint=TEMPLATE_HINT, id="studio.E002")
+        return
+    engine = template.backend.engine
+    for name in _names_in("templates"):
+        origins = (
+            origin.name for loader in engine.template_loaders for origin in loader.get_template_sources(name)
+        )
+        found = next((file for file in map(Path, origins) if file.exists()), None)
+        yield from _replaced("templates", name, found)
 
 
-def _replaced(file: str) -> Iterator[CheckMessage]:
-    if not Path(file).resolve().is_relative_to(_ours("templates")):
+def _static() -> Iterator[CheckMessage]:
+    if (
+        not apps.is_installed("django.contrib.staticfiles")
+        or not settings.STATIC_URL
+        or finders.find(STYLE) is None
+    ):
+        yield Error("The Studio's static files cannot be found.", hint=STATIC_HINT, id="studio.E003")
+        return
+    for name in _names_in("static"):
+        found: Any = finders.find(name)
+        yield from _replaced("static", name, found and Path(found))
+
+
+def _replaced(folder: str, name: str, found: Path | None) -> Iterator[CheckMessage]:
+    if found is not None and found.resolve() != _ours(folder) / name:
         yield Caution(
-            f"{TEMPLATE} is taken from {file}, not from the Studio.",
-            hint="Rename it: templates under studio/ are the Studio's.",
+            f"The Studio's file {name} is replaced by {found}.",
+            hint=f"Rename or remove {found}: everything under studio/ in {folder} is the Studio's.",
             id="studio.W002",
         )
 
 
-def _static() -> Iterator[CheckMessage]:
-    if finders.find(STYLE) is None:
-        yield Error("The Studio's static files cannot be found.", hint=STATIC_HINT, id="studio.E003")
+def _names_in(folder: str) -> Iterator[str]:
+    """Yield the names of the Studio's own files: `studio/home/home.html`."""
+    ours = _ours(folder)
+    yield from (str(file.relative_to(ours)) for file in sorted(ours.rglob("*.*")) if file.is_file())
+
+
+def _login() -> Iterator[CheckMessage]:
+    """Check that LOGIN_URL is the name of a page, or an address. Another server may serve an address."""
+    try:
+        resolve_url(settings.LOGIN_URL)
+    except NoReverseMatch:
+        yield Error(
+            f"LOGIN_URL is {settings.LOGIN_URL!r}, and no page has that name: nobody can sign in to the Studio.",
+            hint='Set LOGIN_URL to the name or the address of your sign-in page, or to "studio:sign-in".',
+            id="studio.E007",
+        )
 
 
 def _urls() -> Iterator[CheckMessage]:
@@ -110,18 +170,45 @@ def _urls() -> Iterator[CheckMessage]:
         )
 
 
-def _asgi() -> Iterator[CheckMessage]:
-    """Ask where sockets go; without ASGI_APPLICATION, runserver has none. A server that is named elsewhere is fine."""
-    if apps.is_installed("daphne") and not getattr(settings, "ASGI_APPLICATION", None):
+def _sockets() -> Iterator[CheckMessage]:
+    """Ask where sockets go; without that the Studio's pages do not update by themselves."""
+    if settings.DEBUG and not apps.is_installed("daphne") and settings.ROOT_URLCONF != "studio.site":
         yield Caution(
-            "ASGI_APPLICATION is not set, so the pages of the Studio do not update by themselves under runserver.",
-            hint='Set ASGI_APPLICATION = "studio.asgi.application", or wrap your own application in with_studio().',
-            id="studio.W003",
+            "runserver has no sockets, so the pages of the Studio update only every few seconds.",
+            hint='Add: INSTALLED_APPS.insert(0, "daphne")',
+            id="studio.W005",
+        )
+    name = getattr(settings, "ASGI_APPLICATION", None)
+    if not name and apps.is_installed("daphne"):
+        yield Caution(
+            "ASGI_APPLICATION is not set, so runserver has no sockets.", hint=ASGI_HINT, id="studio.W003"
+        )
+    elif name and not _mentions_studio(name.rpartition(".")[0]):
+        yield Caution(
+            f"ASGI_APPLICATION is {name}, which does not seem to serve the Studio's sockets.",
+            hint=f"{COMPOSE} If another module does that, silence this check.",
+            id="studio.W004",
         )
 
 
+def _mentions_studio(module: str) -> bool:
+    """Tell whether the source of a module names the Studio. It is only read: running it may take long or go wrong."""
+    if module == "studio.asgi":
+        return True
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    file = Path(spec.origin) if spec and spec.origin else None
+    return (
+        file is not None
+        and file.is_file()
+        and any(word in file.read_text() for word in ("with_studio", "studio.asgi"))
+    )
+
+
 def _ours(folder: str) -> Path:
-    return (Path(__file__).parent / folder).resolve()
+    return (Path(__file__).parent / folder / "studio").resolve().parent
 
 
 def _is_kind_of(name: str, wanted: str) -> bool:

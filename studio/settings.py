@@ -1,4 +1,4 @@
-"""Django's settings, read from environment variables; README.md lists them."""
+"""Django's settings, read from environment variables; docs/settings.md lists them."""
 
 import os
 import sys
@@ -38,7 +38,6 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
-    "django.contrib.messages",
     "django.contrib.staticfiles",
     *(["studio.demo"] if ENVIRONMENT.is_demo and find_spec("studio.demo") else []),
 ]
@@ -58,7 +57,6 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
     # Last: what it renders needs the user, messages and htmx's headers.
     "studio.middleware.PathLengthMiddleware",
 ]
@@ -73,7 +71,6 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
             ],
         },
     }

@@ -118,7 +118,13 @@ def _actor(by: object) -> tuple[str, str]:
     if getattr(by, "is_authenticated", True) is False:
         return "anonymous", ""
     name = by.get_username() if hasattr(by, "get_username") else str(by)
-    return _name(name), str(getattr(by, "pk", ""))
+    # E-mail addresses may be longer; the key says who it was.
+    return _name(shortened(name)), str(getattr(by, "pk", ""))
+
+
+def shortened(name: str) -> str:
+    """Return the name of a user as it is stored."""
+    return name if len(name) <= MAX_ACTOR else f"{name[: MAX_ACTOR - 1]}…"
 
 
 def _name(name: str) -> str:

@@ -93,14 +93,16 @@ def names_of(user: Any) -> frozenset[str]:
     """Return the assignees that match this user: the name, and the groups as `group:<name>`."""
     held: frozenset[str] | None = getattr(user, "_reprise_names", None)
     if held is None:
-        groups = user.groups.values_list("name", flat=True) if user.pk is not None else ()
+        has_groups = user.pk is not None and hasattr(user, "groups")  # a custom user need not have any
+        groups = user.groups.values_list("name", flat=True) if has_groups else ()
         held = user._reprise_names = frozenset({user.get_username(), *(GROUP + name for name in groups)})
     return held
 
 
 def is_put_to(asked: Asked, user: Any) -> bool:
     """Return whether this user may answer: an assignee, anyone if there are no assignees, and always a superuser."""
-    return user.is_superuser or not asked.assignees or not names_of(user).isdisjoint(asked.assignees)
+    is_superuser = getattr(user, "is_superuser", False)
+    return is_superuser or not asked.assignees or not names_of(user).isdisjoint(asked.assignees)
 
 
 def answer(
@@ -127,7 +129,7 @@ def answer(
     step = find(instance, request)
     _refuse_unless_open(instance, step)
     asked = Asked.of(step)
-    if hasattr(by, "is_superuser") and not is_put_to(asked, by):
+    if hasattr(by, "get_username") and not is_put_to(asked, by):
         raise RequestForbiddenError(step.name, cause.actor, asked.assignees)
     value = _encrypted(value, asked.schema)
     with transaction.atomic():

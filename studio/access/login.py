@@ -6,6 +6,8 @@ from django.conf import global_settings, settings
 from django.shortcuts import resolve_url
 from django.urls import Resolver404, get_script_prefix, resolve, reverse
 
+_NO_PAGE = "/accounts/login/no-page/"
+
 
 def login_address() -> str:
     """Return the address of LOGIN_URL, or of the Studio's own page if the project has no page for it."""
@@ -22,8 +24,12 @@ def is_own_login() -> bool:
 
 
 def _is_a_page(address: str) -> bool:
+    """Tell whether the project has a page there, and not just one for every address that it has no other page for."""
     try:
-        resolve(address.removeprefix(get_script_prefix().rstrip("/")))
+        found = resolve(address.removeprefix(get_script_prefix().rstrip("/")))
     except Resolver404:
         return False
-    return True
+    try:
+        return found.func is not resolve(_NO_PAGE).func
+    except Resolver404:
+        return True

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.contrib.auth.views import LoginView, PasswordChangeView
@@ -23,6 +22,7 @@ from studio.accounts import password_limits
 from studio.accounts.password_limits import TooManyAttemptsError, attempt
 from studio.frame.errors import busy, sign_in_first, too_many
 from studio.frame.guard import guard, public
+from studio.frame.notes import note
 from studio.frame.pieces import HtmxRequest
 
 SESSION_PAGES = ("studio:sign-in", "studio:sign-out", "studio:theme")
@@ -39,10 +39,13 @@ def hashed(request: HttpRequest) -> Iterator[None]:
 class SignInForm(AuthenticationForm):
     """Django's form, with the same text for every failure: nobody learns which names exist."""
 
-    error_messages = {
-        "invalid_login": "Wrong user name or password.",
-        "inactive": "Wrong user name or password.",
-    }
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["username"]
+        if self.username_field.name == "username":
+            field.label = "User name"
+        said = f"Wrong {str(field.label).lower()} or password."
+        self.error_messages = {"invalid_login": said, "inactive": said}
 
     def clean(self) -> dict[str, Any]:
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
@@ -122,7 +125,7 @@ class ChangePassword(LimitedView, PasswordChangeView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        messages.success(self.request, "Your password was changed. Your other sessions were signed out.")
+        note(self.request, "Your password was changed. Your other sessions were signed out.")
         return response
 
 

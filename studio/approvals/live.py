@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.template.loader import render_to_string
 
 from studio.approvals import queries as inbox
 from studio.approvals.entry import Entry
+from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 

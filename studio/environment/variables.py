@@ -65,7 +65,7 @@ class Environment:
 
 
 def read_environment(variables: Mapping[str, str], *, project: Path) -> Environment:
-    """Read every setting in the README's table. Raise SettingError at the first that is invalid or unsafe."""
+    """Read every setting of docs/settings.md. Raise SettingError at the first that is invalid or unsafe."""
     host = (variables.get("HOST") or "127.0.0.1").strip("[]")
     port = whole(variables, "PORT", default=8000, lowest=1, highest=65535)
     given_origins = tuple(_origin(item) for item in words(variables, "REPRISE_ORIGIN"))

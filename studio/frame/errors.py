@@ -14,7 +14,6 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefresh
@@ -22,6 +21,7 @@ from psycopg_pool import PoolTimeout
 
 from studio.access.login import login_address
 from studio.access.permissions import ROLES, Verb, allowed
+from studio.display.rendering import render
 from studio.frame.pieces import HtmxRequest, with_htmx
 
 log = logging.getLogger("studio")

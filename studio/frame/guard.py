@@ -31,6 +31,7 @@ from studio.frame.errors import (
     too_long,
 )
 from studio.frame.headers import set_headers
+from studio.frame.notes import store_notes
 from studio.frame.pieces import HtmxRequest, with_htmx
 
 P = ParamSpec("P")
@@ -110,6 +111,7 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
         @wraps(view)
         def asking(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             response = answer(with_htmx(request), *args, **kwargs)
+            store_notes(request, response)
             set_headers(response)
             return response
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from django.conf import settings
 from django.http.response import HttpResponseBase
 
 from engine.configuration import setting
@@ -23,8 +24,14 @@ def set_headers(response: HttpResponseBase, *, is_stored: bool = False) -> None:
         response.headers.setdefault(name, value)
     response.headers.setdefault("Content-Security-Policy", _policy(tuple(setting("ORIGINS") or ())))
     if not is_stored:
-        # Pages hold parameters and results: no copy of them stays in the browser or on the way.
-        response.headers.setdefault("Cache-Control", "no-store")
+        # Pages hold parameters and results: no copy of them stays in the browser or on the way. Django's own cache of
+        # pages respects `private` only.
+        response.headers.setdefault("Cache-Control", "no-store, private")
+
+
+def csrf_header() -> str:
+    """Return the name of the request header that carries the CSRF token."""
+    return str(settings.CSRF_HEADER_NAME).removeprefix("HTTP_").replace("_", "-")
 
 
 @lru_cache(maxsize=8)

@@ -10,10 +10,10 @@ from html import escape
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 from django_htmx.middleware import HtmxDetails
+
+from studio.display.rendering import render, render_to_string
 
 _TIME_TEXT = re.compile(r"(?<=hx-morph-skip-children>)[^<]*(?=</time>)")
 

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import retarget
@@ -28,6 +27,7 @@ from engine.values.states import Action, InstanceStatus, allows
 from studio.access.permissions import Verb
 from studio.forms.tokens import token_of
 from studio.frame.guard import guard
+from studio.frame.notes import note
 from studio.frame.pieces import HtmxRequest, flash, frame_of
 from studio.instance.event_form import check_event, event_without_secrets
 from studio.instance.live import InstanceView
@@ -80,7 +80,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
         return _refused(request, name, id, str(error), status=409)
     except InstanceNotFoundError:
         raise Http404 from None
-    messages.success(request, f"Deleted {id}.")
+    note(request, f"Deleted {id}.")
     return HttpResponseRedirect(f"{reverse('studio:instances')}?workflow={name}")
 
 
@@ -174,7 +174,7 @@ def _instance(name: str, id: str) -> Instance:
 def _done(request: HtmxRequest, instance: Instance, text: str) -> HttpResponse:
     if request.htmx:
         return HttpResponse(flash(text, "complete") + _now(request, instance))
-    messages.success(request, text)
+    note(request, text)
     return HttpResponseRedirect(instance.get_absolute_url())
 
 

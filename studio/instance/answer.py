@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseRedirect
-from django.template.loader import render_to_string
 from django.urls import reverse
 
 from engine.models import Instance
 from engine.steer import requests
+from engine.steer.audit import shortened
 from engine.values.errors import (
     InstanceFinishedError,
     InvalidParamsError,
@@ -28,11 +27,13 @@ from studio.approvals.controls import ROOT
 from studio.approvals.entry import Entry
 from studio.approvals.live import ApprovalsView, count_piece
 from studio.approvals.views import show_inbox
+from studio.display.rendering import render_to_string
 from studio.forms.checked import Problem
 from studio.frame import pieces
 from studio.frame.errors import forbidden
 from studio.frame.guard import guard
 from studio.frame.live_view import LiveView
+from studio.frame.notes import note
 from studio.frame.pieces import HtmxRequest, flash, frame_of
 from studio.instance.live import InstanceView
 from studio.instance.views import show_instance
@@ -84,7 +85,7 @@ def _is_own(entry: Entry, error: RequestAnsweredError, value: Any, user: Any) ->
     """Return whether it is the same answer by the same user: a double click, or a form sent again."""
     event = requests.answer_to(entry.step)
     is_same = event is not None and requests.is_same_answer(event, value)
-    return error.answered_by == user.get_username() and is_same
+    return error.answered_by == shortened(user.get_username()) and is_same
 
 
 def _who_was_first(error: RequestAnsweredError) -> str:
@@ -108,7 +109,7 @@ def _done(request: HtmxRequest, entry: Entry) -> HttpResponse:
     text = f"Answer sent: {entry.title}"
     if request.htmx:
         return HttpResponse(flash(text, "complete") + _now(request, entry))
-    messages.success(request, text)
+    note(request, text)
     return HttpResponseRedirect(_address(request, entry))
 
 

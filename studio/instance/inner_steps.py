@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Case, IntegerField, Value, When
-from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from engine.models import Instance
 from engine.status.steps import attempts_by_step, logs_of
+from studio.display.rendering import render_to_string
 from studio.instance.queries import LOGS_SHOWN, step_rows
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.line import step_html

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.template.loader import render_to_string
 
 from engine.models import Instance
 from studio.access.permissions import Verb, allowed, require
 from studio.approvals import queries as inbox
 from studio.approvals.entry import Entry
+from studio.display.rendering import render_to_string
 from studio.frame.addresses import cursor
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece

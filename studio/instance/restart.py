@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
@@ -15,6 +14,7 @@ from engine.values.errors import InstanceNotFoundError, RestartError, StepNotFou
 from studio.access.permissions import Verb, allowed
 from studio.frame.addresses import cursor
 from studio.frame.guard import guard
+from studio.frame.notes import note
 from studio.frame.pieces import page
 from studio.instance.actions import reason_of, who_did
 
@@ -76,7 +76,7 @@ def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     except (RestartError, StepNotFoundError) as error:
         return _preview(request, instance.refresh(), status=409, refused=str(error), reason=reason)
     where = f"from {target}" if target.kind else "from the start"
-    messages.success(request, f"Restarted {instance.id} {where} as generation {instance.generation}.")
+    note(request, f"Restarted {instance.id} {where} as generation {instance.generation}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 

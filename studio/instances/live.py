@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.template.loader import render_to_string
 from django.urls import reverse
 
 from engine.models import Instance
 from engine.status.search import workflow_names
+from studio.display.rendering import render_to_string
 from studio.display.status import GROUPS, LOOKS
 from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView

@@ -39,5 +39,5 @@ def socket_address(request: HtmxRequest) -> HttpResponse:
         "pass on the upgrade.\n",
         content_type="text/plain; charset=utf-8",
         status=426,
-        headers={"Upgrade": "websocket"},
+        headers={"Upgrade": "websocket"} if hasattr(request, "scope") else {},  # WSGI forbids the header
     )

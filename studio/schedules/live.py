@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.template.loader import render_to_string
 
 from studio.access.permissions import Verb, allowed
+from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.schedules import queries as timetable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
@@ -15,6 +14,7 @@ from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb
 from studio.forms.tokens import new_token, token_of
 from studio.frame.guard import Names, guard
+from studio.frame.notes import note
 from studio.frame.pieces import page
 from studio.schedules.live import SchedulesView
 
@@ -59,7 +59,7 @@ def run(request: HttpRequest, key: int) -> HttpResponse:
         raise Http404 from None
     except RepriseError as error:
         return _refused(request, str(error))
-    messages.success(request, f"Started this instance from schedule {row.name}.")
+    note(request, f"Started this instance from schedule {row.name}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 
@@ -82,7 +82,7 @@ def _by(row: ScheduleRow) -> str:
 
 
 def _done(request: HttpRequest, text: str) -> HttpResponse:
-    messages.success(request, text)
+    note(request, text)
     return HttpResponseRedirect(reverse("studio:schedules"))
 
 

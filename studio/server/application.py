@@ -17,7 +17,7 @@ from studio.server.probes import Probes
 from studio.server.request_limits import Limits, limit_daphne
 
 
-def with_studio(application: Any) -> Application:
+def with_studio(application: Any) -> Any:
     """Return an application that serves the Studio's sockets, and everything else with the given one.
 
     The Studio's limits apply to its own pages and sockets only. Call it once in a process, after
@@ -28,6 +28,7 @@ def with_studio(application: Any) -> Application:
         setting("BODY_TIMEOUT_SECONDS"),
         route_limits.may_be_large,
         route_limits.is_from_known,
+        applies_to=route_limits.is_studio_request,
     )
     announce_web()
     limit_daphne(limits)

@@ -34,7 +34,8 @@ class Limits:
     """`timeout_seconds` start with the connection, and again after each answer.
 
     `may_be_large` decides whether a body over 64 KiB is read; it may raise QueueFullError. `is_known` tells whether a
-    view has recently accepted the sender's session. Both get an ASGI scope.
+    view has recently accepted the sender's session. `applies_to` tells whether the body of a request is limited at all.
+    All get an ASGI scope.
     """
 
     max_body_bytes: int
@@ -42,6 +43,7 @@ class Limits:
     may_be_large: Callable[[dict[str, Any]], Awaitable[bool]]
     is_known: Callable[[dict[str, Any]], bool] = lambda scope: False
     max_waiting: int = 400  # connections without a complete request
+    applies_to: Callable[[dict[str, Any]], bool] = lambda scope: True
 
 
 class LimitedChannel(HTTPChannel):
@@ -163,6 +165,10 @@ class LimitedChannel(HTTPChannel):
             self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"The request was not complete within {seconds:g} s.")
         else:
             self.give_up()
+
+    def be_patient(self) -> None:
+        """Let the rest of this request take as long as it does."""
+        self._stop_waiting()
 
     def _stop_waiting(self) -> None:
         self.waiting.pop(self, None)

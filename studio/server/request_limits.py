@@ -35,13 +35,17 @@ class LimitedRequest(WebRequest):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.limits = self.channel.limits
+        self.is_limited = True
         self.body_bytes = 0
         self._asking: asyncio.Task[bool] | None = None
         self._received: tuple[bytes, bytes, bytes] | None = None
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Check the size after the headers, before the body; `length` is None for a chunked one."""
-        if self.requestHeaders.hasHeader(b"Content-Encoding"):
+        self.is_limited = self.limits.applies_to(self._scope())
+        if not self.is_limited:
+            self.channel.be_patient()
+        elif self.requestHeaders.hasHeader(b"Content-Encoding"):
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body without any content encoding.")
         else:
             self._grow(length or 0)
@@ -79,6 +83,8 @@ class LimitedRequest(WebRequest):
 
     def _grow(self, size: int) -> None:
         """Refuse a body of this size, or find out whether it is allowed."""
+        if not self.is_limited:
+            return
         if size > self.limits.max_body_bytes:
             self._refuse_large(self.limits.max_body_bytes)
         elif size > SMALL and self._asking is None and not self.channel.refused:

@@ -38,7 +38,7 @@ async def may_be_large(scope: Scope) -> bool:
     """
     rule = rule_for(scope)
     if rule is None:
-        return not is_whole_site()
+        return False
     # Without a session there is nothing to ask the database, so nothing to wait for. PostgreSQL refuses a broken key.
     if not rule.takes_payload or not session_key_of(scope) or broken_cookie(scope["headers"]):
         return False

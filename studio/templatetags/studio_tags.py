@@ -8,7 +8,6 @@ from typing import Any
 
 from django import template
 from django.contrib.auth.models import AnonymousUser
-from django.contrib.messages import get_messages
 from django.http import HttpRequest
 from django.template import RequestContext
 from django.templatetags.static import static
@@ -30,6 +29,8 @@ from studio.display import payloads
 from studio.display.at_least import AtLeast
 from studio.display.status import PARTS, Look
 from studio.display.times import first_text
+from studio.frame.headers import csrf_header
+from studio.frame.notes import notes_of
 
 register = template.Library()
 register.filter("action_text", action_text)
@@ -45,7 +46,8 @@ def frame(context: RequestContext) -> str:
     user = getattr(request, "user", AnonymousUser())
     theme = request.COOKIES.get("studio-theme", "system")
     context["request"], context["user"] = request, user
-    context["messages"] = get_messages(request)
+    context["notes"] = notes_of(request)
+    context["csrf_header"] = csrf_header()
     context["theme"] = theme if theme in THEMES else "system"
     context["server_time"] = timezone.now()
     context["has_password_page"] = is_own_login

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.template.loader import render_to_string
 
 from engine.status.search import workflow_names
 from engine.status.servers import capacity_of
 from studio.access.permissions import Verb, allowed, visible
+from studio.display.rendering import render_to_string
 from studio.frame.addresses import WorkflowName, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
 
 from engine.declare.registry import Workflow
 from engine.declare.registry import workflows as registry
@@ -17,10 +15,12 @@ from engine.steer import launch
 from engine.values.errors import InstanceExistsError, RepriseError
 from studio.access.permissions import Verb, allowed
 from studio.display import payloads
+from studio.display.rendering import render
 from studio.forms import schema
 from studio.forms.checked import Checked, Problem
 from studio.forms.tokens import new_token
 from studio.frame.guard import guard
+from studio.frame.notes import note
 from studio.frame.pieces import page
 from studio.workflows.queries import overviews
 from studio.workflows.start_form import Typed, already_started, check_start, without_secrets
@@ -71,7 +71,7 @@ def _start(
         return _start(request, workflow, fresh, checked)
     except RepriseError as error:
         return _form(request, workflow, typed, Checked(None, (Problem("params", str(error)),)))
-    messages.success(request, f"Started {instance.id}.")
+    note(request, f"Started {instance.id}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 

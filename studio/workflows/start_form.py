@@ -11,6 +11,7 @@ from engine.declare import secrets
 from engine.declare.registry import Workflow
 from engine.models import Instance
 from engine.steer import launch
+from engine.steer.audit import shortened
 from engine.values.errors import (
     InvalidNameError,
     InvalidParamsError,
@@ -73,7 +74,7 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
     except InvalidNameError:
         return None
     found = Instance.objects.filter(workflow=workflow.name, id=wanted).first()
-    if found is None or found.started_by != user.get_username():
+    if found is None or found.started_by != shortened(user.get_username()):
         return None
     try:
         same = secrets.are_equal(found.params, decode(launch.validate_params(workflow, value)))

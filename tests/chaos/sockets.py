@@ -62,7 +62,11 @@ class Socket:
         address = urlsplit(browser.url)
         self._socket = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
         self._rest = b""
-        self._shake_hands(browser, address.netloc)
+        try:
+            self._shake_hands(browser, address.netloc)
+        except BaseException:
+            self._socket.close()
+            raise
 
     def __enter__(self) -> Socket:
         return self

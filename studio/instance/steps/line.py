@@ -6,12 +6,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.template.loader import render_to_string
-
 from engine.models import Event, Instance, Log, Step
 from engine.steer.requests import Asked
 from engine.values.identity import TOP
 from studio.display import payloads
+from studio.display.rendering import render_to_string
 from studio.instance.steps.failures import Failure
 from studio.instance.steps.nested import NestedSteps
 

@@ -143,7 +143,7 @@ class TestForgery:
         client = signed_in("operator", enforce_csrf_checks=True)
         instance = factories.instance("waiting")
         page = client.get(instance.get_absolute_url()).content.decode()
-        token = page.split('"X-CSRFToken": "')[1].split('"')[0]
+        token = page.split('"X-CSRFTOKEN": "')[1].split('"')[0]
         headers = {"X-CSRFToken": token, "HX-Request": "true"}
         assert client.post(f"{instance.get_absolute_url()}pause/", headers=headers).status_code == 200
         assert instance.refresh().status == "paused"
@@ -173,7 +173,7 @@ class TestForgery:
     def test_a_cross_site_post_is_refused(self, signed_in) -> None:  # type: ignore[no-untyped-def]
         client = signed_in("operator", enforce_csrf_checks=True)
         page = client.get("/instances/").content.decode()
-        token = page.split('"X-CSRFToken": "')[1].split('"')[0]
+        token = page.split('"X-CSRFTOKEN": "')[1].split('"')[0]
         answer = client.post("/theme/", headers={"X-CSRFToken": token, "Origin": "https://evil.example"})
         assert answer.status_code == 403
 

@@ -198,7 +198,7 @@ def test_a_file_is_downloaded_and_nothing_else(viewer: Client, trodden: None) ->
     assert answer.headers["Content-Disposition"] == f'attachment; filename="audit-{today}.csv"'
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert answer.headers["Content-Security-Policy"].startswith("sandbox;")
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Cache-Control"] == "no-store, private"
 
 
 @pytest.mark.django_db(transaction=True)

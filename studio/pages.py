@@ -1,0 +1,66 @@
+"""All addresses of the Studio; `studio.urls` is what a site includes.
+
+Every state of a page has an address; fragments are under _f/ and never linked.
+
+Every view has a guard (`studio.frame.guard`); `guarded_path` rejects views without one.
+"""
+
+from django.urls import URLPattern, URLResolver, register_converter
+
+from studio.accounts import passwords, session
+from studio.approvals import views as approvals
+from studio.audit import views as audit
+from studio.frame import addresses
+from studio.frame.guard import guarded_path
+from studio.health import views as health
+from studio.home import views as home
+from studio.instance import actions, answer, payload, restart
+from studio.instance import views as instance
+from studio.instances import views as instances
+from studio.live import reconcile
+from studio.schedules import views as schedules
+from studio.workflows import start
+from studio.workflows import views as workflows
+
+register_converter(addresses.WorkflowName, "workflow")
+register_converter(addresses.InstanceId, "id")
+register_converter(addresses.StepNumber, "step")
+
+_INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    guarded_path("", home.home, "home"),
+    guarded_path("workflows/", workflows.workflows, "workflows"),
+    guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
+    guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
+    guarded_path("approvals/", approvals.approvals, "approvals"),
+    guarded_path("instances/", instances.instances, "instances"),
+    guarded_path("schedules/", schedules.timetable, "schedules"),
+    guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
+    guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
+    guarded_path("schedules/<step:key>/run/", schedules.run, "schedule-run"),
+    guarded_path("audit/", audit.audit, "audit"),
+    guarded_path("audit/export.csv", audit.export, "audit-csv", form="csv"),
+    guarded_path("audit/export.json", audit.export, "audit-json", form="json"),
+    guarded_path(_INSTANCE, instance.instance, "instance"),
+    guarded_path(f"{_INSTANCE}pause/", actions.pause, "pause"),
+    guarded_path(f"{_INSTANCE}resume/", actions.resume, "resume"),
+    guarded_path(f"{_INSTANCE}terminate/", actions.terminate, "terminate"),
+    guarded_path(f"{_INSTANCE}restart/", restart.restart_page, "restart"),
+    guarded_path(f"{_INSTANCE}delete/", actions.delete, "delete"),
+    guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
+    guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
+    guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),
+    guarded_path(f"{_INSTANCE}requests/<int:seq>/answer/", answer.answer, "answer"),
+    guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
+    guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
+    guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
+    guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
+    guarded_path("ws/", reconcile.socket_address, "socket"),
+    guarded_path("healthz", health.healthz, "healthz"),
+    guarded_path("readyz", health.readyz, "readyz"),
+    guarded_path("sign-in/", passwords.sign_in, "sign-in"),
+    guarded_path("sign-out/", session.sign_out, "sign-out"),
+    guarded_path("password/", passwords.change_password, "password"),
+    guarded_path("theme/", session.theme, "theme"),
+]

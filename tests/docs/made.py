@@ -1,0 +1,127 @@
+"""What the guide shows of the code's own tables: `python -m tests.docs.made` writes it again.
+
+A test compares the pages with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import NamedTuple
+
+import django
+
+from engine.configuration import SETTINGS
+from tests.docs.pages import PROJECT
+
+# What stands between two such lines is made.
+_MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_KINDS = ("Error", "Caution", "make")
+
+
+class Check(NamedTuple):
+    id: str
+    message: str
+    hint: str
+
+
+def settings() -> str:
+    """List the keys of REPRISE."""
+    lines = ["| `REPRISE[…]` | variable | default | meaning |", "| --- | --- | --- | --- |"]
+    for one in SETTINGS.values():
+        default = "none" if one.default in (None, []) else f"`{one.default}`"
+        lines.append(f"| `{one.name}` | `{one.environment_variable}` | {default} | {one.about} |")
+    return "\n".join(lines)
+
+
+def checks() -> str:
+    """List the system checks of both apps."""
+    from engine import checks as of_engine
+    from studio import checks as of_studio
+    from studio import urls
+
+    found = {one.id: one for module in (of_engine, of_studio, urls) for one in _checks_of(module)}
+    for name, (loss, key) in of_engine.SERVER_SETTINGS.items():
+        found[key] = Check(
+            key, f'PostgreSQL runs with "{name}" off: {loss}.', f"Set {name} = on in postgresql.conf."
+        )
+    lines = ["| id | meaning | cure |", "| --- | --- | --- |"]
+    lines += [
+        f"| `{one.id}` | {_cell(one.message)} | {_cell(one.hint)} |" for _, one in sorted(found.items())
+    ]
+    return "\n".join(lines)
+
+
+def ids_in_the_source() -> set[str]:
+    """Return every id that the modules of the checks name."""
+    from engine import checks as of_engine
+    from studio import checks as of_studio
+    from studio import urls
+
+    text = "".join(inspect.getsource(module) for module in (of_engine, of_studio, urls))
+    return set(re.findall(r'"((?:engine|studio)\.[EW]\d{3})"', text))
+
+
+def _checks_of(module: ModuleType) -> Iterator[Check]:
+    tree = ast.parse(inspect.getsource(module))
+    for function in [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]:
+        local = {
+            target.id: one.value
+            for one in ast.walk(function)
+            if isinstance(one, ast.Assign)
+            for target in one.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in ast.walk(function):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _KINDS:
+                given = {one.arg: one.value for one in call.keywords}
+                text = _text(call.args[0], local, module)
+                hint = _text(given["hint"], local, module) if "hint" in given else ""
+                for key in _ids(given["id"]):
+                    yield Check(key, text, hint)
+
+
+def _ids(node: ast.expr) -> list[str]:
+    constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    return [one for one in constants if isinstance(one, str)]
+
+
+def _text(node: ast.expr, local: Mapping[str, ast.expr], module: ModuleType) -> str:
+    """Return a text as the code writes it, with … for what it fills in."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(one, local, module) for one in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return _text(node.value, {}, module) if isinstance(node.value, ast.Name) else "…"
+    if isinstance(node, ast.Name) and node.id in local:
+        return _text(local[node.id], {}, module)
+    if isinstance(node, ast.Name) and isinstance(getattr(module, node.id, None), str):
+        return str(getattr(module, node.id))
+    if isinstance(node, ast.Attribute) and node.attr == "ADVICE":
+        from engine.status.schema import ADVICE
+
+        return ADVICE
+    return "…"
+
+
+def _cell(text: str) -> str:
+    return ("It says what is missing or wrong." if text == "…" else text).replace("|", "\\|")
+
+
+SECTIONS: Mapping[str, Callable[[], str]] = {"checks": checks, "settings": settings}
+PAGES = [PROJECT / "docs" / name for name in ("existing-project.md", "settings.md")]
+
+
+def made(text: str) -> str:
+    """Return a page with its tables as the code has them today."""
+    return _MADE.sub(lambda found: f"{found[1]}{SECTIONS[found[2]]()}\n{found[3]}", text)
+
+
+if __name__ == "__main__":
+    django.setup()
+    for page in PAGES:
+        page.write_text(made(page.read_text()))

@@ -1,0 +1,137 @@
+"""`manage.py check` names each piece that a project lacks, with the line to add; it never ends in a traceback."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from tests.projects.project import Project
+
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+
+
+class Lack(NamedTuple):
+    """Lines that take something from the project, and what the check says: an id and a part of its hint."""
+
+    settings: str
+    id: str
+    hint: str
+    code: int = 1
+    urls: str = ""
+
+
+SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
+AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}
+
+LACKS = {
+    "studio": Lack('INSTALLED_APPS.remove("studio")', "studio.E006", 'INSTALLED_APPS += ["studio"]'),
+    "django_q": Lack('INSTALLED_APPS.remove("django_q")', "engine.E001", '"django_q"'),
+    "daphne": Lack('INSTALLED_APPS.remove("daphne")', "studio.W005", 'INSTALLED_APPS.insert(0, "daphne")', 0),
+    "daphne-last": Lack(
+        'INSTALLED_APPS.remove("daphne"); INSTALLED_APPS.append("daphne")',
+        "daphne.E001",
+        "must be listed before",
+    ),
+    "staticfiles": Lack(
+        'INSTALLED_APPS.remove("django.contrib.staticfiles"); INSTALLED_APPS.remove("daphne"); '
+        'INSTALLED_APPS.insert(0, "daphne")',
+        "studio.E003",
+        '"django.contrib.staticfiles"',
+    ),
+    "finders": Lack(
+        'STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]',
+        "studio.E003",
+        "AppDirectoriesFinder",
+    ),
+    "sessions": Lack(f'MIDDLEWARE.remove("{SESSIONS}")', "studio.E001", f'Add "{SESSIONS}" to MIDDLEWARE'),
+    "authentication": Lack(
+        f'MIDDLEWARE.remove("{AUTHENTICATION}")', "studio.E001", f'Add "{AUTHENTICATION}" to MIDDLEWARE'
+    ),
+    "app-dirs": Lack('TEMPLATES[0]["APP_DIRS"] = False', "studio.E002", '"APP_DIRS": True'),
+    "urls": Lack(
+        "", "studio.E004", 'path("ops/", include("studio.urls"))', 1, "urlpatterns = urlpatterns[:-1]"
+    ),
+    "hidden": Lack(
+        "",
+        "studio.E005",
+        "move its line up",
+        1,
+        "from django.http import HttpResponse\n"
+        'urlpatterns = [path("ops/", lambda request: HttpResponse()), *urlpatterns]',
+    ),
+    "asgi": Lack("ASGI_APPLICATION = None", "studio.W003", 'ASGI_APPLICATION = "studio.asgi.application"', 0),
+    "asgi-without-studio": Lack(
+        'ASGI_APPLICATION = "shop.asgi.application"',
+        "studio.W004",
+        "application = with_studio(application)",
+        0,
+    ),
+    "sqlite": Lack(f"DATABASES = {{'default': {SQLITE!r}}}", "engine.E005", "PostgreSQL 15"),
+    "login": Lack('LOGIN_URL = "our-login"', "studio.E007", '"studio:sign-in"'),
+    "unknown-setting": Lack('REPRISE = {"SLOT": 3}', "engine.E011", "docs/settings.md"),
+    "wrong-setting": Lack('REPRISE = {"SLOTS": "many"}', "engine.E011", "docs/settings.md"),
+    "no-dictionary": Lack("REPRISE = 3", "engine.E011", "docs/settings.md"),
+    "template": Lack('TEMPLATES[0]["DIRS"] = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
+    "style": Lack('STATICFILES_DIRS = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def project(bare_project: Project) -> Project:
+    bare_project.follow_readme()
+    bare_project.write("theirs/studio/frame/rail.html", "theirs")
+    bare_project.write("theirs/studio/frame/tables.css", "theirs")
+    return bare_project
+
+
+def check(project: Project, lack: Lack, *arguments: str) -> str:
+    """Check the project without a piece."""
+    project.write("shop/lacking_urls.py", f"from shop.urls import *\n{lack.urls}\n")
+    project.write(
+        "shop/lacking.py",
+        f'from shop.settings import *\n{lack.settings}\nROOT_URLCONF = "shop.lacking_urls"\n',
+    )
+    return project.manage("check", "--settings", "shop.lacking", *arguments, code=lack.code)
+
+
+@pytest.mark.parametrize("what", LACKS)
+def test_what_is_missing_or_wrong_is_named_with_its_cure(project: Project, what: str) -> None:
+    said = check(project, LACKS[what])
+    assert "Traceback" not in said
+    assert f"({LACKS[what].id})" in said
+    assert LACKS[what].hint in said
+    others = {line.split("(")[1].split(")")[0] for line in said.splitlines() if line.startswith("?: (")}
+    # Nothing else is wrong; the tables are not there yet.
+    assert {one for one in others if not one.startswith("admin.")} - {"engine.W015"} <= {LACKS[what].id}, said
+
+
+@pytest.mark.parametrize("name", ["engine", "django.contrib.auth"])
+def test_an_app_without_which_the_studio_cannot_be_loaded_is_one_line(project: Project, name: str) -> None:
+    removed = f'INSTALLED_APPS.remove("{name}")'
+    if name == "django.contrib.auth":
+        removed += '; INSTALLED_APPS.remove("django.contrib.admin")'
+    said = check(project, Lack(removed, "", ""))
+    assert said == f'The app "studio" needs "{name}". Add: INSTALLED_APPS += ["{name}"]\n'
+
+
+def test_tables_that_are_missing_are_named_by_a_check_of_the_database(project: Project) -> None:
+    said = project.manage("check", "--database", "default", code=1)
+    assert "engine.E008" in said
+    assert "studio.E008" in said
+    assert said.count("HINT: Run `python manage.py migrate`.") == 2
+
+
+def test_a_catch_all_page_is_not_a_sign_in_page(project: Project) -> None:
+    """The site of a single-page application answers every address."""
+    project.write(
+        "shop/spa_urls.py",
+        "from shop.urls import *\nfrom django.urls import re_path\nfrom django.http import HttpResponse\n"
+        'urlpatterns += [re_path("", lambda request: HttpResponse())]\n',
+    )
+    project.write("shop/spa.py", 'from shop.settings import *\nROOT_URLCONF = "shop.spa_urls"\n')
+    program = "from studio.access.login import login_address; print(login_address())"
+    assert (
+        project.manage("shell", "--no-imports", "--settings", "shop.spa", "-c", program) == "/ops/sign-in/\n"
+    )
