@@ -1,4 +1,8 @@
+from importlib.util import find_spec
+from pathlib import Path
+
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
 
 
 class StudioConfig(AppConfig):
@@ -8,4 +12,19 @@ class StudioConfig(AppConfig):
     starts_for_people = True  # users start any workflow; the lint about unstarted ones ignores it
 
     def ready(self) -> None:
+        _refuse_other_engine()
         from studio import checks  # noqa: F401 - registers itself
+
+
+def _refuse_other_engine() -> None:
+    """Raise ImproperlyConfigured if a package of the project hides the engine: nothing of ours could say so later."""
+    ours = Path(__file__).resolve().parent.parent / "engine"
+    spec = find_spec("engine")
+    if spec is None:
+        return
+    place = next(iter(spec.submodule_search_locations or ()), spec.origin)
+    if place is not None and Path(place).resolve() != ours:
+        raise ImproperlyConfigured(
+            f"`import engine` finds {place}, which hides Reprise's {ours}. "
+            f"Rename {place}: Reprise needs the package names engine and studio."
+        )

@@ -1,4 +1,4 @@
-"""The main process of `manage.py qcluster`: when it starts, what it logs, and how it ends."""
+"""The main process of a cluster: when it starts, what it logs, and how it ends."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from engine.models.connection import parameters
 from engine.status import schema
 from engine.steer.notify import REAP, WAKE
 from engine.version import VERSION
+from engine.worker.cluster import conf
 from engine.worker.cluster.broker_connection import ANSWER_SECONDS
 from engine.worker.database.connect import connect_limited
 
@@ -37,7 +38,12 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
 
     is_told_to_stop = False
 
+    def __init__(self, *args: Any, workers: int | None = None) -> None:
+        super().__init__(*args)
+        self.workers = workers
+
     def start(self) -> int:
+        conf.prepare_process(workers=self.workers)
         self._wait_for_tables()
         if self.is_told_to_stop:
             return int(self.pid)
