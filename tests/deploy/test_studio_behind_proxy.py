@@ -117,7 +117,7 @@ def test_somebody_signs_in_with_cookies_of_this_host_alone(browser: Browser) -> 
 
 def test_an_open_page_shows_what_happens(browser: Browser, stack: LiveStack) -> None:
     browser.sign_in()
-    with PageSocket(browser, "/ws/studio/?topic=workflow:tick") as page:
+    with PageSocket(browser, "/ws/?topic=workflow:tick") as page:
         before = next_counts(page)
         stack.django(START)
         ends_at = time.monotonic() + 60
@@ -139,7 +139,7 @@ def test_no_other_page_opens_a_socket_and_the_log_names_the_client(
     browser.url = "https://evil.example"
     log = Log(stack)
     with pytest.raises(SocketClosedError, match="403"):
-        PageSocket(browser, "/ws/studio/?topic=list")
+        PageSocket(browser, "/ws/?topic=list")
     assert any(f"from {CLIENT}: A page from another origin" in line for line in log.lines()), stack.output()
 
 
