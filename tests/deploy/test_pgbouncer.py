@@ -167,3 +167,15 @@ def test_in_transaction_mode_a_worker_cannot_keep_its_lock(server: EmbeddedServe
         ):
             assert worker.execute("SELECT pg_try_advisory_lock(7)").fetchone() == (True,)
             assert other.execute("SELECT pg_try_advisory_lock(7)").fetchone() == (is_shared,), mode
+
+
+def test_in_transaction_mode_nothing_runs_and_the_log_says_so(server: EmbeddedServer, tmp_path: Path) -> None:
+    with running(server, **{"pool_mode = session": "pool_mode = transaction"}) as url:
+        cluster = Cluster(url, tmp_path)
+        try:
+            cluster.launch()
+            cluster.begin("errand", "waiting")
+            wait_until(lambda: cluster.log.read_text().count("the shift lost its database: ") > 5)
+            assert cluster.query("SELECT status FROM engine_instance WHERE id = 'waiting'") == [("queued",)]
+        finally:
+            cluster.end()
