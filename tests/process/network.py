@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -124,10 +125,27 @@ class _Link:
             self.abort()
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        """Pass on what comes, each piece after the latency: later pieces do not wait for earlier ones to arrive."""
+        under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+        arrival = asyncio.ensure_future(self._arrive(under_way, target))
+        try:
+            with suppress(OSError):
+                while data := await source.read(CHUNK):
+                    under_way.put_nowait((time.monotonic() + self._network.latency, data))
+            under_way.put_nowait((0.0, b""))
+            await arrival
+        finally:
+            arrival.cancel()
+
+    async def _arrive(
+        self, under_way: asyncio.Queue[tuple[float, bytes]], target: asyncio.StreamWriter
+    ) -> None:
         with suppress(OSError):
-            while data := await source.read(CHUNK):
-                if self._network.latency:
-                    await asyncio.sleep(self._network.latency)
+            while True:
+                due, data = await under_way.get()
+                if not data:
+                    return
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
                 await self.flow.wait()
                 target.write(data)
                 await target.drain()
