@@ -1,7 +1,7 @@
 # Two commands matter: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help env env-run env-test run test test-all test-matrix conformance bench chaos repeat shots check fmt lock chromium
+.PHONY: help env env-run env-test run test test-all test-matrix conformance bench chaos repeat shots check fmt lock chromium servers
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -18,7 +18,7 @@ run: env-run ## Start everything: database, web, workers; Ctrl-C stops it
 test: env-test chromium ## Run the first tier of the tests: what to run after every change
 	@$(TESTS) --tier first $(ARGS)
 
-test-all: env-test chromium ## Run all tests and list the 20 slowest: before a merge, and in CI
+test-all: env-test chromium servers ## Run all tests and list the 20 slowest: before a merge, and in CI
 	@REPRISE_TEST_PROFILE=plain,shift,forgetful,duplicate,dry_run REPRISE_TEST_SAMPLE=32 $(TESTS) --durations=20 $(ARGS)
 
 test-matrix: env-test chromium ## Run the first tier with each Python and Django found on this machine
@@ -58,6 +58,9 @@ env-test:
 
 chromium:
 	@sh scripts/chromium
+
+servers:
+	@sh scripts/servers
 
 lock: ## Regenerate the lock files from pyproject.toml (needs uv)
 	@sh scripts/lock

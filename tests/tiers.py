@@ -2,7 +2,7 @@
 
 The first is what a contributor needs after every change. What takes long, kills processes in loops, or tests the tests
 is in the second. The folders below belong to the first tier; a module or a test in them may say otherwise. Modules in
-every other folder say which they are in:
+every other folder (`process`, `deploy`, `browser`, …) say which they are in:
 
     pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 """

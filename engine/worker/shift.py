@@ -81,13 +81,14 @@ def run(terms: Terms) -> None:
 
 
 async def _work(terms: Terms) -> None:
-    failures, earlier = 0, list[Bodies]()
+    failures, earlier, has_lost_it = 0, list[Bodies](), False
     while not terms.should_stop():
-        shift = Shift(terms, earlier)
+        shift = Shift(terms, earlier, has_lost_it=has_lost_it)
         try:
             await shift.work()
         except (WorkerLockLost, psycopg.Error, OSError) as error:
             log.warning("the shift lost its database: %s", error)
+            has_lost_it = True
             if shift.is_leaving:
                 return
             earlier = shift.bodies_left
@@ -100,12 +101,13 @@ async def _work(terms: Terms) -> None:
 class Shift:
     """One shift, from taking its lock to its end."""
 
-    def __init__(self, terms: Terms, earlier: Iterable[Bodies] = ()) -> None:
+    def __init__(self, terms: Terms, earlier: Iterable[Bodies] = (), *, has_lost_it: bool = False) -> None:
         self.name = terms.name
         self.has_worked = False
         self._terms = terms
         self._should_stop = terms.should_stop
         self._earlier = earlier
+        self._has_lost_it = has_lost_it  # its database: the shift before did
         self._loop = asyncio.get_running_loop()
         self._clock = DatabaseClock(lambda: self._host.rearm())
         self._slices = Slices()
@@ -135,6 +137,8 @@ class Shift:
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._set_up()
+            if self._has_lost_it:
+                log.info("the shift has its database again")
             heartbeat.start()
             tasks += [self._loop.create_task(one) for one in self._activities(heartbeat)]
             await asyncio.wait([*tasks, self._worker_lock.lost], return_when=asyncio.FIRST_COMPLETED)

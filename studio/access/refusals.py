@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from studio.access.addresses import UNKNOWN, sender_of
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -53,5 +55,5 @@ async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -
 
 
 def _sender(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else "a local socket"
+    found = sender_of(scope)
+    return "a local socket" if found == UNKNOWN else found

@@ -30,6 +30,7 @@ def test_every_link_leads_somewhere() -> None:
 
 def test_every_page_is_in_the_index_and_the_index_in_the_readme() -> None:
     index = (PROJECT / "docs" / "README.md").read_text()
-    names = {page.name for page in PAGES if page.parent.name == "docs"} - {"README.md"}
+    docs = PROJECT / "docs"
+    names = {str(page.relative_to(docs)) for page in PAGES if page.is_relative_to(docs)} - {"README.md"}
     assert sorted(name for name in names if f"]({name})" not in index) == []
     assert "](docs/README.md)" in (PROJECT / "README.md").read_text()

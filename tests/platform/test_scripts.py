@@ -94,6 +94,34 @@ def test_an_environment_that_holds_the_lock_is_left_alone(checkout: Path, progra
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("user", ["0", "1000"])
+def test_servers_that_cannot_be_installed_are_named_and_nothing_fails(
+    checkout: Path, programs: Path, tmp_path: Path, user: str
+) -> None:
+    (tmp_path / "policy").touch()
+    _fake(programs, "id", f"echo {user}")
+    _fake(programs, "apt-get", "exit 100")
+    for name in ("nginx", "caddy"):
+        _fake(programs, name, "exit 0")
+    script = (checkout / "scripts" / "servers").read_text()
+    # Not where the machine has its own, and not its policy.
+    script = script.replace(":/usr/sbin:/sbin", "").replace("/usr/sbin/policy-rc.d", str(tmp_path / "policy"))
+    (checkout / "scripts" / "servers").write_text(script)
+    done = subprocess.run(
+        ["sh", "scripts/servers"],
+        cwd=checkout,
+        env={"PATH": str(programs)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert "pgbouncer" in done.stderr.splitlines()[-1]
+    assert "will be skipped" in done.stderr
+    assert "caddy" not in done.stderr
+    assert "nginx" not in done.stderr
+
+
 def test_every_package_is_pinned_with_its_hashes_and_from_no_named_host() -> None:
     for name in ("run.txt", "dev.txt"):
         lines = (PROJECT / "requirements" / name).read_text().splitlines()

@@ -1,0 +1,1 @@
+"""The files of docs/deploy are used as they are shipped, with other paths and ports."""

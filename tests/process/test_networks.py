@@ -1,0 +1,223 @@
+"""Clusters on machines whose way to the database breaks, stalls, is slow, and comes back.
+
+Both the clusters and the Studio take the same way here, or the clusters alone, while others start instances.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
+from tests.live import PROJECT, free_port
+from tests.process.clusters import Cluster, wait_until
+from tests.process.conftest import server_on_a_copy
+from tests.process.network import Network
+
+pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+
+STEPS = 8
+AWAY = 4.0  # seconds
+BACK_WITHIN = 5.0  # seconds, after the link has come back
+LATENCY = 0.1  # each way
+SOCKET = ".s.PGSQL.5432"
+LOST, BACK = "the shift lost its database: ", "the shift has its database again"
+
+Break = Callable[[Network], None]
+
+
+@pytest.fixture
+def server(migrated_home: Path) -> Iterator[EmbeddedServer]:
+    with server_on_a_copy(migrated_home) as server:
+        yield server
+
+
+@pytest.fixture
+def network(server: EmbeddedServer) -> Iterator[Network]:
+    with Network(socket_dir(server.home) / SOCKET) as network:
+        yield network
+
+
+@pytest.fixture
+def clusters(server: EmbeddedServer, network: Network, tmp_path: Path) -> Iterator[list[Cluster]]:
+    """Two machines with workers, which reach the database by the network; the test reaches it directly."""
+    far = f"postgresql://{USER}@127.0.0.1:{network.port}/{DATABASE}"
+    found = [Cluster(far, tmp_path, size=2) for _ in range(2)]
+    for cluster in found:
+        cluster.dsn = server.dsn()
+        cluster.notes = tmp_path / "notes"
+    try:
+        for cluster in found:
+            cluster.launch()
+        wait_until(lambda: all(cluster.shifts() for cluster in found))
+        yield found
+    finally:
+        for cluster in found:
+            cluster.end()
+
+
+class Customer:
+    """Starts instances by a way of its own, which does not break."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.confirmed: list[str] = []
+        self._stops = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Customer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stops.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stops.wait(0.1):
+            name = f"relay-{len(self.confirmed) + 1}"
+            self._cluster.begin("relay-errand", name, seconds=0.1)
+            self.confirmed.append(name)
+
+
+def begun(cluster: Cluster) -> list[tuple[str, int]]:
+    """Return which bodies have begun, in order: instance and number of the step."""
+    lines = [line.split() for line in cluster.noted() if line.startswith("relay-")]
+    return [(name, int(step)) for name, step in lines]
+
+
+def logs(clusters: list[Cluster]) -> list[str]:
+    return [cluster.log.read_text() for cluster in clusters]
+
+
+def assert_nothing_is_lost_or_repeated(clusters: list[Cluster], customer: Customer) -> None:
+    cluster = clusters[0]
+    wait_until(
+        lambda: cluster.query("SELECT count(*) FROM engine_instance WHERE status <> 'complete'") == [(0,)]
+    )
+    assert {name for (name,) in cluster.query("SELECT id FROM engine_instance")} == set(customer.confirmed)
+    # A step begins when the one before it has been recorded; from then on that one never begins again.
+    latest: Counter[str] = Counter()
+    for name, step in begun(cluster):
+        assert step >= latest[name], (name, step)
+        latest[name] = step
+    assert set(latest.values()) == {STEPS}
+    verified = subprocess.run(
+        [sys.executable, str(PROJECT / "manage.py"), "verify"],
+        cwd=PROJECT,
+        env=cluster.variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+@pytest.mark.parametrize("fault", [Network.cut, Network.stall], ids=["cut", "stall"])
+def test_work_goes_on_soon_after_the_link_is_back(
+    network: Network, clusters: list[Cluster], fault: Break
+) -> None:
+    with Customer(clusters[0]) as customer:
+        wait_until(lambda: len(begun(clusters[0])) > 40)
+        fault(network)
+        time.sleep(AWAY)
+        before = len(begun(clusters[0]))
+        network.mend()
+        mended_at = time.monotonic()
+        wait_until(lambda: len(begun(clusters[0])) > before + 10)
+        assert time.monotonic() - mended_at < BACK_WITHIN, logs(clusters)
+        wait_until(lambda: len(begun(clusters[0])) > before + 60)
+    assert_nothing_is_lost_or_repeated(clusters, customer)
+    if fault is Network.cut:
+        for log in logs(clusters):
+            assert LOST in log
+            assert BACK in log.rpartition(LOST)[2], log
+
+
+def test_work_goes_on_after_the_network_has_forgotten_its_connections(
+    network: Network, clusters: list[Cluster]
+) -> None:
+    with Customer(clusters[0]) as customer:
+        wait_until(lambda: len(begun(clusters[0])) > 40)
+        network.stall()
+        time.sleep(1)
+        before = len(begun(clusters[0]))
+        network.forget()
+        # Nobody is told, so this takes until somebody has waited for an answer for too long.
+        wait_until(lambda: len(begun(clusters[0])) > before + 60, within=120)
+    assert_nothing_is_lost_or_repeated(clusters, customer)
+
+
+def test_a_slow_network_only_costs_time(network: Network, clusters: list[Cluster]) -> None:
+    network.latency = LATENCY
+    with Customer(clusters[0]) as customer:
+        wait_until(lambda: len(begun(clusters[0])) > 20)
+    assert_nothing_is_lost_or_repeated(clusters, customer)
+    statuses = clusters[0].query("SELECT DISTINCT status FROM engine_attempt")
+    assert statuses == [("complete",)], logs(clusters)
+
+
+def test_one_machine_that_is_cut_off_leaves_its_work_to_the_other(
+    server: EmbeddedServer, network: Network, clusters: list[Cluster], tmp_path: Path
+) -> None:
+    near = Cluster(f"postgresql://{USER}@/{DATABASE}?host={socket_dir(server.home)}", tmp_path, size=2)
+    near.notes = clusters[0].notes
+    try:
+        near.launch()
+        wait_until(near.shifts)
+        with Customer(near) as customer:
+            wait_until(lambda: len(begun(near)) > 40)
+            network.cut()
+            before = len(begun(near))
+            wait_until(lambda: len(begun(near)) > before + 60)
+            network.mend()
+            wait_until(lambda: len(begun(near)) > before + 120)
+        assert_nothing_is_lost_or_repeated([near], customer)
+    finally:
+        near.end()
+
+
+def test_the_studio_is_back_soon_after_the_link(network: Network, clusters: list[Cluster]) -> None:
+    port = free_port()
+    variables = clusters[0].variables | {"REPRISE_ROLE": "web", "PORT": str(port)}
+    web = subprocess.Popen(
+        [sys.executable, "-m", "daphne", "-p", str(port), "studio.asgi:application"],
+        cwd=PROJECT,
+        env=variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    # With a session's cookie the Studio has to ask the database.
+    cookie = {"Cookie": f"reprise-session={32 * 'f'}"}
+    page = urllib.request.Request(f"http://127.0.0.1:{port}/instances/", headers=cookie)
+
+    def status() -> int:
+        try:
+            with urllib.request.urlopen(page, timeout=30) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+        except OSError:
+            return 0
+
+    try:
+        wait_until(lambda: status() == 200)
+        network.cut()
+        wait_until(lambda: status() == 503)
+        network.mend()
+        mended_at = time.monotonic()
+        wait_until(lambda: status() == 200)
+        assert time.monotonic() - mended_at < BACK_WITHIN + 4  # one request may wait for the pool for 4 s
+    finally:
+        web.terminate()
+        web.wait(60)
