@@ -1,3 +1,5 @@
+from importlib import import_module
+
 from django.apps import AppConfig, apps
 from django.db.models.signals import pre_migrate
 from django.utils.module_loading import autodiscover_modules
@@ -11,6 +13,7 @@ class EngineConfig(AppConfig):
 
     def ready(self) -> None:
         from engine import checks  # noqa: F401 - checks registers itself
+        from engine.configuration import setting
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
@@ -24,6 +27,8 @@ class EngineConfig(AppConfig):
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
+        for module in setting("MODULES"):
+            import_module(module)
         # Without django-q the engine can still start and steer instances; it only runs none here.
         if apps.is_installed("django_q"):
             from engine.worker.cluster import cluster
