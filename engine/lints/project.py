@@ -44,7 +44,7 @@ def uses(workflow_file: str) -> Iterator[Uses]:
 
 
 def packages() -> list[Path]:
-    """Return the top packages of the apps and of REPRISE["MODULES"], except those in which people choose what to start."""
+    """Return the top packages of apps and of REPRISE["MODULES"], except those in which people choose what to start."""
     found = {top_package(Path(app.path)): None for app in apps.get_app_configs()}
     found |= {top_package(Path(file)): None for file in _files_of_modules()}
     left_out = {top_package(Path(app.path)) for app in apps.get_app_configs() if _is_for_people(app)}

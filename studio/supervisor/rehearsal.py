@@ -27,7 +27,7 @@ class Rehearsal:
         self._process: subprocess.Popen[str] | None = None
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-P", "-m", __name__],
                 env={**variables, **account.variables()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

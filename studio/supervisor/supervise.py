@@ -15,6 +15,7 @@ from typing import TextIO
 from studio.embedded import EmbeddedError, EmbeddedServer
 from studio.embedded.address import data_dir
 from studio.environment import Environment, Role
+from studio.environment.folder import program
 from studio.machine.account import ACCOUNTS, Account, choose_account
 from studio.supervisor import address, database, home, programs
 from studio.supervisor.database import FIRST_ACCOUNT, make_first_account
@@ -45,7 +46,7 @@ class Console:
         """Show the generated password. It is stored nowhere else."""
         self.say(
             f"First account: {account}   password: {password}   "
-            f"(shown only now; to change it: python manage.py changepassword {account})"
+            f"(shown only now; to change it: {program()} changepassword {account})"
         )
 
     def _write(self, line: str) -> None:
