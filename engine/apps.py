@@ -11,6 +11,13 @@ class EngineConfig(AppConfig):
     verbose_name = "Reprise engine"
     default_auto_field = "django.db.models.BigAutoField"
 
+    @property
+    def earlier_migrations(self) -> tuple[str, ...]:
+        """Return what `0001_start` replaces: a database that has it is older, not newer."""
+        from engine.models.earlier import MIGRATIONS
+
+        return MIGRATIONS
+
     def ready(self) -> None:
         from engine import checks  # noqa: F401 - checks registers itself
         from engine.configuration import setting

@@ -36,7 +36,6 @@ class Environment:
     origins: tuple[str, ...]
     allowed_hosts: tuple[str, ...]
     apps: tuple[str, ...]
-    modules: tuple[str, ...]
     tasks: tuple[str, ...]
     workers: int
     slots: int
@@ -44,6 +43,7 @@ class Environment:
     is_demo: bool
     is_debug: bool
     is_supervised: bool
+    modules: tuple[str, ...] = ()
     secret_keys: tuple[str, ...] = ()
     secret_key_fallbacks: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
