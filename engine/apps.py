@@ -1,4 +1,5 @@
 import warnings
+from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -28,9 +29,17 @@ class EngineConfig(AppConfig):
                 warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")
                 import django_q.conf  # noqa: F401
 
+    @property
+    def earlier_migrations(self) -> tuple[str, ...]:
+        """Return what `0001_start` replaces: a database that has it is older, not newer."""
+        from engine.models.earlier import MIGRATIONS
+
+        return MIGRATIONS
+
     def ready(self) -> None:
         _refuse_hidden_studio()
         from engine import checks  # noqa: F401 - checks registers itself
+        from engine.configuration import setting
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
@@ -44,6 +53,8 @@ class EngineConfig(AppConfig):
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
+        for module in setting("MODULES"):
+            import_module(module)
         # Without django-q the engine can still start and steer instances; it only runs none here.
         if apps.is_installed("django_q"):
             from engine.worker.cluster import cluster

@@ -113,10 +113,11 @@ def check_server(
             )
             found = dict(cursor.fetchall())
         lacking = schema.missing() if _is_check() else []  # migrate must not fail because of it
+        newer = schema.unknown()
     except (OperationalError, psycopg.Error) as error:
         said = str(error).strip().splitlines()[0]
         return [Error(f"The database does not answer: {said}", hint="Check DATABASES.", id="engine.E009")]
-    return [*judge_server(found), *_tables(lacking, Error)]
+    return [*judge_server(found), *_tables(lacking, Error), *_newer(newer)]
 
 
 @register("engine")
@@ -135,6 +136,12 @@ def _tables(lacking: Sequence[str], make: Callable[..., CheckMessage]) -> Iterat
     if lacking:
         what = schema.sentence(lacking).removesuffix(f" {schema.ADVICE}")
         yield make(what, hint=schema.ADVICE, id="engine.E008" if make is Error else "engine.W015")
+
+
+def _newer(names: Sequence[str]) -> Iterator[CheckMessage]:
+    if names:
+        what, advice = schema.sentence_about_unknown(names).rsplit(". ", 1)
+        yield Error(f"{what}.", hint=advice, id="engine.E016")
 
 
 def _is_check() -> bool:

@@ -112,6 +112,9 @@ SETTINGS: Mapping[str, Setting] = {
             "patterns, such as `shop.tasks.*`, of the functions that schedule rows may call",
         ),
         Setting(
+            "MODULES", [], _texts, "modules that declare workflows, besides the `workflows.py` of each app"
+        ),
+        Setting(
             "HOME",
             Path(".reprise"),
             Path,

@@ -1,3 +1,3 @@
-"""The version of Reprise, as pyproject.toml has it."""
+"""The version of Reprise. The package takes its own from here."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

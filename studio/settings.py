@@ -7,17 +7,17 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from studio.environment import SettingError, read_environment, require_apps, secret_key
+from studio.environment import SettingError, read_environment, require_apps, require_modules, secret_key
 from studio.environment.databases import default_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-# REPRISE_APPS names packages in the working directory.
+# REPRISE_APPS and REPRISE_MODULES name packages and modules in the working directory.
 if (working_directory := str(Path.cwd())) not in sys.path:
     sys.path.append(working_directory)
 
 try:
-    ENVIRONMENT = read_environment(os.environ, project=BASE_DIR)
+    ENVIRONMENT = read_environment(os.environ, folder=Path.cwd())
     SECRET_KEY = secret_key(os.environ, ENVIRONMENT.home)
     DATABASES = {"default": default_database(ENVIRONMENT)}
 except SettingError as error:
@@ -43,6 +43,7 @@ INSTALLED_APPS = [
 ]
 try:
     require_apps(ENVIRONMENT.apps, INSTALLED_APPS)
+    require_modules(ENVIRONMENT.modules, Path.cwd())
 except SettingError as error:
     raise ImproperlyConfigured(str(error)) from error
 INSTALLED_APPS += ENVIRONMENT.apps
@@ -85,6 +86,8 @@ CACHES = {
 
 REPRISE = {
     "HOME": ENVIRONMENT.home,
+    # Workflows outside of apps, such as those of a workflows.py in the working directory.
+    "MODULES": list(ENVIRONMENT.modules),
     "WORKERS": ENVIRONMENT.workers,
     "SLOTS": ENVIRONMENT.slots,
     # What rows of django-q2's schedules may call besides the engine's own functions. They are not signed: otherwise

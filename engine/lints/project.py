@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 import site
+import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from django.apps import AppConfig, apps
 
+from engine.configuration import setting
 from engine.lints.finding import Finding, Found, Severity, top_package
 from engine.lints.names import Binding, Names
 from engine.lints.operations import argument, text
@@ -42,8 +44,9 @@ def uses(workflow_file: str) -> Iterator[Uses]:
 
 
 def packages() -> list[Path]:
-    """Return the top packages of the apps, except those in which people choose what to start."""
+    """Return the top packages of apps and of REPRISE["MODULES"], except those in which people choose what to start."""
     found = {top_package(Path(app.path)): None for app in apps.get_app_configs()}
+    found |= {top_package(Path(file)): None for file in _files_of_modules()}
     left_out = {top_package(Path(app.path)) for app in apps.get_app_configs() if _is_for_people(app)}
     return [
         package
@@ -75,6 +78,13 @@ def _unknown(uses: Uses, known: Collection[str]) -> Iterator[Finding]:
         if found and source and not source.allows(found.id, node):
             place = (uses.file, node.lineno, node.col_offset + 1)
             yield Finding("engine.E101", Severity.ERROR, "", *place, found.message, found.hint)
+
+
+def _files_of_modules() -> Iterator[str]:
+    for name in setting("MODULES"):
+        module = sys.modules.get(name)
+        if module is not None and module.__file__ is not None:
+            yield module.__file__
 
 
 def _is_for_people(app: AppConfig) -> bool:

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.migrations.loader import MigrationLoader
 
 from engine.models.connection import parameters
+from engine.version import VERSION
 
 # The apps that a cluster and the command line use. Other apps check their own tables.
 APPS = ("engine", "django_q")
@@ -30,19 +31,41 @@ def missing(alias: str = DEFAULT_DB_ALIAS, apps: Collection[str] = APPS) -> list
 
     Raises psycopg.Error if the database does not answer within seconds.
     """
+    applied = _applied(alias)
+    return sorted(f"{app}.{name}" for app, name in _expected(applied, apps))
+
+
+def unknown(alias: str = DEFAULT_DB_ALIAS) -> list[str]:
+    """Return the migrations of Reprise that the database has and this version has not: a newer version migrated it.
+
+    Raises psycopg.Error as `missing` does.
+    """
+    ours = {
+        config.label: {*config.earlier_migrations}
+        for config in registered.get_app_configs()
+        if hasattr(config, "earlier_migrations")
+    }
+    left = {(app, name) for app, name in _applied(alias) if app in ours and name not in ours[app]}
+    return sorted(f"{app}.{name}" for app, name in left.difference(_in_files(ours)))
+
+
+def _applied(alias: str) -> set[tuple[str, str]]:
     options = {**parameters(alias), "connect_timeout": TIMEOUT}
     with psycopg.connect(**options, autocommit=True) as connection:
         connection.execute(f"SET statement_timeout = '{TIMEOUT}s'")
-        return missing_on(connection, apps)
+        return _applied_on(connection)
 
 
 def missing_on(connection: psycopg.Connection[Any], apps: Collection[str] = APPS) -> list[str]:
-    """Return the same, asked on this connection, which is in autocommit mode."""
+    """Return the same as `missing`, asked on this connection, which is in autocommit mode."""
+    return sorted(f"{app}.{name}" for app, name in _expected(_applied_on(connection), apps))
+
+
+def _applied_on(connection: psycopg.Connection[Any]) -> set[tuple[str, str]]:
     try:
-        applied = set(connection.execute(APPLIED).fetchall())
+        return set(connection.execute(APPLIED).fetchall())
     except psycopg.errors.UndefinedTable:
-        applied = set()
-    return sorted(f"{app}.{name}" for app, name in _expected(applied, apps))
+        return set()
 
 
 def _expected(applied: set[Any], apps: Collection[str]) -> Iterable[tuple[str, str]]:
@@ -67,11 +90,20 @@ def _in_files(apps: Collection[str]) -> Iterable[tuple[str, str]]:
 def sentence(lacking: Sequence[str]) -> str:
     """Return a sentence about what is missing and what to run."""
     ours_first = sorted(lacking, key=lambda name: (not name.startswith("engine."), name))
-    named = ", ".join(ours_first[:NAMED]) + (
-        f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    return f"The database lacks the {_named(ours_first)}. {ADVICE}"
+
+
+def sentence_about_unknown(names: Sequence[str]) -> str:
+    """Return a sentence about a database that is too new, and what to install."""
+    return (
+        f"The database was migrated by a newer version of Reprise: {VERSION} does not know the {_named(names)}. "
+        "Install that version again."
     )
-    which = "migration" if len(lacking) == 1 else "migrations"
-    return f"The database lacks the {which} {named}. {ADVICE}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"migration{'s' * (len(names) != 1)} {', '.join(names[:NAMED])}{more}"
 
 
 def described(alias: str = DEFAULT_DB_ALIAS) -> str:

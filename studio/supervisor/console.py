@@ -6,6 +6,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from studio.environment.folder import program
+
 NAME_WIDTH = 8
 OURS = "reprise"
 
@@ -27,7 +29,7 @@ class Console:
         """Show the generated password. It is stored nowhere else."""
         self.say(
             f"First account: {account}   password: {password}   "
-            f"(shown only now; to change it: python manage.py changepassword {account})"
+            f"(shown only now; to change it: {program()} changepassword {account})"
         )
 
     def _write(self, line: str) -> None:

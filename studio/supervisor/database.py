@@ -11,6 +11,7 @@ from django.db import IntegrityError, OperationalError, connection, connections,
 from django.db.migrations.executor import MigrationExecutor
 
 from engine.models.earlier import EarlierDatabaseError, TooEarlyDatabaseError
+from engine.status import schema
 from studio.embedded import EmbeddedServer
 
 OLDEST_VERSION = 15
@@ -41,6 +42,8 @@ def prepare(server: EmbeddedServer | None = None) -> list[str]:
             f"The database {_name()} is PostgreSQL {connection.pg_version // 10_000}; "  # type: ignore[attr-defined]
             f"Reprise needs {OLDEST_VERSION} or newer."
         )
+    if newer := schema.unknown():
+        raise DatabaseError(schema.sentence_about_unknown(newer))
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         try:

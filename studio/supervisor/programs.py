@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from studio.environment import Environment, Role
+from studio.environment.folder import CHECKOUT, IS_CHECKOUT
 from studio.machine.account import Account
 from studio.machine.mortal import dies_with_parent
 
@@ -22,7 +22,8 @@ LONGEST_PAUSE = 30.0
 # delay its work.
 SETTLED_AFTER = 10.0
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
+# -P: modules in the working directory must not hide others. The settings put it at the end of the path.
+PYTHON = (sys.executable, "-P")
 
 # daphne has one limit for what a socket receives and sends. Pages send almost nothing (the consumer closes after one
 # kilobyte) but receive many rendered steps.
@@ -140,7 +141,7 @@ def _how_it_ended(code: int) -> str:
 
 def web(environment: Environment, listener: int | None = None) -> Child:
     """Return the web process. It listens by itself, or uses the descriptor of a listening socket."""
-    command = [sys.executable, "-m", "daphne", "-v", "0", "--no-server-name"]
+    command = [*PYTHON, "-m", "daphne", "-v", "0", "--no-server-name"]
     command += (
         ["-b", environment.host, "-p", str(environment.port)] if listener is None else ["--fd", str(listener)]
     )
@@ -154,15 +155,17 @@ def web(environment: Environment, listener: int | None = None) -> Child:
 
 def cluster(environment: Environment) -> Child:
     """Return the cluster. When it stops, bodies get 10 s; the rest is for releasing leases."""
-    command = [sys.executable, str(PROJECT / "manage.py"), "workers"]
+    command = [*PYTHON, "-m", "studio", "workers"]
     return Child("workers", command, variables(Role.CLUSTER), grace=15)
 
 
 def variables(role: Role) -> dict[str, str]:
     """Return the environment of a program."""
-    path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    # An installed package is found without it.
+    paths = [str(CHECKOUT) if IS_CHECKOUT else "", os.environ.get("PYTHONPATH", "")]
     # The first password is for the supervisor only.
     kept = {name: value for name, value in os.environ.items() if name != "REPRISE_ADMIN_PASSWORD"}
     # The supervisor itself reports when everything is up.
     kept |= {"REPRISE_SUPERVISED": "1"}
-    return kept | {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    kept |= {"REPRISE_ROLE": role.value, "PYTHONUNBUFFERED": "1"}
+    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}

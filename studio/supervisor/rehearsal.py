@@ -14,6 +14,7 @@ from pathlib import Path
 from engine.configuration import setting
 from studio.machine.account import Account
 from studio.machine.mortal import dies_with_parent
+from studio.supervisor.programs import PYTHON
 
 PATIENCE = 60.0
 
@@ -27,7 +28,7 @@ class Rehearsal:
         self._process: subprocess.Popen[str] | None = None
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [*PYTHON, "-m", __name__],
                 env={**variables, **account.variables()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,13 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from studio.environment import Environment, Role
+from studio.environment.folder import CHECKOUT, OWN_MODULE
 from studio.environment.starting import SETTINGS
 from studio.machine.account import Account
 from studio.machine.mortal import dies_with_parent
-from studio.supervisor.programs import PROJECT, variables
+from studio.supervisor.programs import PYTHON, variables
 
 LOOK_SECONDS = 1.0
 SUFFIXES = (".py", ".html")
+TESTS = re.compile(r"test_|conftest\.")
 LOADS_WITHIN = 60.0
 
 # The times and sizes of files.
@@ -90,11 +93,14 @@ class Reload:
 
 def places(environment: Environment) -> list[Path]:
     """Return the folders and files whose changes count: the apps, the settings, and Reprise itself in a checkout."""
-    packages = [name.partition(".")[0] for name in (*environment.apps, os.environ.get(SETTINGS, "studio"))]
+    loaded = (*environment.apps, *environment.modules, os.environ.get(SETTINGS, "studio"))
+    packages = [name.partition(".")[0] for name in loaded]
     found = [place for name in dict.fromkeys(packages) if name != "studio" for place in _place_of(name)]
-    if (PROJECT / ".git").exists():
-        found += [PROJECT / name for name in ("engine", "studio", "templates")]
-    return [*found, Path.cwd() / "workflows.py"]
+    if (CHECKOUT / ".git").exists():
+        found += [CHECKOUT / name for name in ("engine", "studio", "templates")]
+    if OWN_MODULE in environment.modules:
+        found += (file for file in Path.cwd().glob("*.py") if not TESTS.match(file.name))
+    return list(dict.fromkeys(found))
 
 
 def _place_of(name: str) -> Iterator[Path]:
@@ -121,7 +127,7 @@ def _named(changed: list[Path]) -> str:
 def _trial(account: Account | None) -> subprocess.Popen[str]:
     """Load the code in a process of its own. If it fails, the process says why."""
     return subprocess.Popen(
-        [sys.executable, "-m", __name__],
+        [*PYTHON, "-m", __name__],
         env={**variables(Role.COMMAND), **(account.variables() if account else {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

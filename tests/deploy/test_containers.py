@@ -143,7 +143,7 @@ def test_variables_are_ours_and_take_the_values() -> None:
         }
     assert [name for name in told if name not in known and f'"{name}"' not in sources] == []
 
-    environment = read_environment(told | {"REPRISE_APPS": ""}, project=PROJECT)
+    environment = read_environment(told | {"REPRISE_APPS": ""}, folder=PROJECT)
     assert (environment.is_secure, environment.origins) == (True, ("https://studio.example",))
     assert {item["value"] for env in roles for item in env if item["name"] == "REPRISE_ROLE"} == {
         Role.WEB,

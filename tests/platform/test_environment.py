@@ -15,7 +15,7 @@ URL = "postgresql://someone:secret@db.example:5433/work?sslmode=require"
 
 
 def _read(**variables: str) -> Environment:
-    return read_environment(variables, project=PROJECT)
+    return read_environment(variables, folder=PROJECT)
 
 
 def test_without_variables_everything_is_local() -> None:
@@ -183,7 +183,7 @@ class Asked(dict[str, str]):
 
 def test_the_readme_lists_every_variable(tmp_path: Path) -> None:
     variables = Asked()
-    read_environment(variables, project=PROJECT)
+    read_environment(variables, folder=PROJECT)
     secret_key(variables, tmp_path)
     text = (Path(__file__).parents[2] / "README.md").read_text()
     table = text.partition("## Settings")[2].partition("\n\nWith ")[0]

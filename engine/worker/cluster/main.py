@@ -56,6 +56,7 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
 
     def start(self) -> int:
         conf.prepare_process(workers=self.workers)
+        _refuse_newer_database()
         self._wait_for_tables()
         if self.is_told_to_stop:
             return int(self.pid)
@@ -120,6 +121,17 @@ def _have_work_taken_over() -> None:
         options = parameters() | {"application_name": "reprise-cluster", "connect_timeout": CONNECT_SECONDS}
         with connect_limited(ANSWER_SECONDS, **options) as connection:
             connection.execute("SELECT pg_notify(%s, %s)", (WAKE, REAP))
+
+
+def _refuse_newer_database() -> None:
+    """End before any worker starts. Its statements may be wrong for the tables of a newer version."""
+    try:
+        names = schema.unknown(Conf.ORM or "default")
+    except psycopg.Error:
+        return  # the parts that need the database wait for it
+    if names:
+        logger.critical("%s", schema.sentence_about_unknown(names))
+        sys.exit(LOST)
 
 
 def _lacking() -> list[str]:

@@ -16,6 +16,11 @@ class Command(Program):
     help = "Start the database (unless DATABASE_URL is set), the web process and the workers; Ctrl-C stops them all."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not hasattr(settings, "ENVIRONMENT"):
+            raise CommandError(
+                f"{settings.SETTINGS_MODULE} are the settings of another site. Start its web server and workers with "
+                "its own commands, or begin the settings with: from studio.settings import *"
+            )
         try:
             run(settings.ENVIRONMENT)
         except (EmbeddedError, AddressError, DatabaseError, PasswordError, AlreadyRunningError) as error:

@@ -1,0 +1,1 @@
+"""The command `reprise`: what `manage.py` does in a project, for any folder."""
