@@ -9,7 +9,6 @@ import pytest
 
 from engine.configuration import SETTINGS
 from tests.docs import made
-from tests.docs.pages import PROJECT
 
 
 @pytest.mark.parametrize("page", made.PAGES, ids=lambda page: page.name)
@@ -23,15 +22,3 @@ def test_every_check_is_in_the_table() -> None:
 
 def test_every_setting_is_in_the_table() -> None:
     assert re.findall(r"^\| `([A-Z_]+)`", made.settings(), re.MULTILINE) == list(SETTINGS)
-
-
-def test_every_variable_that_the_code_reads_is_on_the_page_of_settings() -> None:
-    folder = PROJECT / "studio" / "environment"
-    source = "".join(file.read_text() for file in [*folder.glob("*.py"), PROJECT / "studio/settings.py"])
-    read = set(
-        re.findall(
-            r'"((?:REPRISE_[A-Z_]+|DATABASE_URL|SECRET_KEY\w*|ALLOWED_HOSTS|DEBUG|HOST|PORT))"', source
-        )
-    )
-    page = (PROJECT / "docs" / "settings.md").read_text()
-    assert sorted(name for name in read if f"`{name}`" not in page) == []

@@ -181,12 +181,12 @@ class Asked(dict[str, str]):
         return super().get(name, default)
 
 
-def test_the_readme_lists_every_variable(tmp_path: Path) -> None:
+def test_the_guide_lists_every_variable(tmp_path: Path) -> None:
     variables = Asked()
     read_environment(variables, folder=PROJECT)
     secret_key(variables, tmp_path)
-    text = (Path(__file__).parents[2] / "README.md").read_text()
-    table = text.partition("## Settings")[2].partition("\n\nWith ")[0]
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    table = text.partition("## Environment variables")[2].partition("\n\nWith ")[0]
     listed = {name for row in table.splitlines() for name in re.findall(r"`([A-Z_]+)`", row.split(" | ")[0])}
-    # One is what the supervisor tells its own programs, and it alone reads the other.
-    assert listed == variables.names - {"REPRISE_SUPERVISED"} | {"REPRISE_ADMIN_PASSWORD"}
+    # The supervisor alone reads this one.
+    assert listed == variables.names | {"REPRISE_ADMIN_PASSWORD"}
