@@ -9,8 +9,9 @@ import pytest
 
 from studio.environment import Environment, Role, SettingError, read_environment, secret_key
 from studio.environment.databases import default_database
+from studio.environment.folder import CHECKOUT
 
-PROJECT = Path("/nowhere/project")
+PROJECT = Path("/nowhere/project")  # started there, from this checkout
 URL = "postgresql://someone:secret@db.example:5433/work?sslmode=require"
 
 
@@ -20,7 +21,7 @@ def _read(**variables: str) -> Environment:
 
 def test_without_variables_everything_is_local() -> None:
     assert _read() == Environment(
-        home=PROJECT / ".reprise",
+        home=CHECKOUT / ".reprise",
         database_url=None,
         host="127.0.0.1",
         port=8000,
