@@ -16,11 +16,12 @@ class StudioConfig(AppConfig):
     starts_for_people = True  # users start any workflow; the lint about unstarted ones ignores it
 
     def import_models(self) -> None:
-        _require(*NEEDED)  # the first moment at which all apps are known
+        # The first moment at which all apps are known; the admin imports more of ours before `ready`.
+        _refuse_other_engine()
+        _require(*NEEDED)
         super().import_models()
 
     def ready(self) -> None:
-        _refuse_other_engine()
         from studio import checks  # noqa: F401 - registers itself
 
 
