@@ -1,6 +1,14 @@
+import warnings
+from typing import Any
+
 from django.apps import AppConfig, apps
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import pre_migrate
 from django.utils.module_loading import autodiscover_modules
+
+from engine import name_conflicts
+from engine.worker.cluster import options
 
 
 class EngineConfig(AppConfig):
@@ -9,7 +17,17 @@ class EngineConfig(AppConfig):
     verbose_name = "Reprise engine"
     default_auto_field = "django.db.models.BigAutoField"
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        said = getattr(settings, "Q_CLUSTER", None)
+        if "django_q" in settings.INSTALLED_APPS and (said is None or said.get("broker_class") == options.BROKER):
+            # django-q warns of its own defaults when it is first imported; they will be ours.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")
+                import django_q.conf  # noqa: F401
+
     def ready(self) -> None:
+        _refuse_hidden_studio()
         from engine import checks  # noqa: F401 - checks registers itself
         from engine.declare import secrets
         from engine.declare.registry import Workflow
@@ -28,4 +46,15 @@ class EngineConfig(AppConfig):
         if apps.is_installed("django_q"):
             from engine.worker.cluster import cluster
 
-            cluster.harden()
+            cluster.take_part()
+
+
+def _refuse_hidden_studio() -> None:
+    """Raise ImproperlyConfigured if the site uses our Studio, and Python finds something else under its name.
+
+    No check could say so: the site's URLs fail to load before.
+    """
+    uses_studio = (getattr(settings, "ASGI_APPLICATION", None) or "").startswith("studio.")
+    for conflict in name_conflicts.conflicts() if uses_studio else ():
+        if conflict.is_imported:
+            raise ImproperlyConfigured(f"{conflict.message} {conflict.advice}")

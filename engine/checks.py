@@ -16,20 +16,15 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
-from django.utils.module_loading import import_string
 
-from engine import configuration
+from engine import configuration, name_conflicts
 from engine.declare import secrets
 from engine.declare.registry import workflows
 from engine.status import schema
+from engine.worker.cluster import options
 from engine.worker.cluster.queue import is_supported
 
-BROKER = "engine.worker.broker.Broker"
-BROKER_CLASS = "engine.worker.cluster.broker.Broker"  # which that is
 OLDEST_POSTGRESQL = 150_000
-
-# django-q's default.
-DEFAULTS = {"retry": 60, "save_limit": 250, "guard_cycle": 0.5, "cache": "default"}
 
 # The usual ports of PgBouncer and other poolers.
 POOLER_PORTS = {"6432", "6543"}
@@ -44,14 +39,23 @@ SERVER_SETTINGS = {
 
 @register("engine")
 def check_cluster(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check Q_CLUSTER, which configures the workers."""
-    cluster: Mapping[str, Any] | None = getattr(settings, "Q_CLUSTER", None)
-    if cluster is None or not apps.is_installed("django_q"):
-        message = "No cluster is configured, so no workflow runs."
-        hint = f'Add "django_q" to INSTALLED_APPS, and Q_CLUSTER with "broker_class": "{BROKER}".'
-        return [Error(message, hint=hint, id="engine.E001")]
-    said = DEFAULTS | dict(cluster)
-    return [*_broker(said), *_times(said), *_workers(said), *_bookkeeping(said)]
+    """Check what workers need; and Q_CLUSTER, unless it describes a cluster of the project's own."""
+    if not apps.is_installed("django_q"):
+        message = '"django_q" is not in INSTALLED_APPS, so `manage.py workers` cannot run workflows.'
+        return [Error(message, hint='Add: INSTALLED_APPS += ["django_q"]', id="engine.E001")]
+    if not options.runs_tasks():
+        return list(_system())
+    said = options.OPTIONS | dict(options.of_project() or {})
+    return [*_tables_of_tasks(said), *_times(said), *_workers(said), *_system(), *_bookkeeping(said)]
+
+
+@register("engine")
+def check_names(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Check that the project has no package that is named like one of ours."""
+    return [
+        Error(conflict.message, hint=conflict.advice, id="engine.E012")
+        for conflict in name_conflicts.conflicts()
+    ]
 
 
 @register("engine")
@@ -63,10 +67,11 @@ def check_configuration(app_configs: Any = None, **_: Any) -> list[CheckMessage]
 
 @register("engine")
 def check_schedules(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check what else schedules and retention need."""
-    cluster: Mapping[str, Any] = getattr(settings, "Q_CLUSTER", None) or {}
-    has_schedules = any(workflow.schedules for workflow in workflows.values())
-    return [*_scheduler(cluster, has_schedules), *_moments(has_schedules)]
+    """Check what schedules need."""
+    if settings.USE_TZ or not any(workflow.schedules for workflow in workflows.values()):
+        return []
+    message = "USE_TZ is False, and workflows have schedules: their due times would be ambiguous."
+    return [Error(message, hint="Add: USE_TZ = True", id="engine.E007")]
 
 
 @register("engine")
@@ -136,13 +141,7 @@ def _is_check() -> bool:
     return sys.argv[1:2] == ["check"]
 
 
-def _broker(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
-    if not _is_ours(said.get("broker_class")):
-        yield Error(
-            'Q_CLUSTER["broker_class"] is not the engine\'s broker: no worker is notified of due instances.',
-            hint=f'Set it to "{BROKER}", or to a subclass of it.',
-            id="engine.E002",
-        )
+def _tables_of_tasks(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if said.get("orm", DEFAULT_DB_ALIAS) != DEFAULT_DB_ALIAS:
         yield Error(
             f'Q_CLUSTER["orm"] is "{said["orm"]}", but the engine\'s tables are in "{DEFAULT_DB_ALIAS}".',
@@ -188,6 +187,9 @@ def _workers(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
             hint="Set it to 0.5.",
             id="engine.W004",
         )
+
+
+def _system() -> Iterator[CheckMessage]:
     if not is_supported():
         yield Caution(
             "This system lacks sockets that preserve packet boundaries: a killed worker may stop its cluster for good.",
@@ -213,25 +215,6 @@ def _bookkeeping(said: Mapping[str, Any]) -> Iterator[CheckMessage]:
         )
 
 
-def _scheduler(said: Mapping[str, Any], has_schedules: bool) -> Iterator[CheckMessage]:
-    if not said.get("scheduler", True):
-        nobody = "no schedule starts anything, and " if has_schedules else ""
-        yield Caution(
-            f'Q_CLUSTER["scheduler"] is False: {nobody}finished instances are never deleted by their retention.',
-            hint="Remove it, at least in the settings of one cluster.",
-            id="engine.W014",
-        )
-
-
-def _moments(has_schedules: bool) -> Iterator[CheckMessage]:
-    if has_schedules and not settings.USE_TZ:
-        yield Error(
-            "USE_TZ is False, and workflows have schedules: their due times would be ambiguous.",
-            hint="Set USE_TZ to True.",
-            id="engine.E007",
-        )
-
-
 def _pooler(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if database.get("DISABLE_SERVER_SIDE_CURSORS") or str(database.get("PORT", "")) in POOLER_PORTS:
         yield Caution(
@@ -243,18 +226,17 @@ def _pooler(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
 
 
 def _cluster_connections(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
-    if "qcluster" not in sys.argv[1:2]:
-        return
-    if database.get("CONN_MAX_AGE", 0) == 0:
+    command = next(iter(sys.argv[1:2]), "")
+    if command == "qcluster" and database.get("CONN_MAX_AGE", 0) == 0:
         yield Caution(
             'DATABASES["default"]["CONN_MAX_AGE"] is 0: a cluster opens a connection for every task.',
             hint='Set it to 600 and "CONN_HEALTH_CHECKS" to True where qcluster runs.',
             id="engine.W009",
         )
-    if database.get("OPTIONS", {}).get("pool"):
+    if command in ("qcluster", "workers") and database.get("OPTIONS", {}).get("pool"):
         yield Caution(
             "The cluster's database uses a connection pool, and each process of the cluster opens its own.",
-            hint='Remove "pool" from the OPTIONS where qcluster runs, and set "CONN_MAX_AGE" instead.',
+            hint=f'Remove "pool" from the OPTIONS where `{command}` runs, and set "CONN_MAX_AGE" instead.',
             id="engine.W010",
         )
 
@@ -271,16 +253,3 @@ def judge_server(found: Mapping[str, str]) -> Iterator[CheckMessage]:
                 hint=f"Set {name} = on in postgresql.conf.",
                 id=key,
             )
-
-
-def _is_ours(path: object) -> bool:
-    """Return whether the path names our broker or a subclass. Never imports django-q itself."""
-    if not isinstance(path, str):
-        return False
-    try:
-        broker = import_string(path)
-    except ImportError:
-        return False
-    return any(
-        f"{one.__module__}.{one.__qualname__}" == BROKER_CLASS for one in getattr(broker, "__mro__", ())
-    )

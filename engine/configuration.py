@@ -148,8 +148,19 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
+# Values from the command line, for this process and those that it forks.
+_overrides: dict[str, Any] = {}
+
+
+def override(name: str, value: Any, *, where: str) -> None:
+    """Set a value that wins over the settings, from the option `where`. Raises ImproperlyConfigured."""
+    _overrides[name] = _read(SETTINGS[name], value, where)
+
+
 def setting(name: str) -> Any:
     """Return the value of a setting. Raises ImproperlyConfigured for one that cannot be used, and names the rule."""
+    if name in _overrides:
+        return _overrides[name]
     declared = SETTINGS[name]
     given = _dictionary()
     if name in given:

@@ -1,6 +1,9 @@
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
 
 # What the Studio's modules import the models of.
 NEEDED = ("engine", "django.contrib.auth", "django.contrib.contenttypes")
@@ -17,6 +20,7 @@ class StudioConfig(AppConfig):
         super().import_models()
 
     def ready(self) -> None:
+        _refuse_other_engine()
         from studio import checks  # noqa: F401 - registers itself
 
 
@@ -26,3 +30,17 @@ def _require(*names: str) -> None:
     if missing:
         listed = ", ".join(f'"{name}"' for name in missing)
         sys.exit(f'The app "studio" needs {listed}. Add: INSTALLED_APPS += [{listed}]')
+
+
+def _refuse_other_engine() -> None:
+    """Raise ImproperlyConfigured if a package of the project hides the engine: nothing of ours could say so later."""
+    ours = Path(__file__).resolve().parent.parent / "engine"
+    spec = find_spec("engine")
+    if spec is None:
+        return
+    place = next(iter(spec.submodule_search_locations or ()), spec.origin)
+    if place is not None and Path(place).resolve() != ours:
+        raise ImproperlyConfigured(
+            f"`import engine` finds {place}, which hides Reprise's {ours}. "
+            f"Rename {place}: Reprise needs the package names engine and studio."
+        )

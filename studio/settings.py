@@ -99,27 +99,13 @@ REPRISE = {
     "HEALTH_ADDRESSES": list(ENVIRONMENT.health_addresses) or None,  # None: this machine
 }
 
+# The cluster that runs workflows also runs django-q2's tasks and schedules. What is not set here, the engine sets
+# (engine/worker/cluster/options.py).
 Q_CLUSTER = {
     "name": "reprise",
     "label": "Reprise",
     "broker_class": "engine.worker.broker.Broker",
-    "orm": "default",
     "cache": "cluster",
-    # One more than run workflows, for ordinary tasks.
-    "workers": ENVIRONMENT.workers + 1,
-    # Tasks queued in memory are lost for `retry` seconds when the cluster is killed, so queue few.
-    "queue_limit": ENVIRONMENT.workers + 1,
-    "bulk": 1,
-    "timeout": 300,
-    "retry": 600,
-    "ack_failures": True,
-    "max_attempts": 1,
-    "save_limit": -1,
-    "catch_up": False,
-    # 0.5 counts down to zero exactly. With most other values a worker that hangs in C code is never killed.
-    "guard_cycle": 0.5,
-    # INFO would log the start and end of every shift.
-    "log_level": "WARNING",
 }
 
 AUTH_PASSWORD_VALIDATORS = [

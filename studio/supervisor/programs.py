@@ -154,7 +154,7 @@ def web(environment: Environment, listener: int | None = None) -> Child:
 
 def cluster(environment: Environment) -> Child:
     """Return the cluster. When it stops, bodies get 10 s; the rest is for releasing leases."""
-    command = [sys.executable, str(PROJECT / "manage.py"), "qcluster"]
+    command = [sys.executable, str(PROJECT / "manage.py"), "workers"]
     return Child("workers", command, variables(Role.CLUSTER), grace=15)
 
 

@@ -66,10 +66,10 @@ class Ground:
     # The cluster
 
     def start_cluster(self) -> None:
-        """Start `manage.py qcluster` without waiting for it."""
+        """Start `manage.py workers` without waiting for it."""
         with self.stack.log.open("ab") as log:
             self.cluster = subprocess.Popen(
-                [sys.executable, str(PROJECT / "manage.py"), "qcluster"],
+                [sys.executable, str(PROJECT / "manage.py"), "workers"],
                 cwd=PROJECT,
                 env=self.stack.variables | {"REPRISE_ROLE": "cluster"},
                 stdin=subprocess.DEVNULL,

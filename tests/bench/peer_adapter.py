@@ -1,6 +1,6 @@
 """Reprise as one peer of the side-by-side benchmark: the stock cluster with the settings that people get.
 
-Loaded by the harness, whose `common` and `pg` it uses and nothing else. A worker is one `manage.py qcluster`; work is
+Loaded by the harness, whose `common` and `pg` it uses and nothing else. A worker is one `manage.py workers`; work is
 started and events are sent through the public calls, from the driver's process.
 """
 
@@ -21,7 +21,7 @@ MOST_AT_ONCE = 10_000  # that `start_many` takes
 
 
 class Peer(common.Adapter):
-    about = "Reprise (PostgreSQL): one qcluster with its default settings, async bodies"
+    about = "Reprise (PostgreSQL): one cluster with its default settings, async bodies"
     steps = "step.do"
 
     def versions(self) -> dict[str, str]:
@@ -50,9 +50,9 @@ class Peer(common.Adapter):
         _django()
         from django.core.management import call_command
 
-        sys.argv = ["manage.py", "qcluster"]
+        sys.argv = ["manage.py", "workers"]
         print("READY", flush=True)
-        call_command("qcluster")
+        call_command("workers")
 
     # Work
 

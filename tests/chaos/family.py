@@ -94,7 +94,7 @@ class Family:
             self.parts["web"].append(child)
         elif "postgres" in command:
             self.parts["database"].append(child)
-        elif "qcluster" in command:
+        elif "workers" in command:
             self._sort_cluster(child)
 
     def _sort_cluster(self, main: Process) -> None:

@@ -232,7 +232,7 @@ def test_checks_of_the_whole_find_what_is_planted() -> None:
     bad = case(lines(), record())
     bad.findings = [Finding(INVARIANTS[0], 1, (Offender(1, "kitchen-sink", "i0", "two owners"),))]
     bad.end = End(load_ended=40, left=["i0"], stale=["a-0 shows too little"])
-    bad.strays = {7: "qcluster"}
+    bad.strays = {7: "workers"}
     bad.server_log = "ERROR:  deadlock detected"
     bad.output = "workers │ 2026-01-01 ERROR engine.shift [-] the cycle of instance 1 failed"
     looks = [Sample(at, {"web": 100 + 10 * at}, 1) for at in range(0, 40, 5)]

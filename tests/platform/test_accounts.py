@@ -110,7 +110,7 @@ class TestStartedByRoot:
     def test_nothing_but_the_supervisor_runs_as_root(self, readable: LiveStack, account: Account) -> None:
         stack = readable.start()
         assert stack.process is not None
-        _wait_for(lambda: len(_named(stack, "qcluster")) >= 5)
+        _wait_for(lambda: len(_named(stack, "workers")) >= 5)
 
         started = _started(stack)
         assert {_owner(pid) for pid in started} == {account.uid}
@@ -130,7 +130,7 @@ class TestStartedByRoot:
         stack = readable
         for sign in (signal.SIGINT, signal.SIGTERM):
             stack.start()
-            for part in ("daphne", "qcluster"):
+            for part in ("daphne", "workers"):
                 first = _named(stack, part)
                 os.kill(min(first), signal.SIGKILL)
                 _wait_for(lambda part=part, first=first: _named(stack, part) - first)
@@ -161,7 +161,7 @@ class TestStartedByRoot:
         stack.variables["PYTHONPATH"] += f":{shop.parent}"
         stack.start()
         assert stack.process is not None
-        _wait_for(lambda: len(_named(stack, "qcluster")) >= 5)
+        _wait_for(lambda: len(_named(stack, "workers")) >= 5)
         why = f"{account} cannot run them (REPRISE_APPS names shop, and there is no such package "
         assert stack.output().count(f"{UNREADABLE}{why}") == 1
         assert {_owner(pid) for pid in marked(stack.run)} == {0}

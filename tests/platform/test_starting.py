@@ -13,7 +13,7 @@ MANAGE = str(PROJECT / "manage.py")
 PROGRAMS = {
     "make run": [MANAGE, "studio"],
     "manage.py": [MANAGE, "check"],
-    "qcluster": [MANAGE, "qcluster"],
+    "workers": [MANAGE, "workers"],
     "daphne": ["-m", "daphne", "studio.asgi:application"],
 }
 BROKEN = {

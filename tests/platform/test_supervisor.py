@@ -177,7 +177,7 @@ def test_a_database_of_ones_own_is_used_and_left_running(
         assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
 
 
-@pytest.mark.parametrize("program", ["daphne", "qcluster"])
+@pytest.mark.parametrize("program", ["daphne", "workers"])
 def test_a_program_that_dies_is_started_again(stack: LiveStack, program: str) -> None:
     _wait_for(lambda: bool(_named(stack, program)))
     first = set(_named(stack, program))
@@ -266,8 +266,8 @@ def test_root_gets_a_database_though_its_home_is_closed_to_others(make_stack: Ma
 def test_a_second_signal_hurries_a_cluster_that_will_not_stop(make_stack: MakeStack) -> None:
     stack = make_stack().start()
     assert stack.process is not None
-    _wait_for(lambda: bool(_named(stack, "qcluster")))
-    for pid in _named(stack, "qcluster"):
+    _wait_for(lambda: bool(_named(stack, "workers")))
+    for pid in _named(stack, "workers"):
         os.kill(pid, signal.SIGSTOP)
 
     stack.process.send_signal(signal.SIGINT)
@@ -288,7 +288,7 @@ def _remove_tree(directory: Path) -> None:
 
 
 def test_the_first_password_is_handed_to_no_process(stack: LiveStack) -> None:
-    _wait_for(lambda: bool(_named(stack, "qcluster")))
+    _wait_for(lambda: bool(_named(stack, "workers")))
     assert stack.process is not None
     started = {*marked(stack.run), *serving(stack.home)} - {stack.process.pid}
     assert len(started) > 8

@@ -147,8 +147,8 @@ class Arena:
             send(pid, signal.SIGUSR1)
 
     def cluster(self) -> subprocess.Popen[bytes]:
-        """Start `manage.py qcluster`, as people do, and wait until it serves."""
-        main = self.launch("manage.py", "qcluster")
+        """Start `manage.py workers`, as people do, and wait until it serves."""
+        main = self.launch("manage.py", "workers")
         self._clusters.append(main)
         wait_until(lambda: Worker.objects.filter(role="cluster").exists(), seconds=20, what="the cluster")
         return main

@@ -1,4 +1,4 @@
-"""A cluster as people start it, `manage.py qcluster`, in processes that a test may kill."""
+"""A cluster as people start it, `manage.py workers`, in processes that a test may kill."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wait_until(condition: Callable[[], object], *, within: float = PATIENCE) -> 
 
 
 class Cluster:
-    """One qcluster with its processes by their role, and ways to give it tasks."""
+    """One cluster with its processes by their role, and ways to give it tasks."""
 
     def __init__(self, dsn: str, home: Path, *, size: int = WORKERS, **variables: str) -> None:
         self.dsn = dsn
@@ -67,7 +67,7 @@ class Cluster:
         """Start it without waiting for anything."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(PROJECT / "manage.py"), "qcluster"],
+                [sys.executable, str(PROJECT / "manage.py"), "workers"],
                 cwd=PROJECT,
                 env=self.variables,
                 stdin=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
 from engine.declare.registry import workflows
+from engine.worker.cluster import conf
 from engine.worker.cluster.broker_connection import TASKS, BrokerConnection
 from engine.worker.cluster.dispatcher import Dispatcher, Package, Room
 from engine.worker.cluster.process_locks import Flag
@@ -30,8 +31,8 @@ FIRST_PAUSE = 0.2
 
 
 class Broker(ORM):  # type: ignore[misc]
-    """Set as `Q_CLUSTER["broker_class"]`: serves the rows of `async_task` and Schedule like the ORM broker, but at
-    once and never to two clusters, and starts processes for quarantined instances.
+    """The broker of our cluster. Set as `Q_CLUSTER["broker_class"]`, it serves the rows of `async_task` and Schedule
+    like the ORM broker, but at once and never to two clusters. It starts processes for quarantined instances.
 
     Its methods that run in the cluster never raise: after an exception of `dequeue`, django-q sleeps ten seconds, and
     after one of `acknowledge`, its monitor ends.
@@ -60,7 +61,7 @@ class Broker(ORM):  # type: ignore[misc]
             connection=BrokerConnection(alias=_alias(), key=self.list_key, stop=stop),
             stop=stop,
             room=room,
-            room_size=max(1, Conf.WORKERS - shifts),
+            room_size=0 if conf.is_separate() else max(1, Conf.WORKERS - shifts),
             retry=Conf.RETRY,
             slots=slots() * shifts,
             workflows=lambda: workflows,

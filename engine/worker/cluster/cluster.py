@@ -1,7 +1,8 @@
 """Make django-q's processes survive the sudden death of any of them.
 
-`harden()` replaces parts of django-q that keep locks after a process is killed; the stock command `manage.py qcluster`
-then uses the replacements. The system checks report what cannot be fixed here.
+`harden()` replaces parts of django-q that keep locks after a process is killed. It does so for `manage.py workers`; and
+for the stock command `manage.py qcluster`, unless Q_CLUSTER describes a cluster of the project's own. The system checks
+report what cannot be fixed here.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django_q.signals import post_execute_in_worker, post_spawn
 
 from engine.steer import notify
-from engine.worker.cluster import allowed_tasks, forks, guardian, main, shift_task
+from engine.worker.cluster import allowed_tasks, conf, forks, guardian, main, options, shift_task
 from engine.worker.cluster.deadline import Deadline
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.queue import Queue, is_supported
@@ -24,8 +25,24 @@ from engine.worker.cluster.sentinel import Sentinel
 logger = logging.getLogger("engine.cluster")
 
 
+def take_part() -> None:
+    """Make django-q ours in this process, unless the project has a cluster of its own."""
+    if options.runs_tasks():
+        conf.complete()
+        harden()
+
+
+def run(*, workers: int | None = None) -> None:
+    """Start our cluster, whatever Q_CLUSTER says. Its main process is this one, which ends when the cluster does."""
+    if not options.runs_tasks():
+        conf.separate()
+        harden()
+    conf.keep_connections()
+    main.Cluster(workers=workers).start()
+
+
 def harden() -> None:
-    """Replace django-q's parts with ours. Called in every process that loads the engine, before it forks."""
+    """Replace django-q's parts with ours, before this process forks."""
     forks.guard()
     allowed_tasks.guard()
     parts: dict[str, Any] = {

@@ -48,7 +48,7 @@ class Dispatcher:
     connection: BrokerConnection
     stop: Flag
     room: Room
-    room_size: int
+    room_size: int  # 0 if the cluster runs no tasks
     retry: float
     slots: int  # of all shifts of the cluster
     workflows: Callable[[], Iterable[str]]
@@ -86,7 +86,7 @@ class Dispatcher:
         return []
 
     def _seconds_to_wait(self) -> float:
-        until = min(self._tasks_at, self._beat_at, self._quarantine_at)
+        until = min(self._beat_at, self._quarantine_at, *([self._tasks_at] if self.room_size else []))
         return min(max(until - time.monotonic(), 0.0), TICK_SECONDS)
 
     def _note(self, hints: Hints) -> None:
@@ -105,7 +105,7 @@ class Dispatcher:
             self.connection.tell_death()
         if now >= self._quarantine_at:
             self._look_for_quarantined(now)
-        if now >= self._tasks_at:
+        if self.room_size and now >= self._tasks_at:
             return self._claim_tasks(now, room=self.room_size - self.room.qsize())
         return []
 

@@ -1,4 +1,4 @@
-"""The main process of `manage.py qcluster`: when it starts, what it logs, and how it ends."""
+"""The main process of a cluster: when it starts, what it logs, and how it ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.models.connection import parameters
 from engine.status import schema
 from engine.steer.notify import REAP, WAKE
 from engine.version import VERSION
-from engine.worker.cluster import shift_task
+from engine.worker.cluster import conf, shift_task
 from engine.worker.cluster.broker_connection import ANSWER_SECONDS
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.database.connect import connect_limited
@@ -42,8 +42,9 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
 
     is_told_to_stop = False
 
-    def __init__(self, broker: Any = None) -> None:
+    def __init__(self, broker: Any = None, *, workers: int | None = None) -> None:
         super().__init__(broker)
+        self.workers = workers
         self._is_patient = False
         self._hurry = Flag()
         shift_task.hurry_after(self._hurry)
@@ -54,6 +55,7 @@ class Cluster(django_q.cluster.Cluster):  # type: ignore[misc]
         super().sig_handler(signum, frame)
 
     def start(self) -> int:
+        conf.prepare_process(workers=self.workers)
         self._wait_for_tables()
         if self.is_told_to_stop:
             return int(self.pid)

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 
-from engine.worker.cluster import guardian
+from engine.worker.cluster import conf, guardian
 from engine.worker.cluster.process_locks import Flag
 
 logger = logging.getLogger("engine.cluster")
@@ -80,16 +80,16 @@ class Quarantine:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             guardian.die_with(parent)
             name = f"{socket.gethostname()}:{os.getpid()}"
-            run(
-                Terms(
-                    slots=1,
-                    threads=THREADS,
-                    name=name,
-                    should_stop=self._stop,
-                    idle_seconds=IDLE_SECONDS,
-                    takes_quarantined=TakesQuarantined.ONLY,
-                )
+            terms = Terms(
+                slots=1,
+                threads=THREADS,
+                name=name,
+                should_stop=self._stop,
+                idle_seconds=IDLE_SECONDS,
+                takes_quarantined=TakesQuarantined.ONLY,
             )
+            with conf.as_in_project():
+                run(terms)
         except BaseException:
             logger.exception("A quarantine process failed.")
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import django_q.cluster
 
-from engine.worker.cluster import shift_task
+from engine.worker.cluster import conf, shift_task
 from engine.worker.cluster.broker import Broker
 from engine.worker.cluster.guardian import Process
 from engine.worker.cluster.process_locks import Flag
@@ -28,7 +28,8 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
     """Keeps a shift in every worker except one, which runs ordinary tasks.
 
     Neither kind of work can take workers from the other. A cluster with a single worker runs the shift in it, and
-    starts a process for tasks when there are any.
+    starts a process for tasks when there are any. A cluster beside the project's own has no tasks: all its workers run
+    shifts.
     """
 
     def spawn_cluster(self) -> None:
@@ -37,7 +38,7 @@ class Sentinel(django_q.cluster.Sentinel):  # type: ignore[misc]
         self._helper: Process | None = None
         stop: Flag = self.stop_event
         if isinstance(self.broker, Broker):
-            self._shifts = max(1, self.pool_size - 1)
+            self._shifts = self.pool_size if conf.is_separate() else max(1, self.pool_size - 1)
             self._shift_tasks = ShiftTasks(stop)
             shift_task.prepare(start=self.start_event, stop=stop, most_leaving=self._shifts)
             self.broker.open(stop=stop, shifts=self._shifts, room=self.task_queue)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django_q.conf import Conf
 
 from engine.configuration import setting
-from engine.worker.cluster import guardian
+from engine.worker.cluster import conf, guardian
 from engine.worker.cluster.guardian import Process
 from engine.worker.cluster.process_locks import Flag, Locks
 
@@ -73,11 +73,12 @@ def shift() -> None:
     from engine.worker.shift import Terms, run
 
     if _shared is None:
-        logger.error("A shift runs only in a cluster. Start one with: manage.py qcluster")
+        logger.error("A shift runs only in a cluster. Start one with: manage.py workers")
         return
     _collect_less_often()
+    relief = ClusterRelief(_shared, max_memory_kb=Conf.MAX_RSS or None)
     try:
-        with guardian.no_longer_than(STUCK_SECONDS, after=_shared.hurry):
+        with conf.as_in_project(), guardian.no_longer_than(STUCK_SECONDS, after=_shared.hurry):
             run(
                 Terms(
                     slots=slots(),
@@ -85,9 +86,9 @@ def shift() -> None:
                     should_stop=_shared.stop,
                     should_hurry=_shared.hurry,
                     takes_quarantined=TakesQuarantined.NEVER,
-                    relief=ClusterRelief(_shared),
+                    relief=relief,
                     is_permanent=True,
-                    keeps_time=bool(Conf.SCHEDULER),
+                    keeps_time=True,
                 )
             )
     except Exception:
@@ -103,16 +104,12 @@ def _collect_less_often() -> None:
 
 
 class ClusterRelief:
-    """How a worker is replaced while it finishes what it holds."""
+    """How a worker is replaced while it finishes what it holds: also above `max_memory_kb`, django-q's `max_rss`."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, *, max_memory_kb: int | None) -> None:
+        self.max_memory_kb = max_memory_kb
         self._shared = shared
         self._has_left = False
-
-    @property
-    def max_memory_kb(self) -> int | None:
-        """Return the memory above which a worker is replaced: django-q's `max_rss`."""
-        return Conf.MAX_RSS or None
 
     def call(self, *, must: bool) -> bool:
         """Request the replacement of this worker. Return whether it is granted.

@@ -55,7 +55,7 @@ def _programs(ground: Ground) -> dict[str, int]:
     children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
     commands = {int(child): Path(f"/proc/{child}/cmdline").read_text() for child in children}
     found = {"everything": supervisor}
-    for name, word in (("database", "postgres"), ("web", "daphne"), ("workers", "qcluster")):
+    for name, word in (("database", "postgres"), ("web", "daphne"), ("workers", "workers")):
         (found[name],) = [child for child, command in commands.items() if word in command]
     return found
 
