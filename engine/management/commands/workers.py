@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from argparse import ArgumentParser
 from typing import Any
 
@@ -36,6 +37,18 @@ class Command(Program):
                     configuration.override(name, options[name.lower()], where=f"--{name.lower()}")
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from None
+        _show_log()
         from engine.worker.cluster import cluster
 
         cluster.run(workers=None if options["workers"] is None else configuration.setting("WORKERS"))
+
+
+def _show_log() -> None:
+    """Write the log to standard error if the project's LOGGING does nothing with it."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    for name in ("engine", "reprise"):
+        logger = logging.getLogger(name)
+        if not logger.hasHandlers():
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
