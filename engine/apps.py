@@ -20,7 +20,9 @@ class EngineConfig(AppConfig):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         said = getattr(settings, "Q_CLUSTER", None)
-        if "django_q" in settings.INSTALLED_APPS and (said is None or said.get("broker_class") == options.BROKER):
+        if "django_q" in settings.INSTALLED_APPS and (
+            said is None or said.get("broker_class") == options.BROKER
+        ):
             # django-q warns of its own defaults when it is first imported; they will be ours.
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")

@@ -45,7 +45,7 @@ def check_cluster(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         return [Error(message, hint='Add: INSTALLED_APPS += ["django_q"]', id="engine.E001")]
     if not options.runs_tasks():
         return list(_system())
-    said = options.OPTIONS | dict(options.of_project() or {})
+    said = {**options.OPTIONS, **(options.of_project() or {})}
     return [*_tables_of_tasks(said), *_times(said), *_workers(said), *_system(), *_bookkeeping(said)]
 
 

@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 CLEAN = "System check identified no issues (0 silenced).\n"
 
-OPTIONS = '"name": "shop", "workers": 2, "timeout": 60, "retry": 120, "sync": False, "max_rss": 1, "recycle": 3'
+OPTIONS = (
+    '"name": "shop", "workers": 2, "timeout": 60, "retry": 120, "sync": False, "max_rss": 1, "recycle": 3'
+)
 ORM = f'{{{OPTIONS}, "orm": "default", "bulk": 5}}'
 FOLDER = f'{{{OPTIONS}, "broker_class": "orders.broker.Folder", "scheduler": True}}'
 
@@ -188,7 +190,9 @@ def test_each_cluster_runs_its_own_and_nothing_of_the_other(project: Project, op
     assert after == [(begun + timedelta(hours=1),)]
     used = project.directory / "queue" / "used.txt"
     if used.exists():
-        assert {line for line in used.read_text().splitlines() if line.endswith(" workers")} == {"enqueue workers"}
+        assert {line for line in used.read_text().splitlines() if line.endswith(" workers")} == {
+            "enqueue workers"
+        }
 
 
 def queued(project: Project) -> int:
@@ -204,8 +208,7 @@ def test_workers_also_run_the_tasks_of_a_project_without_a_cluster_of_its_own(pr
     assert project.manage("check") == CLEAN
     project.shell(QUEUE)
     expected = Counter(
-        f"{text} workers"
-        for text in [*OF_TASKS, *(f"step-{number}" for number in range(3)), "scheduled"]
+        f"{text} workers" for text in [*OF_TASKS, *(f"step-{number}" for number in range(3)), "scheduled"]
     )
     with project.working():
         project.wait_for(STATUS, BILLED)

@@ -34,7 +34,8 @@ OPTIONS: Mapping[str, Any] = {
 
 # A cluster beside the project's own runs workflows only. It has nothing of that one: no schedules, no heartbeat in the
 # project's cache, none of its limits.
-SEPARATE: Mapping[str, Any] = OPTIONS | {
+SEPARATE: Mapping[str, Any] = {
+    **OPTIONS,
     "name": NAME,
     "cache": "",
     "scheduler": False,
