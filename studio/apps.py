@@ -23,6 +23,7 @@ class StudioConfig(AppConfig):
         super().import_models()
 
     def ready(self) -> None:
+        _refuse_other_engine()
         from studio import checks  # noqa: F401 - registers itself
 
 
