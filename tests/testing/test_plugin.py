@@ -17,6 +17,7 @@ PROJECT = Path(__file__).parents[2]
 HEAVY = """
 import sys
 import engine.testing.plugin
+import studio.testing
 print(sorted({"django", "psycopg", "pydantic", "asgiref"} & set(sys.modules)))
 """
 
@@ -69,4 +70,15 @@ def test_it_is_an_entry_point() -> None:
     import tomllib
 
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"engine.testing.plugin": "engine.testing.plugin"}
+    assert project["entry-points"]["pytest11"] == {
+        "engine.testing.plugin": "engine.testing.plugin",
+        "studio.testing": "studio.testing",
+    }
+
+
+def test_a_test_database_is_made_for_the_fixtures_alone(request: pytest.FixtureRequest) -> None:
+    """pytest-django makes none for a test that asks for `db` only while it runs: that would be the real database."""
+    names = request.session._fixturemanager.getfixtureclosure(
+        parentnode=request.node, initialnames=("run_workflow",), ignore_args=()
+    )[0]
+    assert "db" in names
