@@ -39,7 +39,7 @@ class EngineConfig(AppConfig):
     def ready(self) -> None:
         _refuse_hidden_studio()
         from engine import checks  # noqa: F401 - checks registers itself
-        from engine.configuration import setting
+        from engine.configuration import usable
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
@@ -53,7 +53,7 @@ class EngineConfig(AppConfig):
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
-        for module in setting("MODULES"):
+        for module in usable("MODULES"):
             import_module(module)
         # Without django-q the engine can still start and steer instances; it only runs none here.
         if apps.is_installed("django_q"):

@@ -174,6 +174,14 @@ def setting(name: str) -> Any:
     return _read(declared, text, declared.environment_variable) if text else declared.default
 
 
+def usable(name: str) -> Any:
+    """Return the value of a setting, or its default if that cannot be used: for code that runs before the checks."""
+    try:
+        return setting(name)
+    except ImproperlyConfigured:
+        return SETTINGS[name].default
+
+
 def problems() -> Iterator[str]:
     """Yield a sentence for every setting that is unknown or cannot be used."""
     try:

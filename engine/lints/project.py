@@ -14,7 +14,7 @@ from pathlib import Path
 
 from django.apps import AppConfig, apps
 
-from engine.configuration import setting
+from engine.configuration import usable
 from engine.lints.finding import Finding, Found, Severity, top_package
 from engine.lints.names import Binding, Names
 from engine.lints.operations import argument, text
@@ -81,7 +81,7 @@ def _unknown(uses: Uses, known: Collection[str]) -> Iterator[Finding]:
 
 
 def _files_of_modules() -> Iterator[str]:
-    for name in setting("MODULES"):
+    for name in usable("MODULES"):
         module = sys.modules.get(name)
         if module is not None and module.__file__ is not None:
             yield module.__file__

@@ -72,6 +72,7 @@ LACKS = {
     "login": Lack('LOGIN_URL = "our-login"', "studio.E007", '"studio:sign-in"'),
     "unknown-setting": Lack('REPRISE = {"SLOT": 3}', "engine.E011", "docs/settings.md"),
     "wrong-setting": Lack('REPRISE = {"SLOTS": "many"}', "engine.E011", "docs/settings.md"),
+    "wrong-modules": Lack('REPRISE = {"MODULES": 3}', "engine.E011", "docs/settings.md"),
     "no-dictionary": Lack("REPRISE = 3", "engine.E011", "docs/settings.md"),
     "template": Lack('TEMPLATES[0]["DIRS"] = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
     "style": Lack('STATICFILES_DIRS = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
