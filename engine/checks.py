@@ -234,6 +234,8 @@ def _pooler(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
 
 def _cluster_connections(database: Mapping[str, Any]) -> Iterator[CheckMessage]:
     command = next(iter(sys.argv[1:2]), "")
+    if command == "qcluster" and not options.runs_tasks():
+        return  # a cluster of the project's own
     if command == "qcluster" and database.get("CONN_MAX_AGE", 0) == 0:
         yield Caution(
             'DATABASES["default"]["CONN_MAX_AGE"] is 0: a cluster opens a connection for every task.',

@@ -143,6 +143,10 @@ def test_connections_that_do_not_suit_a_cluster_are_named_where_it_runs(
     monkeypatch.setitem(settings.DATABASES, "default", database)
     monkeypatch.setattr(sys, "argv", ["manage.py", command])
     assert ids(checks.check_databases()) == [key]
+    if command == "qcluster":
+        with monkeypatch.context() as own:
+            own.setattr(settings, "Q_CLUSTER", {"orm": "default"})
+            assert checks.check_databases() == []
     monkeypatch.setattr(sys, "argv", ["manage.py", "runserver"])
     assert checks.check_databases() == []
 
