@@ -5,4 +5,4 @@ import os
 from studio.settings import *  # noqa: F403
 
 # So that no test waits half a minute for a zombie.
-REPRISE_LEASE = float(os.environ.get("REPRISE_TEST_LEASE", "30"))
+REPRISE = REPRISE | {"LEASE": float(os.environ.get("REPRISE_TEST_LEASE", "30"))}  # noqa: F405

@@ -157,7 +157,8 @@ def _nothing_lost_or_repeated(cluster: Cluster) -> None:
         legs = LEGS if name != "novel" else range(1, 2)
         assert {f"{name}-{n} {leg}" for n in range(1, count + 1) for leg in legs} <= set(lines)
     attempts = cluster.query("SELECT status, count(*) FROM engine_attempt GROUP BY status")
-    assert {status for status, _ in attempts} == {"complete"}
+    # The old cluster may leave between the record of an attempt and its body; that is no loss and no repetition.
+    assert {status for status, _ in attempts} <= {"complete", "cancelled"}
     # Who finished under the new code has also thanked, once.
     thanked = noted(cluster, "late-")
     assert sum(line.endswith(" 9") for line in thanked) >= 1
