@@ -193,7 +193,7 @@ def problems() -> Iterator[str]:
         if name not in SETTINGS:
             near = difflib.get_close_matches(str(name), SETTINGS, n=1)
             advice = f"Did you mean {near[0]}?" if near else f"There are {', '.join(SETTINGS)}."
-            yield f"{DICTIONARY} has {name!r}, which is no setting. {advice}"
+            yield f"{DICTIONARY} has {name!r}, which is not a setting. {advice}"
     for name in SETTINGS:
         try:
             setting(name)

@@ -66,7 +66,7 @@ def check_groups(
 
 
 def _tables() -> Iterator[CheckMessage]:
-    """Look for the Studio's own tables. `engine.checks` says so if there is no PostgreSQL, or none that answers."""
+    """Look for the Studio's own tables. `engine.checks` reports a missing or unreachable PostgreSQL."""
     if connections[DEFAULT_DB_ALIAS].vendor != "postgresql" or sys.argv[1:2] != ["check"]:
         return
     try:

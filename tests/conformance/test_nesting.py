@@ -846,6 +846,6 @@ def test_an_isolated_instance_runs_children_beside_the_body_that_waits_for_them(
     run_to_end(instance)
     assert instance.output == ["a", "b"]
     assert ran == ["a begins", "a ends", "b begins", "b ends"]
-    # An instance that has progressed is no longer suspected. The first child ran alone until it ended.
+    # Progress clears an instance of suspicion. The first child ran alone until it ended.
     alone = {name: attempts(instance, name)[0].quarantined for name in ("parent", "a", "b")}
     assert alone == {"parent": False, "a": True, "b": False}

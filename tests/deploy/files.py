@@ -19,7 +19,7 @@ def adapted(name: str, **replaced: str) -> str:
 
 def adapt(text: str, replaced: dict[str, str]) -> str:
     for old, new in replaced.items():
-        assert old in text, f"{old!r} is no longer in the file: it says something else"
+        assert old in text, f"{old!r} is not in the file any more: the file has changed"
         text = text.replace(old, new)
     return text
 
