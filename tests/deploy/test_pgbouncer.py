@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from studio.embedded import EmbeddedServer
-from tests.conftest import copy_database, home_directory
 from tests.deploy.pgbouncer import running
 from tests.live import PROJECT
 from tests.process.clusters import Cluster, wait_until
+from tests.process.conftest import server_on_a_copy
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
@@ -32,14 +32,8 @@ NOT_THIS = "tests/conformance/test_atomic.py::test_a_stricter_isolation_is_refus
 
 @pytest.fixture(scope="module")
 def server(migrated_home: Path) -> Iterator[EmbeddedServer]:
-    with home_directory() as home:
-        copy_database(migrated_home, home)
-        server = EmbeddedServer(home)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    with server_on_a_copy(migrated_home) as server:
+        yield server
 
 
 @pytest.fixture

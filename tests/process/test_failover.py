@@ -6,19 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from studio.embedded import EmbeddedServer
 from tests.conftest import copy_database, home_directory
 from tests.live import PROJECT
 from tests.process.clusters import Cluster, wait_until
+from tests.process.customer import Customer, begun
 from tests.process.standby import Standby, url
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
@@ -50,40 +49,6 @@ def cluster(servers: tuple[EmbeddedServer, Standby], tmp_path: Path) -> Iterator
         yield cluster.start()
     finally:
         cluster.end()
-
-
-class Customer:
-    """Starts instances as fast as they are confirmed, whatever happens to the database."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.confirmed: list[str] = []
-        self._stops = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-
-    def __enter__(self) -> Customer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stops.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        number = 0
-        while not self._stops.wait(0.02):
-            number += 1
-            try:
-                self._cluster.begin("relay-errand", f"relay-{number}", seconds=0.2)
-            except psycopg.Error:
-                continue  # it may be there or not: there was no answer
-            self.confirmed.append(f"relay-{number}")
-
-
-def begun(cluster: Cluster) -> list[tuple[str, int]]:
-    """Return which bodies have begun, in order: instance and number of the step."""
-    lines = [line.split() for line in cluster.noted() if line.startswith("relay-")]
-    return [(name, int(step)) for name, step in lines]
 
 
 def test_after_a_promotion_nothing_confirmed_is_lost_and_nothing_complete_runs_again(

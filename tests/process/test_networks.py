@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +20,7 @@ from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from tests.live import PROJECT, free_port
 from tests.process.clusters import Cluster, wait_until
 from tests.process.conftest import server_on_a_copy
+from tests.process.customer import Customer, begun
 from tests.process.network import Network
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
@@ -65,36 +65,6 @@ def clusters(server: EmbeddedServer, network: Network, tmp_path: Path) -> Iterat
             cluster.end()
 
 
-class Customer:
-    """Starts instances by a way of its own, which does not break."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.confirmed: list[str] = []
-        self._stops = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-
-    def __enter__(self) -> Customer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stops.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while not self._stops.wait(0.1):
-            name = f"relay-{len(self.confirmed) + 1}"
-            self._cluster.begin("relay-errand", name, seconds=0.1)
-            self.confirmed.append(name)
-
-
-def begun(cluster: Cluster) -> list[tuple[str, int]]:
-    """Return which bodies have begun, in order: instance and number of the step."""
-    lines = [line.split() for line in cluster.noted() if line.startswith("relay-")]
-    return [(name, int(step)) for name, step in lines]
-
-
 def logs(clusters: list[Cluster]) -> list[str]:
     return [cluster.log.read_text() for cluster in clusters]
 
@@ -126,7 +96,7 @@ def assert_nothing_is_lost_or_repeated(clusters: list[Cluster], customer: Custom
 def test_work_goes_on_soon_after_the_link_is_back(
     network: Network, clusters: list[Cluster], fault: Break
 ) -> None:
-    with Customer(clusters[0]) as customer:
+    with Customer(clusters[0], every=0.1, seconds=0.1) as customer:
         wait_until(lambda: len(begun(clusters[0])) > 40)
         fault(network)
         time.sleep(AWAY)
@@ -146,7 +116,7 @@ def test_work_goes_on_soon_after_the_link_is_back(
 def test_work_goes_on_after_the_network_has_forgotten_its_connections(
     network: Network, clusters: list[Cluster]
 ) -> None:
-    with Customer(clusters[0]) as customer:
+    with Customer(clusters[0], every=0.1, seconds=0.1) as customer:
         wait_until(lambda: len(begun(clusters[0])) > 40)
         network.stall()
         time.sleep(1)
@@ -159,7 +129,7 @@ def test_work_goes_on_after_the_network_has_forgotten_its_connections(
 
 def test_a_slow_network_only_costs_time(network: Network, clusters: list[Cluster]) -> None:
     network.latency = LATENCY
-    with Customer(clusters[0]) as customer:
+    with Customer(clusters[0], every=0.1, seconds=0.1) as customer:
         wait_until(lambda: len(begun(clusters[0])) > 20)
     assert_nothing_is_lost_or_repeated(clusters, customer)
     statuses = clusters[0].query("SELECT DISTINCT status FROM engine_attempt")
@@ -174,7 +144,7 @@ def test_one_machine_that_is_cut_off_leaves_its_work_to_the_other(
     try:
         near.launch()
         wait_until(near.shifts)
-        with Customer(near) as customer:
+        with Customer(near, every=0.1, seconds=0.1) as customer:
             wait_until(lambda: len(begun(near)) > 40)
             network.cut()
             before = len(begun(near))
