@@ -23,7 +23,10 @@ Act = Callable[..., Instance]
 
 
 class DeclinedError(RepriseError):
-    """The person who was asked did not say yes."""
+    """The person who was asked to confirm did not say yes. Nothing was changed.
+
+    Answer with `yes`, or add `--yes` in a script.
+    """
 
     def __init__(self) -> None:
         super().__init__("Nothing was changed.")
