@@ -51,7 +51,7 @@ def arguments_of_resume(parser: ArgumentParser) -> None:
 
 def _arguments(parser: ArgumentParser, option: str, what: str) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("instance", nargs="?", type=Address.of, metavar="WORKFLOW/ID")
+    which.add_argument("instance", nargs="?", type=Address.of, metavar="WORKFLOW/ID", help="one instance")
     which.add_argument(option, dest="all", action="store_true", help=what)
     parser.add_argument(
         "--workflow",

@@ -50,7 +50,7 @@ class StepTimeoutError(RepriseError):
     """One attempt took longer than the step's `timeout`. It is recorded with the attempt and retried like any
     error.
 
-    Raise `timeout`, or make the body faster: split it into steps. In a sync body, return when `ctx.cancelled` is
+    Increase `timeout`, or make the body faster: split it into steps. In a sync body, return when `ctx.cancelled` is
     set.
     """
 

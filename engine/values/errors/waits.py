@@ -25,7 +25,7 @@ class EventTimeoutError(RepriseError):
 class RequestTimeoutError(EventTimeoutError):
     """Nobody answered before the request expired.
 
-    Catch it in the handler and take the default decision, or ask others. Raise `timeout=` if people need longer.
+    Catch it in the handler and take the default decision, or ask others. Increase `timeout=` if people need longer.
     """
 
     def __init__(self, step: str, type: str | Sequence[str], timeout: timedelta) -> None:

@@ -12,7 +12,7 @@ class WorkflowTimeoutError(RepriseError):
     """The workflow's `timeout`, or `handler_timeout` for the code between two steps, was exceeded; `limit` says
     which.
 
-    Raise that option of `@workflow`. If it was `handler_timeout`, move slow code from between the steps into a
+    Increase that option of `@workflow`. If it was `handler_timeout`, move slow code from between the steps into a
     step. Then restart the instance.
     """
 

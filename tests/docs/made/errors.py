@@ -10,9 +10,7 @@ from functools import cache, partial
 from tests.docs.made import api, source
 from tests.docs.made.error_classes import GROUPS, NAMES, PUBLIC, classes
 from tests.docs.made.links import OF_ERRORS as LINKS
-from tests.docs.made.text import linked
-
-_HIDDEN_BASES = {"RepriseError", "Exception", "CommandError", "EarlierDatabaseError"}
+from tests.docs.made.text import linked, wrapped
 
 
 def group(name: str) -> str:
@@ -26,15 +24,15 @@ def cause_and_cure(node: ast.ClassDef) -> list[str]:
 
 def _shown(node: ast.ClassDef) -> str:
     cause, cure = cause_and_cure(node)
-    facts = "".join(f"* {one}\n" for one in _facts(node))
-    return f"### `{node.name}`\n\n{linked(cause, LINKS)}\n\n**What to do.** {linked(cure, LINKS)}\n\n{facts}".rstrip()
+    parts = [f"### `{node.name}`", linked(cause, LINKS), wrapped(f"**What to do.** {linked(cure, LINKS)}")]
+    facts = "\n".join(wrapped(f"* {one}", indent="  ") for one in _facts(node))
+    return "\n\n".join([*parts, *([facts] if facts else [])])
 
 
 def _facts(node: ast.ClassDef) -> Iterator[str]:
     bases = [ast.unparse(one) for one in node.bases]
-    telling = [one for one in bases if one not in _HIDDEN_BASES]
-    if telling and node.name in PUBLIC:
-        yield f"Is also a {', '.join(linked(one, LINKS) if one in LINKS else f'`{one}`' for one in telling)}."
+    if node.name in PUBLIC and bases not in (["RepriseError"], ["Exception"]):
+        yield f"Bases: {', '.join(linked(one, LINKS) if one in LINKS else f'`{one}`' for one in bases)}."
     if attributes := source.attributes_of(node):
         yield f"Attributes: {', '.join(f'`{one}`' for one in attributes)}."
     if raising := raisers().get(node.name):

@@ -18,11 +18,15 @@ def linked(text: str, links: Mapping[str, str]) -> str:
     """Return a docstring with a link for each known name; code in it stays as it is."""
     text = _PAGE.sub(lambda one: f"[{one[2]}.md]({'' if one[1] else '../'}{one[2]}.md)", text)
     blocks = re.split(r"\n{2,}", text)
-    return "\n\n".join(one if one.startswith("    ") else _wrapped(_linked(one, links)) for one in blocks)
+    return "\n\n".join(one if one.startswith("    ") else wrapped(_linked(one, links)) for one in blocks)
 
 
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False))
+def wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph in lines; `indent` begins all but the first."""
+    lines = textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)
 
 
 def _linked(text: str, links: Mapping[str, str]) -> str:
