@@ -59,7 +59,11 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(f"{CALLS}.child_calls", "ChildCalls", "step", is_only_methods=True),
         Entry("engine.declare.children", "branch"),
         Entry("engine.declare.children", "Handle"),
-        Entry("engine.declare.children", "InstanceResult"),
+        Entry(
+            "engine.declare.children",
+            "InstanceResult",
+            title="The class `InstanceResult`",  # else its anchor would be that of instance.result
+        ),
     ),
     "collections": (Entry(f"{CALLS}.collection_calls", "Collections", "step", is_only_methods=True),),
     "contexts": (
@@ -72,7 +76,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "engine.declare.registry",
             "Workflow",
             "workflow",
-            internal=_internal("timeout_or_zero"),
+            internal=_internal("timeout_or_zero", "params", "output", "steering"),
             title="The class `Workflow`",  # else its anchor would be that of the decorator
         ),
         Entry("engine.declare.batches", "StartItem"),
@@ -85,7 +89,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Registry",
             "workflows",
             internal=_internal("codes_that_pause", "limits", "add"),
-            title="`workflows`",
+            title="The registry `workflows`",
         ),
     ),
     "instance": (

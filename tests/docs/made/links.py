@@ -15,6 +15,7 @@ OF_API: Mapping[str, str] = {
     **{name: f"errors.md#{name.lower()}" for name in error_classes.NAMES},
     **{name: f"#{name.lower()}" for name in TYPES},
     "Workflow": "#the-class-workflow",
+    "InstanceResult": "#the-class-instanceresult",
 }
 OF_ERRORS: Mapping[str, str] = {
     **{name: f"#{name.lower()}" for name in error_classes.NAMES},
