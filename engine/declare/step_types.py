@@ -37,7 +37,8 @@ class RollbackOptionsDict(TypedDict, total=False):
     """How the wait grows with the attempts: `"exponential"` (d, 2d, 4d, …), `"linear"` (d, 2d, 3d, …) or
     `"constant"`."""
     max_delay: Duration
-    """The longest wait between two attempts, at most one day. Ignored if `delay` is a function."""
+    """The longest wait between two attempts, at most one day. If only `delay` is given and is longer, that counts. What a
+    delay function returns is not limited."""
     jitter: float
     """The fraction by which each wait varies at random, 0 to 1: 0.1 means up to 10 % more or less."""
     timeout: Duration
@@ -53,7 +54,8 @@ class StepOptionsDict(RollbackOptionsDict, total=False):
     once: bool
     """A second call of the same kind and name under the same parent returns the result of the first."""
     sensitive: bool
-    """Mask the output and the errors of the step everywhere they are shown; the program gets the real values."""
+    """Never display the output, and keep the error text of the step out of signals and logs. The program gets the
+    real value."""
     rollback: Callable[[RollbackContext], object] | None
     """The function that undoes the step, called with a RollbackContext. See docs/rollback.md."""
     rollback_options: RollbackOptionsDict | None

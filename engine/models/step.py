@@ -55,7 +55,7 @@ class Step(models.Model):
     options = JsonField(null=True)
     """The options in force, as JSON; durations in seconds. Of a request: the question."""
     sensitive = models.BooleanField(default=False, db_default=False)
-    """Whether its output and errors are masked."""
+    """Whether its output is never displayed."""
     attempts = models.IntegerField(default=0, db_default=0)
     """How many attempts of its body began."""
     lost = models.IntegerField(default=0, db_default=0)
