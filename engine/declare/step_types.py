@@ -37,8 +37,8 @@ class RollbackOptionsDict(TypedDict, total=False):
     """How the wait grows with the attempts: `"exponential"` (d, 2d, 4d, …), `"linear"` (d, 2d, 3d, …) or
     `"constant"`."""
     max_delay: Duration
-    """The longest wait between two attempts, at most one day. If only `delay` is given and is longer, that counts. What a
-    delay function returns is not limited."""
+    """The longest wait between two attempts, at most one day. If only `delay` is given and is longer, that counts. What
+    a delay function returns is not limited."""
     jitter: float
     """The fraction by which each wait varies at random, 0 to 1: 0.1 means up to 10 % more or less."""
     timeout: Duration

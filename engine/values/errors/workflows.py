@@ -28,8 +28,8 @@ class WorkflowTimeoutError(RepriseError):
 
 
 class NonDeterminismError(RepriseError):
-    """The code no longer fits what is recorded: its types refuse the params or an output. The instance is paused
-    and nothing is overwritten.
+    """The code no longer fits what is recorded: its types refuse the params or an output, or a call has other
+    items, branches or params than before. The instance is paused and nothing is overwritten.
 
     Deploy code that fits the record and resume the instance, or restart it.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -25,6 +26,19 @@ class Entry(NamedTuple):
     has_defaults: bool = False  # people make objects of it
     title: str = ""  # if people import another name
     level: str = "###"  # of its methods, if they are all that is shown
+
+
+class Documented(NamedTuple):
+    """Something on the page: how it is called, the anchor of its heading, its docstring."""
+
+    called: str
+    anchor: str
+    text: str
+
+    @classmethod
+    def of(cls, called: str, text: str, *, heading: str = "") -> Documented:
+        anchor = re.sub(r"[^\w\- ]", "", (heading or called).lower()).replace(" ", "-")
+        return cls(called, anchor, text)
 
 
 def _internal(*names: str) -> frozenset[str]:
@@ -106,7 +120,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
 }
 MODELS = {
     "Instance": "engine.models.instance",
-    "Generation": "engine.models.instance",
+    "Generation": "engine.models.generation",
     "Step": "engine.models.step",
     "Attempt": "engine.models.step",
     "Event": "engine.models.event",
@@ -183,7 +197,7 @@ def _shown(entry: Entry) -> list[str]:
 
 def _class(entry: Entry) -> list[str]:
     node = source.class_of(entry.module, entry.name)
-    parts = [f"### {entry.title or code(entry.name)}", linked(source.docstring(node), LINKS)]
+    parts = [f"### {_heading(entry)}", linked(source.docstring(node), LINKS)]
     fields = [one for one in source.fields_of(node) if entry.fields and one.name not in entry.internal]
     rows = [
         (
@@ -197,6 +211,10 @@ def _class(entry: Entry) -> list[str]:
     ]
     parts += [table(("field", "type", "default", "meaning"), rows)] if rows else []
     return [*parts, *_methods(entry, "####")]
+
+
+def _heading(entry: Entry) -> str:
+    return entry.title or code(entry.name)
 
 
 def _methods(entry: Entry, level: str) -> list[str]:
@@ -228,19 +246,21 @@ def _function(called: str, nodes: list[source.Function], level: str, *, twin: st
     return [f"{level} `{shown}`", written, text, *([twin] if twin else [])]
 
 
-def documented() -> Iterator[tuple[str, str]]:
-    """Yield every function and method on the page, as it is called, with its docstring."""
+def documented() -> Iterator[Documented]:
+    """Yield every function, method and class on the page."""
     for entry in entries():
         nodes = source.functions_of(entry.module, entry.name)
         if nodes:
-            yield entry.name, source.docstring(nodes[-1])
-        else:
-            yield from (
-                (f"{entry.called}.{name}", source.docstring(found[-1])) for name, found in methods(entry)
-            )
+            yield Documented.of(entry.name, source.docstring(nodes[-1]))
+            continue
+        if not entry.is_only_methods:
+            node = source.class_of(entry.module, entry.name)
+            yield Documented.of(entry.name, source.docstring(node), heading=_heading(entry))
+        for name, found in methods(entry):
+            yield Documented.of(f"{entry.called}.{name}", source.docstring(found[-1]))
     for name in MODULES:
         for function, nodes in functions(name):
-            yield f"{name}.{function}", source.docstring(nodes[-1])
+            yield Documented.of(f"{name}.{function}", source.docstring(nodes[-1]))
 
 
 def entries() -> Iterator[Entry]:

@@ -43,8 +43,7 @@ def _facts(node: ast.ClassDef) -> Iterator[str]:
 def raisers() -> Mapping[str, list[str]]:
     """Return, by error, links to the calls whose docstrings say that they raise it."""
     found: dict[str, list[str]] = {}
-    for called, text in api.documented():
-        anchor = re.sub(r"[^\w\- ]", "", called.lower())
+    for called, anchor, text in api.documented():
         named = (name for name in re.findall(r"\w+", _raises(text)) if name in NAMES)
         for name in dict.fromkeys(named):
             found.setdefault(name, []).append(f"[`{called}`](api.md#{anchor})")
