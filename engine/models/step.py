@@ -180,13 +180,20 @@ class Log(models.Model):
         "engine.Instance", on_delete=models.CASCADE, related_name="logs", db_constraint=False, db_index=False
     )
     generation = models.IntegerField()
+    """The generation to which it belongs."""
     position = models.IntegerField(null=True)
     step_seq = models.IntegerField(null=True)
+    """The `seq` of the step whose body wrote it; NULL for the handler."""
     attempt = models.IntegerField(null=True)
+    """The number of the attempt whose body wrote it."""
     level = models.CharField(max_length=8)
+    """debug, info, warning or error."""
     message = models.TextField()
+    """The text."""
     fields = JsonField(null=True)
+    """The fields given with it, as JSON."""
     at = models.DateTimeField()
+    """When it was written."""
 
     class Meta:
         db_table = "engine_log"

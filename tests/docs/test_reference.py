@@ -41,6 +41,9 @@ OF_THE_ENGINE = {
     "OpenRequest": ("pk", "instance"),
     "Generation": ("key", "instance"),
     "ScheduleRow": ("key", "last_instance_key", "created_at"),
+    "Log": ("key", "instance", "position"),
+    "Audit": ("key", "instance_key"),
+    "Worker": ("key",),
 }
 # What no user of the engine meets.
 NEVER_SHOWN = {"CardDeclinedError"}

@@ -84,6 +84,12 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry("engine.declare.context", "StepContext", "ctx", internal=_internal("cancel")),
         Entry("engine.declare.context", "RollbackContext", "ctx"),
         Entry("engine.declare.context", "StepLog", "log"),
+        Entry(
+            "engine.values.error_record",
+            "ErrorRecord",
+            "record",
+            internal=_internal("of", "to_json", "from_json"),
+        ),
     ),
     "starting": (
         Entry(
@@ -126,6 +132,9 @@ MODELS = {
     "Event": "engine.models.event",
     "OpenRequest": "engine.models.waiting",
     "ScheduleRow": "engine.models.schedule",
+    "Log": "engine.models.step",
+    "Audit": "engine.models.audit",
+    "Worker": "engine.models.worker",
 }
 OF_THE_ENGINE = {"is_old_milestone"}
 MODULES = ("requests", "schedules", "restart", "secrets")

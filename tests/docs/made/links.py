@@ -9,7 +9,7 @@ from tests.docs.made import error_classes
 TYPES = (
     *("StepContext", "RollbackContext", "StepLog", "ReceivedEvent", "Handle", "InstanceResult", "Schedule"),
     *("DefinedStep", "StartedMany", "DeletedMany", "StartError", "DeleteError", "RestartPlan"),
-    *("PlannedStep", "Workflow", "WorkflowStep"),
+    *("PlannedStep", "Workflow", "WorkflowStep", "ErrorRecord"),
 )
 OF_API: Mapping[str, str] = {
     **{name: f"errors.md#{name.lower()}" for name in error_classes.NAMES},
