@@ -118,7 +118,8 @@ class EventState(StrEnum):
     CONSUMED = "consumed"
     """Exactly one wait received it: `consumed_by` of `consumed_generation`."""
     DROPPED = "dropped"
-    """A restart from the start discarded it. It is never delivered."""
+    """A restart discarded it: one from the start every buffered event, one from a step only answers to requests. It is
+    never delivered."""
 
 
 class AttemptPhase(StrEnum):

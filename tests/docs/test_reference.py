@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from pathlib import Path
 
@@ -120,6 +121,12 @@ def test_signatures_have_nothing_that_callers_do_not_write() -> None:
 
 
 # Errors
+
+
+def test_no_docstring_names_an_error_that_does_not_exist() -> None:
+    named = {name for one in api.documented() for name in re.findall(r"(?<![.\w])\w+Error\b", one.text)}
+    known = error_classes.NAMES | {name for name in dir(builtins) if name.endswith("Error")}
+    assert named - known == set()
 
 
 def test_every_error_is_on_the_page() -> None:
