@@ -55,7 +55,7 @@ def functions_of(module: str, name: str) -> list[Function]:
 
 
 def methods_of(node: ast.ClassDef) -> dict[str, list[Function]]:
-    """Return the public methods of a class by name, each with its overloads first. Properties are no methods."""
+    """Return the public methods of a class by name, each with its overloads first; without properties."""
     found: dict[str, list[Function]] = {}
     for one in node.body:
         if isinstance(one, Function) and not one.name.startswith("_") and not _is_property(one):
