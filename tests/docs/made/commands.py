@@ -8,6 +8,7 @@ from functools import partial
 
 from django.core.management import get_commands, load_command_class
 
+from engine.version import VERSION
 from studio.command import init, main, run
 from tests.docs.made.text import cell, table, wrapped
 
@@ -37,7 +38,8 @@ def command(name: str) -> str:
 
 def reprise() -> str:
     """Show the installed command: its own help, and the commands that have options."""
-    parts = [f"```\n{main.HELP.rstrip()}\n```"]
+    said = main.HELP.replace(f", {VERSION}", "")  # or the page would change with each version
+    parts = [f"```\n{said.rstrip()}\n```"]
     for parser in (run.make_parser(), init.make_parser()):
         parts += _shown(parser.prog, parser, level="###")
     return "\n\n".join(parts)
