@@ -46,8 +46,11 @@ def workflow(
 def workflow(handler: Any = None, /, **options: Any) -> Any:
     """Declare a workflow: `@workflow` or `@workflow("name", timeout="1 day")` above an `async def`.
 
-    The name is the function's, with `-` for `_`, unless given; the docstring is what the Studio shows. Raises
-    DeclarationError at once for any mistake.
+    The handler takes `step`, a WorkflowStep, and at most one typed second argument, the params. Its return type is
+    that of the output. Both may be anything that pydantic validates.
+
+    The name is the function's, with `-` for `_`, unless given; the docstring is what the Studio shows. Returns the
+    Workflow, which starts instances. Raises DeclarationError at once for any mistake.
     """
     if handler is not None and not isinstance(handler, str):
         return declare_workflow(handler, None, options)

@@ -62,23 +62,25 @@ def _name(receiver: object) -> str:
     return f"{getattr(receiver, '__module__', '')}.{named}"
 
 
-# An instance ended as errored, and its rollbacks are over. workflow, instance_id, generation, step (the failed one, or
-# ""), error_type, error_message, instance
 instance_errored = NoticeSignal()
+"""An instance ended as errored, and its rollbacks are over. Arguments: `workflow`, `instance_id`, `generation`, `step`
+(the failed one, or empty), `error_type`, `error_message`, `instance`."""
 
-# A rollback failed for good, or was interrupted: something is half undone. The same, and count (which step of the name)
 rollback_failed = NoticeSignal()
+"""A rollback failed for good, or was interrupted: something is half undone. Arguments: `workflow`, `instance_id`,
+`generation`, `step`, `count` (which step of that name), `error_type`, `error_message`, `instance`."""
 
-# The engine paused an instance because code and record do not match; not sent when a person pauses it. workflow,
-# instance_id, generation, error_type, error_message, instance
 instance_paused = NoticeSignal()
+"""The engine paused an instance because code and record do not match; not sent when a person pauses it. Arguments:
+`workflow`, `instance_id`, `generation`, `error_type`, `error_message`, `instance`."""
 
-# A worker died while it ran an attempt of a step; the step runs again. workflow, instance_id, generation, step, count,
-# attempt, phase ("do" or "rollback"), worker, instance
 attempt_lost = NoticeSignal()
+"""A worker died while it ran an attempt of a step; the step runs again. Arguments: `workflow`, `instance_id`,
+`generation`, `step`, `count`, `attempt`, `phase` (`do` or `rollback`), `worker`, `instance`."""
 
-# A worker process was stopped because it could not continue, for example because all its threads hang. worker, reason
 worker_retired = NoticeSignal()
+"""A worker process was stopped because it could not continue, for example because all its threads hang. Arguments:
+`worker`, `reason`."""
 
 SIGNALS: dict[str, NoticeSignal] = {
     "instance_errored": instance_errored,

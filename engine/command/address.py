@@ -39,7 +39,7 @@ class Address:
 
 
 def take_instance(parser: ArgumentParser) -> None:
-    parser.add_argument("instance", type=Address.of, metavar="WORKFLOW/ID")
+    parser.add_argument("instance", type=Address.of, metavar="WORKFLOW/ID", help="the instance")
 
 
 def take_limit(parser: ArgumentParser, what: str) -> None:

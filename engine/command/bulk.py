@@ -23,7 +23,10 @@ Act = Callable[..., Instance]
 
 
 class DeclinedError(RepriseError):
-    """The person who was asked did not say yes."""
+    """The person who was asked to confirm did not say yes. Nothing was changed.
+
+    Answer with `yes`, or add `--yes` in a script.
+    """
 
     def __init__(self) -> None:
         super().__init__("Nothing was changed.")
@@ -48,7 +51,7 @@ def arguments_of_resume(parser: ArgumentParser) -> None:
 
 def _arguments(parser: ArgumentParser, option: str, what: str) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("instance", nargs="?", type=Address.of, metavar="WORKFLOW/ID")
+    which.add_argument("instance", nargs="?", type=Address.of, metavar="WORKFLOW/ID", help="one instance")
     which.add_argument(option, dest="all", action="store_true", help=what)
     parser.add_argument(
         "--workflow",

@@ -12,8 +12,9 @@ from engine.models import Event
 from engine.status.gathering import database_now
 from engine.status.record import events_of
 from engine.steer import events, requests
+from engine.values.states import EventState
 
-STATES = ["buffered", "consumed", "dropped"]
+STATES = [str(state) for state in EventState]
 
 
 def _arguments_of_list(parser: ArgumentParser) -> None:
@@ -61,7 +62,7 @@ LIST = Subcommand("list", "list the events of an instance, newest first", _argum
 
 def _arguments_of_send(parser: ArgumentParser) -> None:
     take_instance(parser)
-    parser.add_argument("type", metavar="TYPE")
+    parser.add_argument("type", metavar="TYPE", help="the event's type")
     values.take_value(parser, "payload", "the payload")
     parser.add_argument("--dedup-key", metavar="KEY", help="key that makes repeated sends one event")
     take_origin(parser)

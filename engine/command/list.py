@@ -29,7 +29,13 @@ COUNTED_AS = "10,000+"
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", choices=["instances", "workflows"], default="instances")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=["instances", "workflows"],
+        default="instances",
+        help="what to list (instances)",
+    )
     parser.add_argument("--workflow", metavar="NAME", help="only those of this workflow")
     parser.add_argument(
         "--status",

@@ -84,7 +84,7 @@ def _named(row: ScheduleRow) -> str:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("workflow", metavar="WORKFLOW")
+    parser.add_argument("workflow", metavar="WORKFLOW", help="the workflow's name")
     parser.add_argument("schedule", metavar="SCHEDULE", help="its name, in quotes if it has blanks")
     take_origin(parser)
 

@@ -14,7 +14,7 @@ EVER = "ever"
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("workflow", metavar="WORKFLOW")
+    parser.add_argument("workflow", metavar="WORKFLOW", help="the workflow's name")
     values.take_value(parser, "params", "the params")
     parser.add_argument("--id", help="its id (default: generated)")
     parser.add_argument("--tag", action="append", help="a tag; repeatable")

@@ -58,7 +58,10 @@ def _file(text: str) -> str:
 
 
 class InputError(RepriseError):
-    """The input cannot be read."""
+    """A file or the standard input of a command cannot be read.
+
+    Check the path and its permissions: the message has the reason of the operating system.
+    """
 
     def __init__(self, what: str, why: str | None) -> None:
         super().__init__(f"{what} cannot be read: {why}.")

@@ -21,15 +21,21 @@ class Origin(TypedDict, total=False):
     """Who starts an instance and why, for the audit trail."""
 
     by: object
+    """Who does it, for the audit trail: a Django user, or the name of a program."""
     reason: str
+    """Why, for the audit trail; at most 2,000 characters."""
 
 
 class StartOptions(Origin, total=False):
     """Options of an instance at its start, in addition to its params."""
 
     id: str | None
+    """1 to 100 letters, digits, `_` and `-`, not starting with `-`; unique per workflow. None: a UUIDv7."""
     tags: Iterable[str] | None
+    """Labels to find the instance by, at most 50."""
     retention: Mapping[str, timedelta | float | str | None] | None
+    """How long this instance is kept after its end, by final status; None as a duration means forever. None: the
+    rules of the workflow."""
 
 
 class TagOptions(Origin, total=False):
@@ -37,43 +43,59 @@ class TagOptions(Origin, total=False):
 
 
 class StartItem(TypedDict, Generic[P], total=False):
-    """One instance for `start_many`; a missing id is generated."""
+    """One instance for `start_many`: a dict whose keys are all optional."""
 
     params: P | Mapping[str, Any]
+    """The params, as an object of their type or in JSON form."""
     id: str | None
+    """The id. None or missing: a UUIDv7."""
     tags: Iterable[str] | None
+    """Labels to find the instance by."""
     retention: Mapping[str, Any] | None
+    """How long this instance is kept after its end, by final status."""
 
 
 class StartError(TypedDict):
     """Why an item of `start_many` was not started."""
 
     index: int
+    """The position of the item, from 0."""
     id: str | None
+    """The id of the item, or None if it has none."""
     code: str
+    """id_in_use, invalid_name, invalid_params, invalid_value, limit or invalid."""
     message: str
+    """A sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedMany(Generic[Output]):
-    """The result of `start_many`: the instances in the order of their items, and the items it could not start."""
+    """The result of `start_many`."""
 
     created: list[Instance[Output]]
+    """The instances, in the order of their items."""
     errors: list[StartError]
+    """A StartError for each item that was not started."""
 
 
 class DeleteError(TypedDict):
     """Why an id of `delete_many` was not deleted."""
 
     index: int
+    """The position of the id, from 0."""
     id: str
+    """The id."""
     code: str
+    """not_found, not_finished or needed."""
     message: str
+    """A sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedMany:
-    """The result of `delete_many`: the deleted ids, as often as they were given, and those it could not delete."""
+    """The result of `delete_many`."""
 
     deleted: list[str]
+    """The deleted ids, as often as they were given."""
     errors: list[DeleteError]
+    """A DeleteError for each id that was not deleted."""

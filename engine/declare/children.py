@@ -23,7 +23,9 @@ class Handle(Generic[Output]):
     """A reference to an instance, returned by `step.spawn` and taken by `step.wait_for_instance`."""
 
     workflow: str
+    """The name of its workflow."""
     id: str
+    """Its id."""
 
     def __hash__(self) -> int:
         return stable_hash(self.workflow, self.id)
@@ -31,19 +33,25 @@ class Handle(Generic[Output]):
 
 @dataclass(frozen=True)  # without slots: Python 3.11 could not call InstanceResult[str](…)
 class InstanceResult(Generic[Output]):
-    """How an instance ended. `output` is set only if it is complete, `error` only if it is not and has one."""
+    """How an instance ended: the result of `step.wait_for_instance`."""
 
     workflow: str
+    """The name of its workflow."""
     id: str
+    """Its id."""
     status: str
+    """Its final status: complete, errored or terminated."""
     output: Output = cast("Output", None)  # noqa: RUF009 - a constant
+    """What it returned, or None if it is not complete."""
     error: ErrorRecord | None = None
+    """Why it failed: `.type`, `.message`, `.details`. None if it is complete or was terminated without an error."""
 
     def __hash__(self) -> int:
         return stable_hash(self.workflow, self.id)
 
     @property
     def is_complete(self) -> bool:
+        """Whether its status is complete."""
         return self.status == InstanceStatus.COMPLETE
 
 

@@ -84,8 +84,11 @@ class DefinedStep(Generic[P, R_co]):
     @overload
     def rollback(self, fn: None = None, /, **options: Unpack[RollbackOptionsDict]) -> Callable[[F], F]: ...
     def rollback(self, fn: Any = None, /, **options: Any) -> Any:
-        """Declare the step's rollback: `@charge.rollback`, or `@charge.rollback(max_attempts=3)` with its own options,
-        above a function that takes a RollbackContext."""
+        """Declare the step's rollback: `@charge.rollback`, or `@charge.rollback(max_attempts=3)` with its own
+        options, above a function that takes a RollbackContext.
+
+        Raises DeclarationError if the step has one already, or for a wrong option.
+        """
         if fn is None:
             return lambda function: self._undone_by(function, options)
         return self._undone_by(fn, options)

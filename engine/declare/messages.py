@@ -63,12 +63,16 @@ class Event(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """The result of a request: the given value, who gave it, when, and with which comment."""
+    """The result of `step.request`."""
 
     value: T
+    """The answer, as the type that was asked for."""
     answered_by: str
+    """The user name, or the name of the program, that answered."""
     answered_at: datetime
+    """When, as an aware datetime."""
     comment: str
+    """The comment given with the answer, or empty."""
 
     def __hash__(self) -> int:
         return stable_hash(self.answered_by, self.answered_at.isoformat())
@@ -76,12 +80,16 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent(Generic[T]):
-    """The result of a wait."""
+    """The result of `step.wait_for_event`."""
 
     type: str
+    """The type of the event."""
     payload: T
+    """The payload: as the type of a declared Event, else as JSON."""
     sent_by: str
+    """The user or program that sent it, or empty."""
     received_at: datetime
+    """When it was sent, as an aware datetime."""
 
     def __hash__(self) -> int:
         return stable_hash(self.type, self.sent_by, self.received_at.isoformat())

@@ -68,22 +68,37 @@ class Workflow(Generic[P, R]):
     """A workflow, made from a handler by `@workflow`. Starts and finds its instances."""
 
     name: str
+    """The name, by which commands, URLs and rows refer to it."""
     description: str
+    """The docstring of the handler."""
     handler: Callable[..., Coroutine[Any, Any, R]]
+    """The function below `@workflow`."""
     takes_params: bool
+    """Whether the handler has a second argument."""
     params: Codec
     output: Codec
     timeout: timedelta | None
+    """Its option of `@workflow`."""
     handler_timeout: timedelta
+    """Its option of `@workflow`."""
     max_steps: int
+    """Its option of `@workflow`."""
     max_running: int | None
+    """Its option of `@workflow`."""
     schedules: tuple[DeclaredSchedule, ...]
+    """Its schedules, checked."""
     retention: Retention
+    """Its option of `@workflow`."""
     step_identity: StepIdentityRule
+    """Its option of `@workflow`."""
     on_code_change: OnCodeChange
+    """Its option of `@workflow`."""
     step_defaults: StepOptions
+    """The step options that `defaults` sets."""
     fingerprint: str
+    """Identifies the source of the handler; each instance records the one it started under."""
     source: tuple[str, int]
+    """The file and the line of the handler."""
 
     steering: ClassVar[Steering]
 
@@ -105,15 +120,24 @@ class Workflow(Generic[P, R]):
     @overload
     def start(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance[R]: ...
     def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance[R]:
-        """Start an instance: see `engine.steer.launch.start`."""
+        """Start an instance and return it. In a transaction, it starts when the transaction commits.
+
+        Raises InstanceExistsError for an id in use, and for invalid input InvalidNameError, InvalidParamsError,
+        InvalidValueError or LimitError; then nothing is written. In a handler it raises BetweenStepsError.
+        """
         return self.steering.start(self, params, **options)
 
     def start_many(self, items: Iterable[StartItem[P]], **origin: Unpack[Origin]) -> StartedMany[R]:
-        """Start many instances in one statement: see `engine.steer.launch.start_many`."""
+        """Start up to 10,000 instances in one statement. Invalid items and ids in use are reported in the
+        StartedMany, not fatal.
+
+        Raises LimitError for too many items, or for more than 64 Mi characters of params in total; then nothing is
+        written.
+        """
         return self.steering.start_many(self, items, **origin)
 
     def get(self, id: str) -> Instance[R]:
-        """Return the instance with that id. Raises InstanceNotFoundError."""
+        """Return the instance with that id. Raises InstanceNotFoundError, also for an invalid id."""
         return self.steering.get(self, id)
 
     @overload
@@ -127,11 +151,19 @@ class Workflow(Generic[P, R]):
     def get_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance[R], bool]:
-        """Return the instance with that id, started if there was none, and whether this call started it."""
+        """Return the instance with that id, started if there was none, and whether this call started it.
+
+        An existing instance is returned as it is, whatever its params. For invalid input, raises what `start`
+        raises: InvalidNameError, InvalidParamsError, InvalidValueError or LimitError.
+        """
         return self.steering.get_or_start(self, id, params, **options)
 
     def delete_many(self, ids: Iterable[str], **origin: Unpack[Origin]) -> DeletedMany:
-        """Delete up to 100 finished instances: see `engine.steer.deletion.delete_many`."""
+        """Delete up to 100 finished instances, with all they recorded. Those that cannot be deleted are reported in
+        the DeletedMany, not fatal.
+
+        Raises LimitError for more, or for no ids, and InvalidNameError for an invalid id; then nothing is deleted.
+        """
         return self.steering.delete_many(self, ids, **origin)
 
     @overload
@@ -141,6 +173,7 @@ class Workflow(Generic[P, R]):
     @overload
     async def astart(self, params: P | Fields, **options: Unpack[StartOptions]) -> Instance[R]: ...
     async def astart(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance[R]:
+        """Start an instance, from async code: see `start`."""
         return await in_thread(self.start)(params, **options)
 
     astart_many = async_twin(start_many)
@@ -160,11 +193,14 @@ class Workflow(Generic[P, R]):
     async def aget_or_start(
         self, id: str, params: Any = None, **options: Unpack[TagOptions]
     ) -> tuple[Instance[R], bool]:
+        """Return or start an instance, from async code: see `get_or_start`."""
         return await in_thread(self.get_or_start)(id, params, **options)
 
 
 class Registry(Mapping[str, Workflow[Any, Any]]):
-    """The workflows declared in this process, by name. Raises UnknownWorkflowError, which lists similar names."""
+    """The workflows declared in this process, by name: `workflows["ship-order"]`. A mapping, so `in`, `get`, `len`
+    and iteration work. An unknown name raises UnknownWorkflowError, which lists similar names.
+    """
 
     def __init__(self) -> None:
         self._workflows: dict[str, Workflow[Any, Any]] = {}

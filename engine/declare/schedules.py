@@ -22,17 +22,19 @@ FIELD = "schedules"
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a workflow starts by itself: `@workflow(schedules=[Schedule("0 9 * * 1-5", timezone="Europe/Berlin")])`.
-
-    The default time zone is the project's TIME_ZONE. `name`, by default the expression, identifies a schedule of the
-    workflow, and its state belongs to that name. See `engine.values.cron.Cron` for what happens when clocks change.
-    """
+    """When a workflow starts by itself: `@workflow(schedules=[Schedule("0 9 * * 1-5", timezone="Europe/Berlin")])`."""
 
     expression: str
+    """Five cron fields: minute, hour, day of month, month, day of week. See docs/schedules.md for what happens when
+    clocks change."""
     _: KW_ONLY
     timezone: str | None = None
+    """An IANA name, such as Europe/Berlin. None: the project's TIME_ZONE."""
     params: Any = None
+    """The params of each instance, validated at import. None: none, or the type's defaults."""
     name: str | None = None
+    """Identifies the schedule within its workflow; its state, such as a pause, belongs to that name. None: the
+    expression."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,21 +29,37 @@ class RollbackOptionsDict(TypedDict, total=False):
     """The options of a rollback: see `docs/rollback.md`."""
 
     max_attempts: int
+    """How often the function is called at most, the first call included: 1 (no retry) to 1,000."""
     delay: Duration | DelayFunction
+    """The wait after the first failed attempt, at most one day; or a function of the StepContext and the error that
+    returns the wait, used as it is."""
     backoff: BackoffName
+    """How the wait grows with the attempts: `"exponential"` (d, 2d, 4d, …), `"linear"` (d, 2d, 3d, …) or
+    `"constant"`."""
     max_delay: Duration
+    """The longest wait between two attempts, at most one day. If only `delay` is given and is longer, that counts. What
+    a delay function returns is not limited."""
     jitter: float
+    """The fraction by which each wait varies at random, 0 to 1: 0.1 means up to 10 % more or less."""
     timeout: Duration
+    """How long one attempt may run, up to 365 days. A longer one fails with StepTimeoutError and is retried."""
     atomic: bool
+    """Run the function, which must be sync, in one transaction with the record of its completion: its writes to the
+    default database happen exactly once. A rollback of an atomic step is atomic too, unless set to False."""
 
 
 class StepOptionsDict(RollbackOptionsDict, total=False):
     """The options of a step: see `docs/retries.md`. Annotate a dict of options that several steps share with it."""
 
     once: bool
+    """A second call of the same kind and name under the same parent returns the result of the first."""
     sensitive: bool
+    """Never display the output, and keep the error text of the step out of signals and logs. The program gets the
+    real value."""
     rollback: Callable[[RollbackContext], object] | None
+    """The function that undoes the step, called with a RollbackContext. See docs/rollback.md."""
     rollback_options: RollbackOptionsDict | None
+    """Options of the rollback itself: those marked here. Needs `rollback`."""
 
 
 # Callers omit `ctx`. Types can remove a first parameter with all that follows it left as it is (names, defaults); of

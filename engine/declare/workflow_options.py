@@ -24,14 +24,31 @@ OnCodeChange = Literal["continue", "pause"]
 @dataclass(frozen=True, slots=True)
 class WorkflowOptions:
     timeout: timedelta | None = None
+    """How long an instance may take from its start, waits included. After that it ends as errored with
+    WorkflowTimeoutError, and its rollbacks run. None: no limit."""
     handler_timeout: timedelta = timedelta(minutes=5)
+    """How long the handler's code between two steps may run; bodies do not count. After that the instance ends as
+    errored with WorkflowTimeoutError."""
     max_steps: int = 10_000
+    """How many steps with a body an instance may have in a generation, 1 to 100,000. Sleeps and waits do not count.
+    One more raises LimitError."""
     max_running: int | None = None
+    """How many instances workers may hold at the same time, 1 to 100,000; the others stay `queued`. An instance
+    that parks makes room. None: no limit."""
     schedules: tuple[Schedule, ...] = ()
+    """When instances start by themselves: cron expressions or Schedule objects, at most 100. See
+    docs/schedules.md."""
     retention: Retention = DEFAULT_RETENTION
+    """How long finished instances are kept, by final status. A status that is left out keeps its default; None as a
+    value, or for all, means forever."""
     step_identity: StepIdentityRule = "occurrence"
+    """`"occurrence"`: a second call of the same kind and name is another step. `"name"`: it returns the result of
+    the first."""
     on_code_change: OnCodeChange = "continue"
+    """What happens to open instances when the handler's source changes. `"continue"`: they go on with the new code.
+    `"pause"`: each is paused before its next new step."""
     defaults: StepOptions = field(default_factory=StepOptions)
+    """Step options for all steps of the workflow; a call's own options override them."""
 
     @classmethod
     def of(cls, what: str, given: Mapping[str, object]) -> WorkflowOptions:

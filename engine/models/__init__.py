@@ -6,7 +6,8 @@ a plain `save()` would break.
 
 from engine.models.audit import Audit
 from engine.models.event import Event
-from engine.models.instance import Generation, Instance
+from engine.models.generation import Generation
+from engine.models.instance import Instance
 from engine.models.notice import Notice, NoticeKind
 from engine.models.schedule import ScheduleRow
 from engine.models.step import Attempt, Log, Step

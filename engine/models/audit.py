@@ -26,17 +26,28 @@ class Audit(models.Model):
 
     key = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=Now())
+    """When it was done."""
     verb = models.CharField(max_length=32)
+    """What was done: pause, resume, terminate, restart, delete, send_event, answer, …"""
     actor = models.CharField(max_length=150, default="", blank=True)
+    """The user name, or the name of the program; empty if the call had no `by`."""
     user_key = models.CharField(max_length=64, default="", blank=True)
+    """The primary key of the user, as text; empty for a program."""
     workflow = models.CharField(max_length=64)
+    """The name of the workflow."""
     instance_id = models.CharField(max_length=100)
+    """The id of the instance."""
     instance_key = models.BigIntegerField(null=True)
     before = models.CharField(max_length=20, default="", blank=True)
+    """The status before."""
     after = models.CharField(max_length=20, default="", blank=True)
-    outcome = models.CharField(max_length=8, default="done")  # done · denied
+    """The status after."""
+    outcome = models.CharField(max_length=8, default="done")
+    """done; denied if it was refused, such as for lack of a permission."""
     reason = models.TextField(default="", blank=True)
+    """Why, as the person or program said."""
     data = JsonField(null=True)
+    """Details of the action, as JSON."""
 
     objects = AuditQuerySet.as_manager()
 

@@ -52,7 +52,11 @@ class EarlierDatabaseError(CommandError):
 
 
 class TooEarlyDatabaseError(EarlierDatabaseError):
-    """No migration leads from the engine's tables to those of this version."""
+    """No migration leads from the engine's tables to those of this version. Nothing was changed.
+
+    Migrate the database at the commit that the message names and then with this version. To give up what is stored,
+    run the command in the message.
+    """
 
     def __init__(self, name: str, state: str, drop: str = DROP_COMMAND) -> None:
         self.name, self.state = name, state
@@ -63,7 +67,11 @@ class TooEarlyDatabaseError(EarlierDatabaseError):
 
 
 class WorkersRunError(EarlierDatabaseError):
-    """Workers of the earlier version would go on writing columns whose names change."""
+    """Workers of the earlier version still run, and would go on writing columns whose names change. Nothing was
+    changed.
+
+    Stop all clusters and web processes, and migrate again.
+    """
 
     def __init__(self, name: str, count: int) -> None:
         workers = "1 worker of that version is" if count == 1 else f"{count} workers of that version are"

@@ -23,14 +23,22 @@ class Event(models.Model):
         db_index=False,
     )
     type = models.CharField(max_length=100)
+    """Its type."""
     payload = JsonField()
+    """Its payload, as JSON."""
     # NULL, not empty: only given keys must be unique.
     dedup_key = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    """The key that makes repeated sends one event, or NULL."""
     sent_by = models.CharField(max_length=150, default="", db_default="", blank=True)
+    """The user or program that sent it, or empty."""
     received_at = models.DateTimeField()
+    """When it was sent."""
     state = models.CharField(max_length=8, default="buffered", db_default="buffered")
+    """buffered, consumed or dropped: see docs/reference/states.md."""
     consumed_generation = models.IntegerField(null=True)
+    """The generation whose wait consumed it."""
     consumed_by = models.IntegerField(null=True)  # the step's seq
+    """The `seq` of the step that consumed it."""
 
     class Meta:
         db_table = "engine_event"

@@ -44,48 +44,66 @@ class Steering(Protocol):
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
     def open(self) -> InstanceQuerySet:
-        """Exclude finished instances."""
+        """Leave out finished instances."""
         return self.exclude(status__in=FINAL)
 
 
 class Instance(models.Model, Typed[Output_co]):
     """One run of a workflow: its input, its state, and which worker may write for it.
 
-    `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by a
-    worker → the end of its lease; paused and finished → NULL. A due instance is claimed if its workflow's limit allows
-    it; until then it stays due, as queued.
+    Its methods control it; read its columns freely, and never save it.
     """
+
+    # `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by a
+    # worker → the end of its lease; paused and finished → NULL. A due instance is claimed if its workflow's limit
+    # allows it; until then it stays due, as queued.
 
     # Annotated for type checkers without the plugin of django-stubs, which infers what columns hold.
     key: models.BigAutoField[int, int] = models.BigAutoField(primary_key=True)
     workflow: models.CharField[str, str] = models.CharField(max_length=64)
+    """The name of its workflow."""
     id: models.CharField[str, str] = models.CharField(max_length=100)
+    """Its id, unique per workflow."""
     generation: models.IntegerField[int, int] = models.IntegerField(db_default=1, default=1)
+    """The number of its current generation, from 1; a restart adds one."""
     status: models.CharField[str, str] = models.CharField(max_length=20, default=InstanceStatus.QUEUED)
+    """Its status: see docs/reference/states.md."""
     waiting_for: models.CharField[str, str] = models.CharField(
         max_length=8, default="", db_default="", blank=True
     )
+    """What a waiting instance waits for: sleep, event, retry or child. Else empty."""
     rollback: models.CharField[str, str] = models.CharField(
         max_length=8, default="", db_default="", blank=True
     )
+    """The state of its rollbacks: running, complete or failed. Empty if none has started."""
 
     params: models.Field[Any, Any] = JsonField()
+    """The input, as JSON."""
     output: models.Field[Any, Any] = JsonField(null=True)
+    """The output, as JSON, if it is complete."""
     error: models.Field[Any, Any] = JsonField(null=True)
-    # Why the engine paused it. Cleared when the instance continues, kept if it is ended while paused.
+    """Why it failed: an object with type, message, details, traceback, and the failed step."""
     pause_reason: models.Field[Any, Any] = JsonField(null=True)
-    # Steps, by `seq`, that the code no longer reached when the instance ended.
+    """Why the engine paused it, in the form of an error; NULL if a person did. Cleared when it continues,
+    kept if it ends while paused."""
     unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
+    """The numbers of the steps that the code no longer reached when it ended."""
     tags: ArrayField[list[str], list[str]] = ArrayField(
         models.CharField(max_length=100), default=list, db_default=[]
     )
+    """Its labels."""
     started_by: models.CharField[str, str] = models.CharField(
         max_length=150, default="", db_default="", blank=True
     )
+    """The user, program, schedule or parent that started it."""
     code = models.CharField(max_length=64, default="", db_default="", blank=True)
+    """The fingerprint of the handler that it runs with."""
 
     wake_at = models.DateTimeField(null=True)
+    """When it is due: now if queued, the end of a sleep or wait, or the end of the lease while a worker holds it.
+    NULL if nothing is planned."""
     deadline_at = models.DateTimeField(null=True)
+    """When the timeout of its workflow ends it."""
     owner = models.IntegerField(null=True)
     fence = models.BigIntegerField(db_default=0, default=0)
     signals = models.BigIntegerField(db_default=0, default=0)
@@ -108,9 +126,13 @@ class Instance(models.Model, Typed[Output_co]):
     retention = JsonField(null=True)
 
     created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
+    """When it was started."""
     started_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    """When a worker first ran it. A restart from the start begins anew."""
     paused_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    """When it was paused."""
     finished_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    """When it ended."""
 
     objects = InstanceQuerySet.as_manager()
     steering: ClassVar[Steering]
@@ -232,11 +254,12 @@ class Instance(models.Model, Typed[Output_co]):
 
     @property
     def is_finished(self) -> bool:
+        """Whether the status is complete, errored or terminated."""
         return self.status in FINAL
 
     @property
     def last_problem(self) -> Any:
-        """Return the recorded error or, while it is open, the reason why the engine paused it."""
+        """The recorded error or, while it is open, the reason why the engine paused it."""
         return (
             _first(self.error, self.pause_reason)
             if self.is_finished
@@ -251,24 +274,55 @@ class Instance(models.Model, Typed[Output_co]):
     def result(self) -> Output_co:
         """Return the output as the type that the workflow returns; `output` is its JSON form.
 
-        Raises InstanceNotCompleteError unless this object says that it is complete: see `engine.steer.results`.
+        It reads this object, not the database: call `refresh()` first. Raises InstanceNotCompleteError in every
+        other status, UnknownWorkflowError if this code does not have the workflow, and InvalidValueError if its
+        return type no longer accepts what is stored.
         """
         found: Output_co = self.steering.result(self)
         return found
 
     def pause(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """Stop driving the instance: at once, or as soon as its running bodies have ended and are recorded.
+
+        Does nothing if there is nothing to pause. Returns the instance in its new state. Raises
+        InstanceNotFoundError if it has been deleted.
+        """
         return self.steering.pause(self, by=by, reason=reason)
 
     def resume(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """Continue after a pause, or cancel a pause that has not taken effect yet.
+
+        Sleeps, back-offs and the timeouts of waits are extended by the time paused; fixed moments are not. Does
+        nothing if there is nothing to resume. Returns the instance in its new state. Raises InstanceNotFoundError
+        if it has been deleted.
+        """
         return self.steering.resume(self, by=by, reason=reason)
 
     def terminate(self, *, rollback: bool = False, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """End the instance now, and the children that it waits for. A running body is cancelled, and its result is
+        refused.
+
+        With `rollback`, its steps are rolled back first, as after an error; it is terminated after that, or at once
+        if there is nothing to roll back. Returns the instance in its new state. Raises InstanceFinishedError if it
+        has ended, and InstanceNotFoundError if it has been deleted.
+        """
         return self.steering.terminate(self, rollback=rollback, by=by, reason=reason)
 
     def retry_rollback(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """Retry the failed rollback with a new set of attempts, then run the remaining ones and end as before.
+
+        Returns the instance in its new state. Raises RollbackNotFailedError if none has failed, and
+        InstanceNotFoundError if it has been deleted.
+        """
         return self.steering.retry_rollback(self, by=by, reason=reason)
 
     def accept_code(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """Let the instance continue with the current code of its workflow, and resume it if the change had paused
+        it.
+
+        Does nothing if it uses that code anyway. Returns the instance in its new state. Raises
+        InstanceFinishedError if it has ended, and UnknownWorkflowError if its workflow is not declared.
+        """
         return self.steering.accept_code(self, by=by, reason=reason)
 
     def restart(
@@ -280,10 +334,23 @@ class Instance(models.Model, Typed[Output_co]):
         by: Any = None,
         reason: str = "",
     ) -> Instance[Output_co]:
+        """Start a new generation of the instance, whatever its status. Earlier generations are kept unchanged.
+
+        With `from_step` (a top-level step, by name, count and kind), it keeps the outcomes of the steps that
+        started before that one, and runs it and all later ones again. Without, it keeps nothing, and buffered
+        events are dropped.
+
+        Returns the instance in its new state. Raises StepNotFoundError, RestartError if a step that it would keep
+        was rolled back, and InstanceNotFoundError; then nothing is changed.
+        """
         return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
-        """Delete it with everything it recorded: see `engine.steer.deletion.delete`."""
+        """Delete a finished instance with everything it recorded. Its children and its audit trail stay.
+
+        Raises InstanceNotFinishedError, InstanceNotFoundError, and InstanceNeededError while another instance has
+        yet to receive its outcome; then nothing is changed.
+        """
         self.steering.delete(self, by=by, reason=reason)
 
     def send_event(
@@ -295,6 +362,14 @@ class Instance(models.Model, Typed[Output_co]):
         by: Any = None,
         reason: str = "",
     ) -> Event:
+        """Buffer an event for the instance and wake it; return its row. Exactly one wait consumes it, in the order
+        of sending.
+
+        `type` is a text or a declared Event. A repeated `dedup_key` returns the first event, even if the instance
+        has finished since; with another type or payload it raises DedupConflictError. Raises InstanceFinishedError,
+        InstanceNotFoundError, and for invalid input InvalidNameError, InvalidParamsError, InvalidValueError or
+        LimitError; then nothing is written.
+        """
         return self.steering.send_event(self, type, payload, dedup_key, by=by, reason=reason)
 
     # The async twins, in addition to Django's own (`arefresh_from_db`, …).
@@ -307,38 +382,6 @@ class Instance(models.Model, Typed[Output_co]):
     arestart = async_twin(restart)
     adelete = async_twin(delete)  # type: ignore[arg-type]
     asend_event = async_twin(send_event)
-
-
-class Generation(models.Model):
-    """How an earlier generation of an instance ended, kept unchanged when the instance is restarted."""
-
-    key = models.BigAutoField(primary_key=True)
-    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="generations")
-    number = models.IntegerField()
-    status = models.CharField(max_length=20)
-    output = JsonField(null=True)
-    error = JsonField(null=True)
-    pause_reason = JsonField(null=True)
-    rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
-    unreached = ArrayField(models.IntegerField(), default=list, db_default=[])
-    code = models.CharField(max_length=64, default="", db_default="", blank=True)
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        db_table = "engine_generation"
-        constraints = [
-            times("engine_generation", "finished_at", "started_at"),
-            models.UniqueConstraint(fields=["instance", "number"], name="engine_generation_number"),
-        ]
-
-    def __str__(self) -> str:
-        return f"generation {self.number}"
-
-    @property
-    def last_problem(self) -> Any:
-        """Return the recorded error or, if it was ended while paused, the reason why the engine had paused it."""
-        return _first(self.error, self.pause_reason)
 
 
 def _first(one: Any, other: Any) -> Any:

@@ -36,28 +36,47 @@ class Step(models.Model):
         "engine.Instance", on_delete=models.CASCADE, related_name="steps", db_constraint=False, db_index=False
     )
     generation = models.IntegerField()
+    """The generation to which it belongs."""
     seq = models.IntegerField()
+    """Its number in the generation, in the order in which steps started, from 1."""
     parent = models.IntegerField(default=0, db_default=0)
+    """The `seq` of the step whose body started it; 0 at the top."""
     kind = models.CharField(max_length=8)
+    """Its kind: see docs/reference/states.md."""
     name = models.CharField(max_length=256)
+    """Its name."""
     count = models.IntegerField()
+    """Which step of that kind and name it is among its siblings, from 1."""
 
     status = models.CharField(max_length=9)
+    """Its status: see docs/reference/states.md."""
     delivery = models.IntegerField(null=True)
+    """The position at which its outcome reached the handler; NULL until then."""
     options = JsonField(null=True)
+    """The options in force, as JSON; durations in seconds. Of a request: the question."""
     sensitive = models.BooleanField(default=False, db_default=False)
+    """Whether its output is never displayed."""
     attempts = models.IntegerField(default=0, db_default=0)
+    """How many attempts of its body began."""
     lost = models.IntegerField(default=0, db_default=0)
+    """How many of them ended with their worker."""
     event_types = ArrayField(models.CharField(max_length=100), null=True)
+    """The types of events that it waits for."""
     wake_at = models.DateTimeField(null=True)
+    """When its sleep, back-off or wait ends."""
     wake_is_fixed = models.BooleanField(default=False, db_default=False)
     output = JsonField(null=True)
+    """Its result, as JSON."""
     error = JsonField(null=True)
+    """Why it failed: an object with type, message, details and traceback."""
     rollback = models.CharField(max_length=8, default="", db_default="", blank=True)
-    # The generation in which it ran, if a restart kept it.
+    """The state of its rollback: running, complete or failed. Empty if none has started."""
     kept_from = models.IntegerField(null=True)
+    """The generation in which it ran, if a restart kept it."""
     started_at = models.DateTimeField()
+    """When it started."""
     finished_at = models.DateTimeField(null=True)
+    """When it ended."""
 
     objects = StepQuerySet.as_manager()
 
@@ -109,16 +128,25 @@ class Attempt(models.Model):
         db_index=False,
     )
     generation = models.IntegerField()
+    """The generation to which it belongs."""
     step_seq = models.IntegerField()
+    """The `seq` of its step."""
     phase = models.CharField(max_length=8, default="do", db_default="do")
+    """do: the body; rollback: the rollback."""
     number = models.IntegerField()
+    """Its number within the phase, from 1."""
     status = models.CharField(max_length=9)
+    """Its status: see docs/reference/states.md."""
     worker = models.CharField(max_length=100, default="", db_default="", blank=True)
+    """The worker that ran it."""
     # It ran alone in quarantine: if its worker died of it, that counts as a crash.
     quarantined = models.BooleanField(default=False, db_default=False)
     error = JsonField(null=True)
+    """Why it failed: an object with type, message, details and traceback."""
     started_at = models.DateTimeField()
+    """When it started."""
     finished_at = models.DateTimeField(null=True)
+    """When it ended."""
 
     class Meta:
         db_table = "engine_attempt"
@@ -152,13 +180,20 @@ class Log(models.Model):
         "engine.Instance", on_delete=models.CASCADE, related_name="logs", db_constraint=False, db_index=False
     )
     generation = models.IntegerField()
+    """The generation to which it belongs."""
     position = models.IntegerField(null=True)
     step_seq = models.IntegerField(null=True)
+    """The `seq` of the step whose body wrote it; NULL for the handler."""
     attempt = models.IntegerField(null=True)
+    """The number of the attempt whose body wrote it."""
     level = models.CharField(max_length=8)
+    """debug, info, warning or error."""
     message = models.TextField()
+    """The text."""
     fields = JsonField(null=True)
+    """The fields given with it, as JSON."""
     at = models.DateTimeField()
+    """When it was written."""
 
     class Meta:
         db_table = "engine_log"

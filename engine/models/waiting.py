@@ -24,10 +24,15 @@ class OpenRequest(models.Model):
         db_index=False,
     )
     generation = models.IntegerField()
+    """The generation of the request."""
     seq = models.IntegerField()
+    """The `seq` of its step, which has the name and the question."""
     opened_at = models.DateTimeField()
+    """When the workflow asked."""
     expires_at = models.DateTimeField(null=True)
+    """When it expires; NULL for never."""
     assignees = ArrayField(models.CharField(max_length=200), default=list)
+    """The names of users, and `group:<name>`, that may answer; empty for everyone."""
 
     class Meta:
         db_table = "engine_open_request"

@@ -15,15 +15,23 @@ class Worker(models.Model):
     """
 
     key = models.BigAutoField(primary_key=True)
-    role = models.CharField(max_length=8)  # cluster · shift
+    role = models.CharField(max_length=8)
+    """cluster or shift; a shift is a worker process that runs workflows."""
     name = models.CharField(max_length=100)
-    # Of a shift, the number that its session has locked: the `owner` of what it holds. Of a cluster, a negative one.
+    """The host and the process."""
     worker_id = models.IntegerField(unique=True)
+    """Of a shift, the number that its session has locked: the `owner` of what it holds. Of a cluster, a negative
+    one."""
     workflows = ArrayField(models.CharField(max_length=64))
+    """The names of the workflows that its code declares."""
     slots = models.IntegerField()
+    """How many instances it can hold."""
     held = models.IntegerField(default=0, db_default=0)
+    """How many it holds."""
     started_at = models.DateTimeField()
+    """When it started."""
     seen_at = models.DateTimeField()
+    """When it sent its latest heartbeat."""
 
     class Meta:
         db_table = "engine_worker"

@@ -37,6 +37,11 @@ class Snapshot:
 
 
 class GenerationNotFoundError(RepriseError, LookupError):
+    """The instance has no generation of that number.
+
+    Pick a number from 1 to the current generation, which the message names.
+    """
+
     def __init__(self, instance: Instance, number: int) -> None:
         self.number = number
         super().__init__(f"{instance} has no generation {number}. The current one is {instance.generation}.")

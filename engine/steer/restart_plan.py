@@ -16,10 +16,15 @@ class PlannedStep:
     """A top-level step of the current generation."""
 
     seq: int
+    """Its number."""
     kind: str
+    """Its kind."""
     name: str
+    """Its name."""
     count: int
+    """Which step of that kind and name it is."""
     status: str
+    """Its status."""
 
     def __str__(self) -> str:
         number = "" if self.count == 1 else f" #{self.count}"
@@ -28,18 +33,22 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """What a restart would do: see `engine.steer.restart.preview`. `refused` says why it is not possible, or is empty.
+    """What a restart would do: the result of `restart.preview`."""
 
-    Returned events go back to the buffer, for the waits that run again; dropped events are never delivered.
-    """
-
-    generation: int  # the new generation
+    generation: int
+    """The number of the new generation."""
     keeps: list[PlannedStep]
+    """The steps whose outcomes it keeps."""
     runs_again: list[PlannedStep]
+    """The steps that run again, with their side effects."""
     returned_events: int
+    """How many consumed events go back to the buffer, for the waits that run again."""
     dropped_events: int
+    """How many buffered events are dropped: they are never delivered."""
     ended_children: int
+    """How many children end."""
     refused: str
+    """Why the restart is impossible, or empty."""
 
 
 @dataclass(frozen=True, slots=True)

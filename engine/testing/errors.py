@@ -9,11 +9,18 @@ from engine.values.errors import RepriseError
 
 
 class WorkflowTestError(RepriseError):
-    """The test requests something impossible."""
+    """The test asks for something impossible.
+
+    Correct the test as the message says.
+    """
 
 
 class NotFinishedError(WorkflowTestError, AssertionError):
-    """The instance does not end: it waits for something that the test does not provide."""
+    """The instance does not end: it waits for something that the test does not provide.
+
+    Provide what the message names: send the event, answer the request, or force the timeout. Call `run` if the wait
+    is what you test.
+    """
 
     def __init__(self, instance: str, why: str, advice: str) -> None:
         self.instance = instance
@@ -21,7 +28,10 @@ class NotFinishedError(WorkflowTestError, AssertionError):
 
 
 class NotCompleteError(WorkflowTestError, AssertionError):
-    """The instance has ended, but not as complete: `error` is the recorded error."""
+    """The instance has ended, but not as complete: `error` is the recorded error.
+
+    Read the traceback in the message. Call `run_to_end` if the failure is what you test.
+    """
 
     def __init__(self, instance: str, status: str, error: Mapping[str, Any] | None) -> None:
         self.instance = instance
@@ -32,7 +42,10 @@ class NotCompleteError(WorkflowTestError, AssertionError):
 
 
 class UnusedError(WorkflowTestError, AssertionError):
-    """Something that the test prepared was never used: a name is misspelt, or the code takes another path."""
+    """Something that the test prepared was never used: a name is misspelt, or the code takes another path.
+
+    Correct the name, or remove what is not needed. Pass `allow_unused=True` if it may remain unused.
+    """
 
     def __init__(self, unused: Sequence[str], how_it_stands: str = "") -> None:
         self.unused = tuple(unused)
@@ -44,7 +57,11 @@ class UnusedError(WorkflowTestError, AssertionError):
 
 
 class NonDeterministicHandlerError(WorkflowTestError, AssertionError):
-    """A replay did not repeat a call of the handler."""
+    """A replay did not repeat a call of the handler: code between steps decided differently.
+
+    Get what may change (the time, random numbers, what is read from outside) from a step, or from `step.now()`,
+    `step.uuid4()` and `step.random`.
+    """
 
     def __init__(self, instance: str, missing: Sequence[str], instead: Sequence[str]) -> None:
         self.instance = instance

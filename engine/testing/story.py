@@ -88,6 +88,7 @@ class Time:
         self._running = running
 
     def now(self) -> datetime:
+        """Return the time of the test, as an aware datetime."""
         return self._running.clock.now
 
     def travel(self, duration: Any) -> None:
@@ -95,7 +96,7 @@ class Time:
         self.travel_to(self.now() + parse_duration(duration, what="duration"))
 
     def travel_to(self, moment: datetime) -> None:
-        """Let time pass until this moment."""
+        """Let time pass until this moment. Raises WorkflowTestError for one in the past."""
         self._running.pass_until(moment)
 
 
@@ -131,8 +132,9 @@ class WorkflowTest(Preparing):
     def run(self, params: Any = NOTHING, **options: Any) -> Instance:
         """Run until nothing is due, and return the instance; its status may be `waiting`.
 
-        With params, or on the first call, it starts an instance; pass an instance instead to continue it. Everything
-        else that is due in the database runs as well, such as children.
+        With params, or on the first call, it starts an instance; pass an instance instead to continue it.
+        Everything else that is due in the database runs as well, such as children. Raises NotFinishedError if it
+        still runs after 10,000 waits, and NonDeterministicHandlerError if a replay did not repeat a call.
         """
         if isinstance(params, Instance):
             self._instance = params

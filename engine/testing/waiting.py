@@ -18,14 +18,20 @@ PASSES = [StepKind.DO, StepKind.SLEEP]  # steps that wait only for a time
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A step that an instance waits for; `until` is when the wait ends by itself, None for never."""
+    """A step that an instance of the test waits for."""
 
     instance: str
+    """The instance that waits, as workflow/id."""
     kind: str
+    """The kind of the step."""
     name: str
+    """The name of the step."""
     count: int
+    """Which step of that name."""
     types: tuple[str, ...]
+    """The types of events that would end it."""
     until: datetime | None
+    """When the wait ends by itself; None for never."""
 
     def told(self, *, of: Instance) -> str:
         """Return the wait as a clause about this instance."""
@@ -44,6 +50,7 @@ class Wait:
 
     @property
     def advice(self) -> str:
+        """A sentence that says how a test ends the wait, or empty."""
         match self.kind:
             case StepKind.EVENT:
                 give = f"Give it one by test.send_event({_quoted(self.types[0])}, …)"

@@ -26,9 +26,13 @@ class ErrorRecord:
     """An exception as it is stored and shown."""
 
     type: str
+    """The name of the exception's class."""
     message: str
+    """Its text, at most 16 KiB."""
     details: "dict[str, JSON]" = field(default_factory=dict)
+    """Those of its attributes that are JSON."""
     traceback: str = ""
+    """The traceback, at most 16 KiB; empty if there is none."""
 
     @classmethod
     def of(cls, exc: BaseException) -> "ErrorRecord":

@@ -6,67 +6,129 @@ from types import MappingProxyType
 
 
 class InstanceStatus(StrEnum):
+    """The status of an instance."""
+
     QUEUED = "queued"
+    """It is due and waits for a worker. It stays so while `max_running` of its workflow leaves no room, its
+    workflow is not declared by any worker, or no worker runs."""
     RUNNING = "running"
+    """A worker holds it: its handler runs, or a body of it. Also while its rollbacks run."""
     WAITING = "waiting"
+    """It is parked and takes no room in a worker. `waiting_for` says for what."""
     WAITING_FOR_PAUSE = "waiting_for_pause"
+    """It was paused while bodies ran. The worker starts nothing new; it is paused as soon as they have ended and
+    are recorded."""
     PAUSED = "paused"
+    """Nothing happens until it is resumed. `pause_reason` says why, if the engine has paused it."""
     COMPLETE = "complete"
+    """Its handler returned, or called `step.complete`. Final."""
     ERRORED = "errored"
+    """Its handler raised an error that it did not catch, or it timed out. `error` says why. Its rollbacks are over.
+    Final."""
     TERMINATED = "terminated"
+    """People or programs ended it, its parent ended, or its handler called `step.abort`. Final."""
 
 
 class WaitingFor(StrEnum):
     """What a `waiting` instance waits for."""
 
     SLEEP = "sleep"
+    """The end of `step.sleep` or `step.sleep_until`."""
     EVENT = "event"
+    """An event, or the answer to a request."""
     RETRY = "retry"
+    """The next attempt of a step, after its back-off."""
     CHILD = "child"
+    """A child or another instance."""
 
 
 class StepStatus(StrEnum):
+    """The status of a step."""
+
     RUNNING = "running"
+    """An attempt of its body runs, or items of a map do."""
     WAITING = "waiting"
+    """It waits: for the end of a sleep or back-off, an event, an answer, or another instance."""
     COMPLETE = "complete"
+    """It has a result, which no replay computes again. Final."""
     ERRORED = "errored"
+    """It failed for good: its attempts are used up, the error is not retried, or the wait timed out. Final."""
     CANCELLED = "cancelled"
+    """It was given up: the handler cancelled it or ended without it, or the instance was terminated. Final."""
 
 
 class AttemptStatus(StrEnum):
+    """The status of an attempt."""
+
     RUNNING = "running"
+    """Recorded before the body starts."""
     COMPLETE = "complete"
+    """The body returned, and its result was stored."""
     ERRORED = "errored"
+    """The body raised an error, or its result could not be stored."""
     TIMED_OUT = "timed_out"
+    """The body took longer than the step's `timeout`."""
     LOST = "lost"
+    """Its worker died. It does not count towards `max_attempts`."""
     CANCELLED = "cancelled"
+    """The step was given up, or the worker was stopped before the body had ended. It does not count towards
+    `max_attempts`."""
 
 
 class StepKind(StrEnum):
+    """The kind of a step: which call of `step` made it."""
+
     DO = "do"
+    """`step.do`, `step.run`, and each item of a map or batch."""
     SLEEP = "sleep"
+    """`step.sleep` and `step.sleep_until`."""
     EVENT = "event"
+    """`step.wait_for_event` and `step.listen`."""
     REQUEST = "request"
+    """`step.request`."""
     CHILD = "child"
+    """`step.run_workflow`, `step.spawn` and `step.wait_for_instance`."""
     PARALLEL = "parallel"
+    """`step.parallel`; each branch is a child below it."""
     MAP = "map"
+    """`step.map`, `step.for_each` and `step.batch`; each item is a step of kind do below it."""
     PROGRESS = "progress"
+    """`step.progress`."""
 
 
 class RollbackState(StrEnum):
-    """The state of rollbacks; `NONE` (the empty string) if none has started."""
+    """The state of rollbacks, of an instance and of each step."""
 
     NONE = ""
+    """No rollback has started."""
     RUNNING = "running"
+    """Rollbacks run, or wait for their next attempt. Of a step: its own does."""
     COMPLETE = "complete"
+    """All are done. Of a step: its own is."""
     FAILED = "failed"
+    """One failed for good or was interrupted; those that come after it did not run. `retry_rollback()`
+    continues."""
+
+
+class EventState(StrEnum):
+    """The state of an event."""
+
+    BUFFERED = "buffered"
+    """It was sent and waits for a wait of its type. A restart from a step returns the events of repeated waits here."""
+    CONSUMED = "consumed"
+    """Exactly one wait received it: `consumed_by` of `consumed_generation`."""
+    DROPPED = "dropped"
+    """A restart discarded it: one from the start every buffered event, one from a step only answers to requests. It is
+    never delivered."""
 
 
 class AttemptPhase(StrEnum):
     """What an attempt runs: the step's body, or its rollback."""
 
     DO = "do"
+    """The body."""
     ROLLBACK = "rollback"
+    """The rollback."""
 
 
 class Action(StrEnum):

@@ -18,14 +18,7 @@ TEST_PACKAGES = {"pytest": "pytest", "pytest_django": "pytest-django"}
 
 def init(arguments: Sequence[str]) -> None:
     """Write the files, and print what to do with them. If one exists already, write none and exit with a sentence."""
-    parser = ArgumentParser(
-        prog="reprise init",
-        description="Write a first workflow with its test: workflows.py, test_workflows.py, conftest.py, and a line "
-        f"in {IGNORE_FILE}. Existing files are never overwritten.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("folder", nargs="?", default=".", help="where; made if needed (this folder)")
-    folder = Path(parser.parse_args(arguments).folder)
+    folder = Path(make_parser().parse_args(arguments).folder)
     files = {file.name.removesuffix(SUFFIX): file.read_text(encoding="utf-8") for file in FIRST.iterdir()}
     try:
         _require_free(folder, files)
@@ -33,6 +26,17 @@ def init(arguments: Sequence[str]) -> None:
     except OSError as error:
         sys.exit(f"Nothing was written. {os.fspath(error.filename or folder)}: {error.strerror}.")
     sys.stdout.writelines(f"{line}\n" for line in _advice(folder, sorted(files)))
+
+
+def make_parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="reprise init",
+        description="Write a first workflow with its test: workflows.py, test_workflows.py, conftest.py, and a line "
+        f"in {IGNORE_FILE}. Existing files are never overwritten.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", nargs="?", default=".", help="where; made if needed (this folder)")
+    return parser
 
 
 def _require_free(folder: Path, files: Mapping[str, str]) -> None:

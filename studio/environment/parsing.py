@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 
 class SettingError(Exception):
-    """An environment variable has a value that cannot be used; the message names it and says what can."""
+    """An environment variable has a value that cannot be used; the message names it and says what can.
+
+    Correct the variable. docs/settings.md lists all of them.
+    """
 
 
 def words(variables: Mapping[str, str], name: str) -> tuple[str, ...]:

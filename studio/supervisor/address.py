@@ -11,7 +11,11 @@ FIRST_OPEN_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class AddressError(Exception):
-    """Cannot listen there; the message says why and what to do."""
+    """The web process cannot listen at HOST and PORT: the port is in use, or the address is not one of this
+    machine.
+
+    Stop what uses the port, or set another: PORT=8001.
+    """
 
 
 def require_free(host: str, port: int) -> None:

@@ -22,7 +22,10 @@ FIRST_ACCOUNT = "admin"
 
 
 class DatabaseError(Exception):
-    """The database cannot be used; the message says why and what to do."""
+    """The database cannot be used: it does not answer, is too old or too new, or cannot be migrated.
+
+    Check DATABASE_URL and the server, as the message says.
+    """
 
 
 def prepare(server: EmbeddedServer | None = None) -> list[str]:
@@ -95,7 +98,10 @@ def _first_line(error: Exception) -> str:
 
 
 class PasswordError(Exception):
-    """REPRISE_ADMIN_PASSWORD is not good enough; the message says why."""
+    """REPRISE_ADMIN_PASSWORD is not good enough; the message says why. No account was made.
+
+    Set a longer password, or remove the variable: a password is then made up and printed once.
+    """
 
 
 def make_first_account(given: str | None) -> str | None:

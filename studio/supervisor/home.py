@@ -21,7 +21,11 @@ ROOT = Account(0, 0, "root", "/root")
 
 
 class AlreadyRunningError(Exception):
-    """Another supervisor uses this home; the message says which and where."""
+    """Another `reprise run` uses the same folder; the message says which and where.
+
+    Open the address in the message, or stop that one first. For a second one side by side, set REPRISE_HOME and
+    PORT.
+    """
 
 
 def hold(home: Path, address: str) -> IO[str]:

@@ -12,7 +12,7 @@ from django.core.management import get_commands, load_command_class
 from tests.docs.pages import PAGES, PROJECT
 
 LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?python manage\.py (.+)$", re.MULTILINE)
-OURS = ("workflow", "lintworkflows", "verify", "studio")
+OURS = ("workflow", "workers", "lintworkflows", "secretkeys", "verify", "studio")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))

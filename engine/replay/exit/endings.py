@@ -41,7 +41,11 @@ class Ending:
 
 
 class DeadlockError(RepriseError):
-    """The handler waits, and nothing that is open can ever wake it."""
+    """The handler waits, and nothing that is open can ever wake it. The instance ends as errored.
+
+    Await durable operations only, or futures and locks that another branch of the handler sets. Then restart the
+    instance.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -51,7 +55,10 @@ class DeadlockError(RepriseError):
 
 
 class GivenUpError(RepriseError):
-    """Neither what the instance recorded nor its end could be written."""
+    """Neither what the instance recorded nor its end could be written. The instance is paused as it is.
+
+    Fix the cause, which the end of the message quotes, and resume the instance, or terminate it.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(

@@ -24,7 +24,10 @@ Ts = TypeVarTuple("Ts")
 
 
 class ForeignAwaitError(RepriseError):
-    """Handler code waited for something that is not a durable operation."""
+    """Handler code waited for something that is not a durable operation, such as `asyncio.sleep` or a socket.
+
+    Put it into the body of a step. To wait for a time, use `step.sleep`.
+    """
 
     def __init__(self, operation: str, advice: str) -> None:
         self.operation = operation

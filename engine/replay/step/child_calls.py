@@ -43,7 +43,8 @@ class ChildCalls:
     @overload
     def run_workflow(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Any]: ...
     def run_workflow(self, name: str, workflow: Any, params: Any = None) -> Any:
-        """Start a child and wait for its output. It ends with this instance, or when this call is cancelled.
+        """Start a child and wait for its output. `workflow` is a workflow or its name. The child ends with this
+        instance, or when this call is cancelled.
 
         Raises ChildWorkflowError if it does not complete; and at once, with nothing started, UnknownWorkflowError,
         InvalidParamsError, or LimitError for a child at a depth over 20.
@@ -67,9 +68,11 @@ class ChildCalls:
     @overload
     def spawn(self, name: str, workflow: str, params: Any = None) -> Coroutine[Any, Any, Handle]: ...
     def spawn(self, name: str, workflow: Any, params: Any = None) -> Any:
-        """Start a child that is independent of this instance; return its handle.
+        """Start a child that is independent of this instance; return its Handle. `workflow` is a workflow or its
+        name.
 
-        Raises what `run_workflow` raises at once.
+        At once, with nothing started, raises UnknownWorkflowError, InvalidParamsError, or LimitError for a child at
+        a depth over 20.
         """
         cycle = self._entrance.enter("spawn", name)
         if cycle is None:
@@ -100,10 +103,11 @@ class ChildCalls:
         id: str | None = None,
         timeout: Duration | None = None,
     ) -> Coroutine[Any, Any, InstanceResult]:
-        """Wait until an instance has ended; return its status, output and error.
+        """Wait until an instance has ended, given as a handle, as an instance, or as `workflow=` and `id=`; return
+        its InstanceResult, whatever the final status.
 
-        Raises InstanceNotFoundError if there is none, InstanceTimeoutError after `timeout`, StepConfigError for this
-        instance itself, and InvalidNameError for an invalid name or id.
+        Raises InstanceNotFoundError if there is none, InstanceTimeoutError after `timeout`, StepConfigError for
+        this instance itself, and InvalidNameError for an invalid name or id.
         """
         check_awaited("it was passed to another step", handle)
         cycle = self._entrance.enter("wait_for_instance", name)

@@ -34,12 +34,20 @@ class WaitCalls:
     _entrance: Entrance
 
     def sleep(self, name: str, duration: Duration) -> Coroutine[Any, Any, None]:
-        """Park for a duration (seconds, timedelta, or text such as "10m"). Never shorter."""
+        """Park for a duration: seconds, a timedelta, or text such as "10m"; at most 365 days. Never shorter. The
+        end is fixed when the call is first reached.
+
+        Raises ValueError for a wrong duration, and ParkingError inside a body.
+        """
         length = parse_duration(duration)
         return self._sleep("sleep", name, length // MICROSECOND, None)
 
     def sleep_until(self, name: str, when: datetime) -> Coroutine[Any, Any, None]:
-        """Park until a moment (an aware datetime). A moment in the past returns at once."""
+        """Park until a moment, an aware datetime within 365 days. A moment in the past returns at once. A pause
+        does not shift it.
+
+        Raises StepConfigError for another value, and ParkingError inside a body.
+        """
         return self._sleep(
             "sleep_until", name, None, _check_moment(when, outcomes.moment(self._cycle.now_us))
         )
@@ -64,16 +72,19 @@ class WaitCalls:
         timeout: Duration | None = "24h",
     ) -> Coroutine[Any, Any, ReceivedEvent[Any]]: ...
     def wait_for_event(self, name: str, type: Any = None, *, timeout: Duration | None = "24h") -> Any:
-        """Park until an event of the type arrives. The default type is the step's name; a list means any of its types.
+        """Park until an event of the type arrives; return it as a ReceivedEvent. `type` is a text, a declared
+        Event, or a list that means any of them; the default is the step's name.
 
-        Events sent earlier are buffered and count, oldest first. Raises EventTimeoutError after `timeout`
-        (None: wait forever, within the workflow's own timeout).
+        Events sent earlier are buffered and count, oldest first. `timeout` is at most 365 days; None waits forever,
+        within the workflow's own timeout. Raises EventTimeoutError after it, and ParkingError inside a body.
         """
         limit = None if timeout is None else parse_duration(timeout, what="timeout") // MICROSECOND
         return self._wait("wait_for_event", name, type, limit, is_kept=True)
 
     def listen(self, name: str) -> Coroutine[Any, Any, None]:
-        """Park until an event with the step's name arrives, however long it takes; its payload is dropped."""
+        """Park until an event with the step's name arrives, however long it takes; its payload is dropped. Raises
+        ParkingError inside a body.
+        """
         return self._wait("listen", name, None, None, is_kept=False)
 
     def _wait(

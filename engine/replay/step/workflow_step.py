@@ -49,14 +49,17 @@ class WorkflowStep(WorkCalls, WaitCalls, ChildCalls, Collections):
 
     @property
     def instance_id(self) -> str:
+        """The id of this instance."""
         return self._facts.id
 
     @property
     def workflow(self) -> str:
+        """The name of its workflow."""
         return self._facts.workflow
 
     @property
     def started_at(self) -> datetime:
+        """When the instance first ran, as an aware datetime. A restart from the start begins anew."""
         return outcomes.moment(self._facts.started_us)
 
     def now(self) -> datetime:
@@ -96,9 +99,9 @@ class WorkflowStep(WorkCalls, WaitCalls, ChildCalls, Collections):
             nested_calls.say(self._cycle, level, message, fields)
 
     def progress(self, message: str, percent: float | None = None) -> Coroutine[Any, Any, None]:
-        """Record a milestone, which is shown in the Studio. Raises StepConfigError for a wrong percent.
+        """Record a milestone, which is shown in the Studio. `percent` is a number from 0 to 100.
 
-        The message is its name: another message is another milestone.
+        The message is its name: another message is another milestone. Raises StepConfigError for a wrong percent.
         """
         _check_percent(percent)
         said = str(message)
@@ -112,15 +115,22 @@ class WorkflowStep(WorkCalls, WaitCalls, ChildCalls, Collections):
     # Ending
 
     async def fail(self, message: str) -> NoReturn:
-        """End the instance as errored."""
+        """End the instance as errored, with this message. Its rollbacks run. Raises ParkingError inside a body.
+
+        `except Exception` does not catch this; nor `abort` and `complete`.
+        """
         raise self._decide("fail", FailWorkflow(message))
 
     async def abort(self, reason: str = "") -> NoReturn:
-        """End the instance as terminated: stopped on purpose, not failed."""
+        """End the instance as terminated: stopped on purpose, not failed. No rollback runs. Raises ParkingError
+        inside a body.
+        """
         raise self._decide("abort", AbortWorkflow(reason))
 
     async def complete(self, output: Any = None) -> NoReturn:
-        """End the instance as complete with this output, from anywhere in the handler."""
+        """End the instance as complete with this output, from anywhere in the handler. Raises ParkingError inside a
+        body.
+        """
         raise self._decide("complete", CompleteWorkflow(output))
 
     def _decide(self, operation: str, flow: ControlFlow) -> BaseException:

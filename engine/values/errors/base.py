@@ -6,7 +6,10 @@ from typing import Any
 
 
 class RepriseError(Exception):
-    """Every error that the engine raises on purpose is one of these."""
+    """Every error that the engine raises on purpose is one of these.
+
+    Catch a subclass where you can handle the situation. Catch this class only to report whatever went wrong.
+    """
 
     def __hash__(self) -> int:
         """Hash by the message, which a replay repeats, and not by the address: handlers may put errors into sets."""

@@ -4,7 +4,11 @@ from engine.values.errors.base import RepriseError, shown
 
 
 class StepConfigError(RepriseError, ValueError):
-    """A step was called with an option that does not exist, or with a value that breaks its rule."""
+    """A step was called with an option that does not exist, or with a value that breaks its rule.
+
+    Correct the call: the message quotes the value and states the rule. Inside a handler the instance ends as
+    errored; deploy the corrected code and restart it.
+    """
 
     def __init__(self, option: str, value: object, rule: str, *, what: str = "Step options") -> None:
         self.option = option
@@ -14,7 +18,10 @@ class StepConfigError(RepriseError, ValueError):
 
 
 class StepArgumentsError(RepriseError, TypeError):
-    """A step's function cannot be called with the arguments that were given for it; it was not called."""
+    """A step's function cannot be called with the arguments that were given for it; it was not called.
+
+    Give the function's arguments after it, or as kwargs={…}, and leave out `ctx`, which the engine fills in.
+    """
 
     def __init__(self, step: str, function: str, given: int, problem: str) -> None:
         self.step = step
@@ -28,7 +35,11 @@ class StepArgumentsError(RepriseError, TypeError):
 
 
 class ParkingError(RepriseError):
-    """A durable operation was called inside a step's body, where it cannot be."""
+    """A durable operation was called inside a step's body, where it cannot be.
+
+    Call it in the handler, before or after that step. Only `step.do` and `step.run` may be called inside an async
+    body.
+    """
 
     RULE = (
         "where the instance cannot be parked. Call it from the workflow's handler, before or after that step."
@@ -43,7 +54,12 @@ class ParkingError(RepriseError):
 
 
 class BetweenStepsError(RepriseError):
-    """A handler did between its steps what only the body of a step may do."""
+    """A handler did between its steps what only the body of a step may do: start an instance, change one, or use
+    the database.
+
+    Put the call into the body of a step: `await step.do(name, fn)`. To start another workflow, use `step.spawn` or
+    `step.run_workflow`.
+    """
 
     def __init__(self, what: str, advice: str) -> None:
         self.what = what
@@ -51,7 +67,10 @@ class BetweenStepsError(RepriseError):
 
 
 class NotAwaitedError(RepriseError, AttributeError, TypeError):
-    """The result of a durable call was used, and the call was not awaited."""
+    """The result of a durable call was used, and the call was not awaited.
+
+    Write `await` before the call that the message names.
+    """
 
     def __init__(self, step: str, use: str, call: str) -> None:
         self.step = step

@@ -11,6 +11,11 @@ NEAR_AMONG = 500  # names: to compare with thousands takes seconds
 
 
 class InstanceExistsError(RepriseError):
+    """An instance was to be started with an id that another instance of the workflow has. Nothing was started.
+
+    Choose another id, or call `get_or_start()`, which returns the instance that has it.
+    """
+
     def __init__(self, workflow: str, id: str) -> None:
         self.workflow = workflow
         self.id = id
@@ -20,6 +25,11 @@ class InstanceExistsError(RepriseError):
 
 
 class InstanceNotFoundError(RepriseError, LookupError):
+    """The workflow has no instance with that id: it was never started, was deleted, or belongs to another workflow.
+
+    Check the workflow and the id: ids are unique per workflow only. Use `get_or_start()` if it may be missing.
+    """
+
     def __init__(self, workflow: str, id: str) -> None:
         self.workflow = workflow
         self.id = id
@@ -27,7 +37,10 @@ class InstanceNotFoundError(RepriseError, LookupError):
 
 
 class InstanceFinishedError(RepriseError):
-    """The instance is final, and what was asked needs one that is not."""
+    """The instance is final, and what was asked needs one that is not. Nothing was changed.
+
+    Restart the instance if it must run again; otherwise ignore the request, which came too late.
+    """
 
     def __init__(self, workflow: str, id: str, status: str, action: str) -> None:
         self.workflow = workflow
@@ -41,7 +54,11 @@ class InstanceFinishedError(RepriseError):
 
 
 class RollbackNotFailedError(RepriseError):
-    """There is no failed rollback to be retried."""
+    """The instance has no failed rollback, so there is none to retry. Nothing was changed.
+
+    Look at `rollback` of the instance first: only `failed` can be retried. To run the rollbacks of an open
+    instance, terminate it with `rollback=True`.
+    """
 
     def __init__(self, workflow: str, id: str, status: str, rollback: str) -> None:
         self.workflow = workflow
@@ -56,7 +73,11 @@ class RollbackNotFailedError(RepriseError):
 
 
 class StepNotFoundError(RepriseError, LookupError):
-    """The present generation has no such step at its top level, so it cannot be restarted from there."""
+    """The present generation has no such step at its top level, so it cannot be restarted from there. Nothing was
+    changed.
+
+    Pick one of the steps that the message lists, with its `count` and `kind`, or restart from the start.
+    """
 
     def __init__(
         self,
@@ -81,7 +102,11 @@ class StepNotFoundError(RepriseError, LookupError):
 
 
 class RestartError(RepriseError):
-    """What a restart would have to keep is not there any more."""
+    """A step that the restart would keep has been rolled back, is being rolled back, or failed to be. Nothing was
+    changed.
+
+    Restart from the step that the message names or an earlier one, or from the start.
+    """
 
     def __init__(
         self, workflow: str, id: str, step: str, undone: str, first_undone: str, rollback: str = "complete"
@@ -104,7 +129,10 @@ class RestartError(RepriseError):
 
 
 class InstanceNotFinishedError(RepriseError):
-    """Only what is finished can be deleted."""
+    """An instance that is still open was to be deleted. Nothing was changed.
+
+    Terminate it, then delete it.
+    """
 
     def __init__(self, workflow: str, id: str, status: str) -> None:
         self.workflow = workflow
@@ -117,7 +145,11 @@ class InstanceNotFinishedError(RepriseError):
 
 
 class InstanceNotCompleteError(RepriseError):
-    """The instance has no result: it has not finished, or `error` says why it failed."""
+    """The instance has no result: it has not finished, or `error` says why it failed.
+
+    Check `status` before calling `result()`. If it is still open, call `refresh()` later, or wait for it with
+    `step.wait_for_instance`.
+    """
 
     def __init__(self, workflow: str, id: str, status: str, error: ErrorRecord | None = None) -> None:
         self.workflow = workflow
@@ -136,7 +168,10 @@ class InstanceNotCompleteError(RepriseError):
 
 
 class InstanceNeededError(RepriseError):
-    """Another instance waits for the outcome of this one, so it cannot be deleted yet."""
+    """Another instance waits for the outcome of this one, so it cannot be deleted yet. Nothing was changed.
+
+    Try again once the instance that the message names has continued or finished, or terminate that one first.
+    """
 
     def __init__(self, workflow: str, id: str, by_workflow: str, by_id: str) -> None:
         self.workflow = workflow
@@ -150,7 +185,11 @@ class InstanceNeededError(RepriseError):
 
 
 class DedupConflictError(RepriseError):
-    """The dedup key was used before, for an event with another type or payload."""
+    """The dedup key was used before, for an event with another type or payload. The first event is kept.
+
+    Send the event with another key. Derive the key from the message itself, such as its id at the sender, so that
+    only a repeat has the same key.
+    """
 
     def __init__(self, workflow: str, id: str, dedup_key: str) -> None:
         self.workflow = workflow

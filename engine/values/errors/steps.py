@@ -9,7 +9,12 @@ from engine.values.json_type import JSON
 
 
 class StepError(RepriseError):
-    """A step failed for good. Raised live and on every replay; caught, the workflow goes on."""
+    """A step failed for good: its attempts are used up, or its error is not retried. Raised at the step's call,
+    live and on every replay.
+
+    Catch it in the handler to go on without the step. Otherwise the instance ends as errored: fix the cause, which
+    `type` and `message` name, and restart the instance from that step.
+    """
 
     def __init__(
         self,
@@ -29,7 +34,11 @@ class StepError(RepriseError):
 
 
 class NonRetryableError(RepriseError):
-    """Raise this, or a subclass, in a step's body to end its attempts at once."""
+    """The body of a step raises this, or a subclass, to end the step's attempts at once.
+
+    Raise it where another attempt cannot help, such as for a declined card. The handler gets a StepError with its
+    type and message.
+    """
 
     def __init__(self, message: str = "", *, cause: BaseException | None = None) -> None:
         super().__init__(message)
@@ -38,7 +47,12 @@ class NonRetryableError(RepriseError):
 
 
 class StepTimeoutError(RepriseError):
-    """One attempt took longer than the step's `timeout`; it is retried like any error."""
+    """One attempt took longer than the step's `timeout`. It is recorded with the attempt and retried like any
+    error.
+
+    Increase `timeout`, or make the body faster: split it into steps. In a sync body, return when `ctx.cancelled` is
+    set.
+    """
 
     def __init__(self, timeout: timedelta) -> None:
         self.timeout = timeout.total_seconds()
@@ -46,7 +60,11 @@ class StepTimeoutError(RepriseError):
 
 
 class AtomicStepError(RepriseError):
-    """An atomic body returned, and its transaction cannot be committed; nothing of it was written."""
+    """An atomic body returned, and its transaction could not be committed. Nothing of it was written.
+
+    Read the second sentence of the message. Usually an error of the database was caught inside the body: wrap that
+    statement in `transaction.atomic()`, or let the error out.
+    """
 
     def __init__(self, step: str, problem: str, *, is_rollback: bool = False) -> None:
         self.step = step
@@ -56,7 +74,12 @@ class AtomicStepError(RepriseError):
 
 
 class OpenTransactionError(RepriseError):
-    """A body returned within a transaction that it had begun; it was rolled back, and its connection closed."""
+    """A body returned within a transaction that it had begun. The transaction was rolled back and its connection
+    closed.
+
+    Use `with transaction.atomic():` within one function. In an async body, call that function through
+    `sync_to_async`.
+    """
 
     def __init__(self, step: str, databases: Sequence[str]) -> None:
         self.step = step
@@ -70,7 +93,12 @@ class OpenTransactionError(RepriseError):
 
 
 class DelayFunctionError(NonRetryableError):
-    """The function given as `delay` failed, so the step is not tried again."""
+    """The function given as `delay` raised an error, or returned something that is not a duration. The
+    step is not tried again.
+
+    Fix the function: it gets the context and the error, and returns seconds, a timedelta or text such as "10m".
+    Then restart the instance from the step.
+    """
 
     def __init__(self, step: str, cause: BaseException) -> None:
         self.step = step
@@ -80,7 +108,11 @@ class DelayFunctionError(NonRetryableError):
 
 
 class WorkerLostError(RepriseError):
-    """The worker died under the step's body, again and again."""
+    """The worker died under the step's body, again and again, while the step ran alone.
+
+    Look for what kills a process in the body: memory, a crash in a C extension, `os._exit`. Then restart the
+    instance from the step.
+    """
 
     def __init__(self, step: str, losses: int) -> None:
         self.step = step
@@ -92,7 +124,10 @@ class WorkerLostError(RepriseError):
 
 
 class RollbackNotFoundError(RepriseError):
-    """The handler does not call the step with a rollback any more: its code has changed."""
+    """The handler no longer calls the step with a rollback, so there is no function to undo the step.
+
+    Deploy the code that has the rollback and call `retry_rollback()`, or undo the step by hand.
+    """
 
     def __init__(self, step: str) -> None:
         self.step = step

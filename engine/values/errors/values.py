@@ -7,7 +7,11 @@ from engine.values.errors.base import RepriseError, shown
 
 
 class InvalidNameError(RepriseError, ValueError):
-    """An id, or the name of a workflow, step or event type, breaks its rule."""
+    """An id, or the name of a workflow, step or event type, breaks its rule.
+
+    Change the name as the message says; docs/guarantees.md has all lengths. Replace characters of an
+    outside id that are not allowed.
+    """
 
     def __init__(self, what: str, value: object, rule: str) -> None:
         self.what = what
@@ -17,7 +21,11 @@ class InvalidNameError(RepriseError, ValueError):
 
 
 class InvalidValueError(RepriseError, ValueError):
-    """A value cannot be stored. `path` leads to it (`$.items[0].qty`), `code` names the rule it breaks."""
+    """A value cannot be stored as JSON. `path` leads to it (`$.items[0].qty`), `code` names the rule it breaks.
+
+    Return or send only JSON types, or annotate the function with a type that pydantic can store. Store what is not
+    JSON, such as a file, elsewhere, and pass its name.
+    """
 
     def __init__(
         self, path: str, code: str, message: str, *, what: str = "value", problem: str = "cannot be stored"
@@ -38,7 +46,11 @@ class ParamError(TypedDict):
 
 
 class InvalidParamsError(RepriseError, ValueError):
-    """The params (or an event's payload) do not match the declared type; nothing was started or sent."""
+    """The params, or the payload of an event, do not match the declared type; nothing was started or sent. Each of
+    `errors` has `path`, `message` and `code`.
+
+    Correct the fields that `errors` names, or change the type in the code.
+    """
 
     def __init__(self, errors: Sequence[ParamError], *, what: str = "params") -> None:
         self.errors = list(errors)
@@ -49,7 +61,11 @@ class InvalidParamsError(RepriseError, ValueError):
 
 
 class LimitError(RepriseError, ValueError):
-    """A value is over a limit of docs/guarantees.md; checked before anything is written."""
+    """A value is over a limit. It was checked before anything was written.
+
+    Send less: split the batch, store large data elsewhere and pass its name, or start children.
+    docs/guarantees.md lists all limits; `max_steps` is an option of the workflow.
+    """
 
     def __init__(self, what: str, value: int, limit: int, *, unit: str = "", advice: str = "") -> None:
         self.what = what

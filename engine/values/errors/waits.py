@@ -9,7 +9,10 @@ from engine.values.errors.base import RepriseError, shown
 
 
 class EventTimeoutError(RepriseError):
-    """No event came before the wait's deadline."""
+    """No event came before the wait's deadline.
+
+    Catch it in the handler and decide what happens without the event, or wait longer with `timeout=`.
+    """
 
     def __init__(self, step: str, type: str | Sequence[str], timeout: timedelta) -> None:
         self.step = step
@@ -20,7 +23,10 @@ class EventTimeoutError(RepriseError):
 
 
 class RequestTimeoutError(EventTimeoutError):
-    """Nobody answered before the request expired."""
+    """Nobody answered before the request expired.
+
+    Catch it in the handler and take the default decision, or ask others. Increase `timeout=` if people need longer.
+    """
 
     def __init__(self, step: str, type: str | Sequence[str], timeout: timedelta) -> None:
         super().__init__(step, type, timeout)
@@ -28,7 +34,10 @@ class RequestTimeoutError(EventTimeoutError):
 
 
 class InstanceTimeoutError(EventTimeoutError):
-    """The instance that a step waits for did not end in time; it goes on."""
+    """The instance that a step waits for did not end in time. That instance goes on.
+
+    Catch it in the handler, and wait again or go on without its result.
+    """
 
     def __init__(self, step: str, workflow: str, id: str, timeout: timedelta) -> None:
         super().__init__(step, f"{workflow}/{id}", timeout)
@@ -40,7 +49,11 @@ class InstanceTimeoutError(EventTimeoutError):
 
 
 class ChildWorkflowError(RepriseError):
-    """A child did not complete: `status` says how it ended, `error` why. Of a branch, `index` says which (from 0)."""
+    """A child did not complete: `status` says how it ended, `error` why. Of a branch, `index` says which, from 0.
+
+    Catch it in the handler to go on without the child. Otherwise fix the child's cause, and restart the parent,
+    which starts a new child.
+    """
 
     def __init__(
         self,
@@ -66,7 +79,10 @@ class ChildWorkflowError(RepriseError):
 
 
 class ChildIdTakenError(RepriseError):
-    """A child could not be started because another instance has its id, which nobody can choose by accident."""
+    """A child could not be started because another instance has its id, which nobody can choose by accident.
+
+    Delete that instance, then restart this one.
+    """
 
     def __init__(self, workflow: str, id: str) -> None:
         self.workflow = workflow
@@ -78,7 +94,10 @@ class ChildIdTakenError(RepriseError):
 
 
 class RequestNotFoundError(RepriseError, LookupError):
-    """The instance has no request of that name or number."""
+    """The instance has no request of that name or number in its current generation.
+
+    Pick one of the requests that the message lists, or wait until the workflow has asked.
+    """
 
     def __init__(self, workflow: str, id: str, request: str | int, waiting: Sequence[str]) -> None:
         self.workflow = workflow
@@ -93,7 +112,10 @@ class RequestNotFoundError(RepriseError, LookupError):
 
 
 class RequestAnsweredError(RepriseError):
-    """Another person has already answered: only the first answer counts."""
+    """Another person or program has already answered. Only the first answer counts; this one was not recorded.
+
+    Show `answered_by` and `answered_at` to the person. Restart the instance from the request to ask again.
+    """
 
     def __init__(self, request: str, answered_by: str, answered_at: datetime, comment: str = "") -> None:
         self.request = request
@@ -107,7 +129,11 @@ class RequestAnsweredError(RepriseError):
 
 
 class RequestClosedError(RepriseError):
-    """The request waits no more: it has expired, or the workflow has withdrawn it."""
+    """The request no longer waits: it has expired, the workflow has withdrawn it, or the instance is being rolled
+    back.
+
+    Reload what is open with `engine.requests.open_requests()`. Restart the instance from the request to ask again.
+    """
 
     def __init__(self, request: str, why: str) -> None:
         self.request = request
@@ -116,7 +142,10 @@ class RequestClosedError(RepriseError):
 
 
 class RequestForbiddenError(RepriseError):
-    """Others were asked."""
+    """The user is neither one of the request's assignees nor a superuser. Nothing was recorded.
+
+    Let one of `assignees` answer, or add the user to a group that is one of them.
+    """
 
     def __init__(self, request: str, by: str, assignees: Sequence[str]) -> None:
         self.request = request

@@ -9,7 +9,12 @@ from engine.values.errors.base import RepriseError, shown
 
 
 class WorkflowTimeoutError(RepriseError):
-    """The workflow's `timeout`, or `handler_timeout` for the code between two steps, was exceeded."""
+    """The workflow's `timeout`, or `handler_timeout` for the code between two steps, was exceeded; `limit` says
+    which.
+
+    Increase that option of `@workflow`. If it was `handler_timeout`, move slow code from between the steps into a
+    step. Then restart the instance.
+    """
 
     def __init__(self, limit: str, timeout: timedelta) -> None:
         self.limit = limit
@@ -23,7 +28,11 @@ class WorkflowTimeoutError(RepriseError):
 
 
 class NonDeterminismError(RepriseError):
-    """The code no longer fits what is recorded; the instance is paused and nothing is overwritten."""
+    """The code no longer fits what is recorded: its types refuse the params or an output, or a call has other
+    items, branches or params than before. The instance is paused and nothing is overwritten.
+
+    Deploy code that fits the record and resume the instance, or restart it.
+    """
 
     def __init__(self, reason: str, *, recorded: str, current: str) -> None:
         self.reason = reason
@@ -36,9 +45,11 @@ class NonDeterminismError(RepriseError):
 
 
 class SecretKeyError(NonDeterminismError):
-    """A stored secret cannot be decrypted: this process does not have its key. Nothing is overwritten.
+    """A stored secret cannot be decrypted: this process does not have its key. Nothing is overwritten. `needed` is
+    the id of that key, `known` those of the keys that this process has.
 
-    `needed` is the id of that key, `known` those of the keys that this process has.
+    Add the missing key to REPRISE["SECRET_KEYS"], start the processes again and resume the instance. `manage.py
+    secretkeys` counts what needs which key.
     """
 
     def __init__(self, needed: str, known: Sequence[str]) -> None:
@@ -58,9 +69,10 @@ class SecretKeyError(NonDeterminismError):
 
 
 class CodeChangedError(RepriseError):
-    """The handler is not the one that the instance started under; its workflow says `on_code_change="pause"`.
-
+    """The handler is not the one that the instance started under, and its workflow has `on_code_change="pause"`.
     `recorded` and `current` are the fingerprints of the two.
+
+    Accept the new code with `accept_code()`, or deploy the old code again.
     """
 
     def __init__(self, workflow: str, *, recorded: str, current: str) -> None:
@@ -75,7 +87,12 @@ class CodeChangedError(RepriseError):
 
 
 class UnknownWorkflowError(RepriseError, KeyError):
-    """No workflow of this name is declared. A KeyError, so that `in` and `get` of the registry work."""
+    """No workflow of this name is declared in this process. A KeyError, so that `in` and `get` of the registry
+    work.
+
+    Check the spelling: `known` lists all names. Add the app with its `workflows.py` to INSTALLED_APPS, or the
+    module to REPRISE["MODULES"].
+    """
 
     __str__ = Exception.__str__  # KeyError's own shows the message as a quoted key
 
@@ -91,7 +108,10 @@ class UnknownWorkflowError(RepriseError, KeyError):
 
 
 class DeclarationError(RepriseError, TypeError):
-    """The declaration of a workflow, step or event is invalid; raised at import."""
+    """The declaration of a workflow, step or event is invalid; raised at import.
+
+    Correct the declaration: `field` names the option and `rule` what it must be.
+    """
 
     def __init__(self, what: str, field: str, rule: str) -> None:
         self.what = what
@@ -106,6 +126,12 @@ def _some(names: Sequence[str], most: int = 20) -> str:
 
 
 class ScheduleNotFoundError(RepriseError, LookupError):
+    """The workflow has no schedule of that name, or its row is gone.
+
+    List the schedules with `manage.py workflow schedules`. A cluster writes the row of a new schedule when it
+    starts.
+    """
+
     def __init__(self, workflow: str, schedule: str) -> None:
         self.workflow = workflow
         self.schedule = schedule
@@ -113,7 +139,10 @@ class ScheduleNotFoundError(RepriseError, LookupError):
 
 
 class ScheduleNotDeclaredError(RepriseError):
-    """The code declares the schedule no more, so it starts nothing."""
+    """The code no longer declares the schedule, so it starts nothing.
+
+    Start an instance of the workflow instead, or declare the schedule again.
+    """
 
     def __init__(self, workflow: str, schedule: str) -> None:
         self.workflow = workflow

@@ -27,7 +27,10 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]|[,:]|[^\s"\[\]{},:]+
 
 
 class InvalidJSON(InvalidValueError):
-    """A text is not JSON, or not a value that can be stored. `line` and `column` count from 1."""
+    """The text is not JSON that can be stored. `line` and `column` say where.
+
+    Correct the text there. NaN, infinity, NUL, lone surrogates and duplicate keys are refused, too.
+    """
 
     def __init__(
         self, path: str, code: str, message: str, *, line: int, column: int, what: str = "value"

@@ -1,24 +1,14 @@
-"""What the guide shows of the code's own tables: `python -m tests.docs.made` writes it again.
-
-A test compares the pages with it.
-"""
+"""The table of our system checks."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import NamedTuple
 
-import django
-
-from engine.configuration import SETTINGS
-from tests.docs.pages import PROJECT
-
-# What stands between two such lines is made.
-_MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _KINDS = ("Error", "Caution", "make")
 
 
@@ -26,15 +16,6 @@ class Check(NamedTuple):
     id: str
     message: str
     hint: str
-
-
-def settings() -> str:
-    """List the keys of REPRISE."""
-    lines = ["| `REPRISE[…]` | variable | default | meaning |", "| --- | --- | --- | --- |"]
-    for one in SETTINGS.values():
-        default = "none" if one.default in (None, []) else f"`{one.default}`"
-        lines.append(f"| `{one.name}` | `{one.environment_variable}` | {default} | {one.about} |")
-    return "\n".join(lines)
 
 
 def checks() -> str:
@@ -110,18 +91,3 @@ def _text(node: ast.expr, local: Mapping[str, ast.expr], module: ModuleType) -> 
 
 def _cell(text: str) -> str:
     return ("It says what is missing or wrong." if text == "…" else text).replace("|", "\\|")
-
-
-SECTIONS: Mapping[str, Callable[[], str]] = {"checks": checks, "settings": settings}
-PAGES = [PROJECT / "docs" / name for name in ("existing-project.md", "settings.md")]
-
-
-def made(text: str) -> str:
-    """Return a page with its tables as the code has them today."""
-    return _MADE.sub(lambda found: f"{found[1]}{SECTIONS[found[2]]()}\n{found[3]}", text)
-
-
-if __name__ == "__main__":
-    django.setup()
-    for page in PAGES:
-        page.write_text(made(page.read_text()))
