@@ -99,7 +99,7 @@ def sentence_about_unknown(names: Sequence[str]) -> str:
     undo = " && ".join(f"python manage.py migrate {app} {_last(app)}" for app in apps)
     return (
         f"The database was migrated by a newer version of Reprise: {VERSION} does not know the {_named(names)}. "
-        f"Install that version again, or undo with it what it migrated: {undo}"
+        f"Install that version again, or use it to undo its migrations: `{undo}`."
     )
 
 

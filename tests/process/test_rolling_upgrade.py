@@ -242,7 +242,7 @@ def test_a_cluster_works_on_while_the_next_version_of_the_engine_adds_its_column
 
 REFUSAL = (
     f"The database was migrated by a newer version of Reprise: {VERSION} does not know the migration engine.0002_next. "
-    "Install that version again, or undo with it what it migrated: python manage.py migrate engine 0001_start"
+    "Install that version again, or use it to undo its migrations: `python manage.py migrate engine 0001_start`."
 )
 
 
@@ -271,7 +271,7 @@ def test_a_running_cluster_goes_on_in_a_newer_database_and_another_of_its_versio
         assert said.endswith(f"CRITICAL reprise.cluster [-] {REFUSAL}")
         assert other.left() == {}
     finally:
-        done = next_version.manage(cluster, *REFUSAL.rpartition("manage.py ")[2].split(), "-v", "0")
+        done = next_version.manage(cluster, *REFUSAL.split("`")[1].split()[2:], "-v", "0")
         assert done.returncode == 0, done.stderr
     other.start()
     other.stop()
