@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 
+from engine.version import VERSION
 from tests.package.environment import Folder, Installed
 from tests.package.forms import form_with, loaded_by
 from tests.projects.visitor import Page, Visitor
@@ -68,6 +70,20 @@ def test_the_first_workflow_is_written_started_answered_and_finished(folder: Fol
     assert [one["status"] for one in json.loads(listed.stdout)["instances"]] == ["complete"]
     assert folder.interrupt() < SECONDS_TO_END
     assert folder.names() == WRITTEN | {".reprise"}
+
+
+def test_nothing_but_what_was_installed_is_used(folder: Folder, installed: Installed) -> None:
+    check = [sys.executable, "-m", "pip", "--python", str(installed.python), "check"]
+    assert folder.run(*check).stdout == "No broken requirements found.\n"
+    found = folder.run(
+        "python", "-c", "import engine, studio; print(engine.__file__); print(studio.__file__)"
+    )
+    assert found.stdout.splitlines() == [
+        str(installed.packages / name / "__init__.py") for name in ("engine", "studio")
+    ]
+    assert folder.run("reprise", "--version").stdout == f"Reprise {VERSION}\n"
+    assert folder.run("reprise").stdout.startswith("usage: reprise COMMAND …\n")
+    assert folder.names() == set()
 
 
 def test_the_test_that_was_written_passes(
