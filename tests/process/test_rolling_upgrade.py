@@ -252,18 +252,10 @@ def test_a_running_cluster_goes_on_in_a_newer_database_and_another_of_its_versio
     """Workers are replaced after a crash, and each hour; here, after some seconds."""
     soon = {CONSTANTS: json.dumps({"engine.worker.retirement.LONGEST_SECONDS": 5})}
     cluster = make_cluster(size=2, REPRISE_WORKERS="1", **old.variables, **soon)
+    other = Cluster(cluster.dsn, cluster.notes.parent, **old.variables)
     assert next_version.manage(cluster, "migrate", "-v", "0").returncode == 0
     try:
-        for reason in ("crash", "hour"):
-            former = cluster.shifts()
-            if reason == "crash":
-                os.kill(min(former), signal.SIGKILL)
-            wait_until(lambda former=former: not former & cluster.shifts())
-            cluster.begin("errand", reason)
-            cluster.wait_for_status(reason, "complete")
-            assert not former & cluster.workers_at(reason)
-
-        other = Cluster(cluster.dsn, cluster.notes.parent, **old.variables)
+        _workers_are_replaced(cluster)
         other.launch()
         assert other.process is not None
         assert other.process.wait(60) == 1
@@ -271,8 +263,20 @@ def test_a_running_cluster_goes_on_in_a_newer_database_and_another_of_its_versio
         assert said.endswith(f"CRITICAL reprise.cluster [-] {REFUSAL}")
         assert other.left() == {}
     finally:
+        other.end()
         done = next_version.manage(cluster, *REFUSAL.split("`")[1].split()[2:], "-v", "0")
         assert done.returncode == 0, done.stderr
     other.start()
     other.stop()
     verified(cluster, old)
+
+
+def _workers_are_replaced(cluster: Cluster) -> None:
+    for reason in ("crash", "hour"):
+        former = cluster.shifts()
+        if reason == "crash":
+            os.kill(min(former), signal.SIGKILL)
+        wait_until(lambda former=former: not former & cluster.shifts())
+        cluster.begin("errand", reason)
+        cluster.wait_for_status(reason, "complete")
+        assert not former & cluster.workers_at(reason)
