@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tests.live import PROJECT
@@ -20,12 +21,7 @@ def files_of_checkout() -> list[Path]:
 
     Without git, these are all files but leftovers of tools.
     """
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    try:
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, check=True)
-        names = [Path(os.fsdecode(name)) for name in done.stdout.split(b"\0") if name]
-    except (OSError, subprocess.CalledProcessError):
-        names = list(_walk())
+    names = list(_known_to_git()) or list(_found())
     return sorted(name for name in names if os.path.lexists(PROJECT / name))
 
 
@@ -47,7 +43,15 @@ def run_pip(command: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _walk() -> Iterator[Path]:
+def _known_to_git() -> Iterator[Path]:
+    """Yield what is tracked or could be; nothing where the checkout is no repository, or ignored by another one."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    with suppress(OSError, subprocess.CalledProcessError):
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, check=True)
+        yield from (Path(os.fsdecode(name)) for name in done.stdout.split(b"\0") if name)
+
+
+def _found() -> Iterator[Path]:
     for directory, folders, names in os.walk(PROJECT):
         here = Path(directory).relative_to(PROJECT)
         links = [name for name in folders if Path(directory, name).is_symlink()]
