@@ -193,7 +193,7 @@ def test_a_second_run_in_the_same_folder_names_the_first_and_disturbs_nothing(us
     assert used.process is not None
     said = used.refuse("reprise", "run", PORT=str(used.port + 1))
     assert said == (
-        f"{CANNOT} Reprise is already running on {used.path / '.reprise'} (process {used.process.pid}, {used.url}). "
+        f"{CANNOT} It is already running on {used.path / '.reprise'} (process {used.process.pid}, {used.url}). "
         "Stop that one, or set REPRISE_HOME and PORT to start a second one.\n"
     )
     assert used.interrupt() < 15
