@@ -57,16 +57,20 @@ make_first_account({PASSWORD!r})
 ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
 
 
-# Where the processes of this run find what one of them makes for all.
+# Where the processes of this run find what one of them makes for all: data, perhaps in memory, and programs on disk,
+# because memory may be mounted so that no program there can be started.
 RUN = pytest.StashKey[Path]()
+PROGRAMS = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if is_one_of_several(config):
         config.stash[RUN] = Path(config.workerinput["run"])
+        config.stash[PROGRAMS] = Path(config.workerinput["programs"])
     else:
         stack = ExitStack()
         config.stash[RUN] = stack.enter_context(home_directory())
+        config.stash[PROGRAMS] = stack.enter_context(home_directory(on_disk=True))
         config.add_cleanup(stack.close)
     # What a shell starts in the background ignores Ctrl-C, and so would the programs that the tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -76,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     node.workerinput["run"] = str(node.config.stash[RUN])
+    node.workerinput["programs"] = str(node.config.stash[PROGRAMS])
 
 
 @pytest.fixture(scope="session")
@@ -185,10 +190,10 @@ def copy_database(home: Path, other: Path) -> None:
 
 
 @contextmanager
-def home_directory() -> Iterator[Path]:
-    """A directory that the database's account can enter, too."""
+def home_directory(*, on_disk: bool = False) -> Iterator[Path]:
+    """A directory that the database's account can enter, too; in memory where there is enough of it."""
     memory = Path("/dev/shm")
-    is_roomy = memory.is_dir() and shutil.disk_usage(memory).free > ENOUGH_MEMORY
+    is_roomy = not on_disk and memory.is_dir() and shutil.disk_usage(memory).free > ENOUGH_MEMORY
     with tempfile.TemporaryDirectory(prefix="reprise-", dir=memory if is_roomy else None) as directory:
         Path(directory).chmod(0o755)
         yield Path(directory)

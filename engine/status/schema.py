@@ -94,11 +94,18 @@ def sentence(lacking: Sequence[str]) -> str:
 
 
 def sentence_about_unknown(names: Sequence[str]) -> str:
-    """Return a sentence about a database that is too new, and what to install."""
+    """Return a sentence about a database that is too new, what to install, and how to go back to this version."""
+    apps = dict.fromkeys(name.partition(".")[0] for name in names)
+    undo = " && ".join(f"python manage.py migrate {app} {_last(app)}" for app in apps)
     return (
         f"The database was migrated by a newer version of Reprise: {VERSION} does not know the {_named(names)}. "
-        "Install that version again."
+        f"Install that version again, or use it to undo its migrations: `{undo}`."
     )
+
+
+def _last(app: str) -> str:
+    """Return the last migration of an app that this version has."""
+    return max(name for _, name in _in_files([app]))
 
 
 def _named(names: Sequence[str]) -> str:

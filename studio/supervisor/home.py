@@ -39,7 +39,7 @@ def hold(home: Path, address: str) -> IO[str]:
         holder = file.read().strip() or "it is just starting"
         file.close()
         raise AlreadyRunningError(
-            f"Reprise is already running on {home} ({holder}). "
+            f"It is already running on {home} ({holder}). "
             "Stop that one, or set REPRISE_HOME and PORT to start a second one."
         ) from None
     os.fchmod(file.fileno(), 0o600)

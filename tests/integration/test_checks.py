@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 
 from engine import WorkflowStep, checks, workflow, workflows
 from engine.status import schema
+from engine.version import VERSION
 from engine.worker.cluster import options
 
 FOREIGN = "django_q.brokers.orm.ORM"
@@ -212,3 +213,12 @@ def test_a_cluster_does_not_load_the_migrations_of_all_apps_to_find_that_none_is
     monkeypatch.setattr(schema, "APPLIED", f"{schema.APPLIED} WHERE app <> 'engine'")
     with pytest.raises(AssertionError, match="loaded"):
         schema.missing()
+
+
+def test_the_way_back_from_a_newer_database_is_a_command_for_each_app() -> None:
+    said = schema.sentence_about_unknown(["engine.0002_next", "engine.0003_then", "studio.0002_next"])
+    assert said == (
+        f"The database was migrated by a newer version of Reprise: {VERSION} does not know the migrations "
+        "engine.0002_next, engine.0003_then, studio.0002_next. Install that version again, or use it to undo its "
+        "migrations: `python manage.py migrate engine 0001_start && python manage.py migrate studio 0001_start`."
+    )

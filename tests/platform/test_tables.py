@@ -122,17 +122,44 @@ def test_migrate_is_not_kept_from_its_work(variables: dict[str, str]) -> None:
 def test_the_web_process_says_so_and_says_when_it_starts_and_stops(
     variables: dict[str, str], tmp_path: Path
 ) -> None:
+    started, lacking, stopped = logged_by_web(variables, tmp_path / "log", until="lacks")
+    facts = f"Reprise {VERSION}, database outdated on {socket_dir_of(variables)}, 0 workflows"
+    assert started == f"INFO reprise.web [-] Web started: {facts}"
+    assert lacking == f"ERROR reprise.web [-] {LACKING} {RUN} Pages fail until that is done."
+    assert stopped == f"INFO reprise.web [-] Web stopped: {facts}"
+
+
+@pytest.mark.process
+def test_the_web_process_serves_a_database_of_a_newer_version_and_says_how_to_go_back(
+    postgresql: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Old and new web processes run side by side during an upgrade, as clusters do."""
+    with outdated(postgresql, "newer", tmp_path, ["engine", *OTHERS]) as found:
+        with psycopg.connect(postgresql.dsn("newer")) as connection:
+            connection.execute(
+                "INSERT INTO django_migrations (app, name, applied) VALUES ('engine', '0002_next', now())"
+            )
+        _, newer, _ = logged_by_web(found, tmp_path / "log", until="newer version")
+    assert newer == (
+        f"ERROR reprise.web [-] The database was migrated by a newer version of Reprise: {VERSION} does not know the "
+        "migration engine.0002_next. Install that version again, or use it to undo its migrations: `python manage.py "
+        f"migrate engine {START}`. Pages may fail until that is done."
+    )
+
+
+def logged_by_web(variables: dict[str, str], log: Path, *, until: str) -> list[str]:
+    """Run a web process until it answers and has logged some text; return its lines, without their times."""
     port = free_port()
-    with (tmp_path / "log").open("wb") as log:
+    with log.open("wb") as file:
         web = subprocess.Popen(
             [sys.executable, "-m", "daphne", "-v", "0", "-p", str(port), "studio.asgi:application"],
             cwd=PROJECT,
             env=variables,
-            stderr=log,
+            stderr=file,
         )
     try:
         deadline = time.monotonic() + 60
-        while not (answers("127.0.0.1", port) and "lacks" in (tmp_path / "log").read_text()):
+        while not (answers("127.0.0.1", port) and until in log.read_text()):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         web.terminate()
@@ -140,13 +167,7 @@ def test_the_web_process_says_so_and_says_when_it_starts_and_stops(
     finally:
         web.kill()
         web.wait()
-    started, lacking, stopped = (
-        line.split(" ", 2)[2] for line in (tmp_path / "log").read_text().splitlines()
-    )
-    facts = f"Reprise {VERSION}, database outdated on {socket_dir_of(variables)}, 0 workflows"
-    assert started == f"INFO reprise.web [-] Web started: {facts}"
-    assert lacking == f"ERROR reprise.web [-] {LACKING} {RUN} Pages fail until that is done."
-    assert stopped == f"INFO reprise.web [-] Web stopped: {facts}"
+    return [line.split(" ", 2)[2] for line in log.read_text().splitlines()]
 
 
 def socket_dir_of(variables: dict[str, str]) -> str:

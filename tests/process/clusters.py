@@ -48,6 +48,7 @@ class Cluster:
     def __init__(self, dsn: str, home: Path, *, size: int = WORKERS, **variables: str) -> None:
         self.dsn = dsn
         self.size = size
+        self.project = PROJECT
         self.run = secrets.token_hex(8)
         self.notes = home / f"notes-{self.run}"
         self.log = home / f"log-{self.run}"
@@ -67,8 +68,8 @@ class Cluster:
         """Start it without waiting for anything."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(PROJECT / "manage.py"), "workers"],
-                cwd=PROJECT,
+                [sys.executable, str(self.project / "manage.py"), "workers"],
+                cwd=self.project,
                 env=self.variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

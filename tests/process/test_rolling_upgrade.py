@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
 
 import pytest
 
+from engine.version import VERSION
 from tests.live import PROJECT
+from tests.process.apps import CONSTANTS
 from tests.process.clusters import Cluster, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
@@ -58,23 +63,39 @@ async def novel(step: WorkflowStep, params: Errand) -> None:
 )
 
 
-class Release:
-    """One version of a project's code, in a folder of its own."""
+NEXT_MIGRATION = """
+from django.db.migrations import Migration, RunSQL
 
-    def __init__(self, folder: Path, code: str) -> None:
+
+class Migration(Migration):
+    dependencies = [("engine", "0001_start")]
+    operations = [
+        RunSQL(
+            "ALTER TABLE engine_instance ADD COLUMN of_next_version integer NOT NULL DEFAULT 7",
+            "ALTER TABLE engine_instance DROP COLUMN of_next_version",
+        )
+    ]
+"""
+
+
+class Release:
+    """One version of a project's code, in a folder of its own, with the Reprise of the checkout or another one."""
+
+    def __init__(self, folder: Path, code: str, reprise: Path = PROJECT) -> None:
         package = folder / "rolling"
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
         (package / "workflows.py").write_text(code)
         self.variables = {
             "REPRISE_APPS": "tests.sample,tests.process,rolling",
-            "PYTHONPATH": f"{folder}:{PROJECT}",
+            "PYTHONPATH": f"{folder}:{reprise}:{PROJECT}",
         }
+        self.reprise = reprise
 
     def manage(self, cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=PROJECT,
+            cwd=self.reprise,
             env=cluster.variables | self.variables | {"REPRISE_ROLE": "command"},
             capture_output=True,
             text=True,
@@ -90,6 +111,17 @@ def old(tmp_path: Path) -> Release:
 @pytest.fixture
 def new(tmp_path: Path) -> Release:
     return Release(tmp_path / "new", NEW)
+
+
+@pytest.fixture
+def next_version(tmp_path: Path) -> Release:
+    """The project with the next version of Reprise, which has one more migration."""
+    reprise = tmp_path / "reprise"
+    for name in ("engine", "studio", "templates", "static"):
+        copytree(PROJECT / name, reprise / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
+    copy(PROJECT / "manage.py", reprise)
+    (reprise / "engine" / "migrations" / "0002_next.py").write_text(NEXT_MIGRATION)
+    return Release(tmp_path / "next", OLD, reprise)
 
 
 def statuses(cluster: Cluster, workflow: str) -> Counter[str]:
@@ -206,3 +238,45 @@ def test_a_cluster_works_on_while_the_next_version_of_the_engine_adds_its_column
     finally:
         for table in tables:
             cluster.query(f"ALTER TABLE {table} DROP COLUMN of_next_version, DROP COLUMN size")
+
+
+REFUSAL = (
+    f"The database was migrated by a newer version of Reprise: {VERSION} does not know the migration engine.0002_next. "
+    "Install that version again, or use it to undo its migrations: `python manage.py migrate engine 0001_start`."
+)
+
+
+def test_a_running_cluster_goes_on_in_a_newer_database_and_another_of_its_version_starts_when_that_was_undone(
+    make_cluster: Callable[..., Cluster], old: Release, next_version: Release
+) -> None:
+    """Workers are replaced after a crash, and each hour; here, after some seconds."""
+    soon = {CONSTANTS: json.dumps({"engine.worker.retirement.LONGEST_SECONDS": 5})}
+    cluster = make_cluster(size=2, REPRISE_WORKERS="1", **old.variables, **soon)
+    other = Cluster(cluster.dsn, cluster.notes.parent, **old.variables)
+    assert next_version.manage(cluster, "migrate", "-v", "0").returncode == 0
+    try:
+        _workers_are_replaced(cluster)
+        other.launch()
+        assert other.process is not None
+        assert other.process.wait(60) == 1
+        [said] = other.log.read_text().splitlines()
+        assert said.endswith(f"CRITICAL reprise.cluster [-] {REFUSAL}")
+        assert other.left() == {}
+    finally:
+        other.end()
+        done = next_version.manage(cluster, *REFUSAL.split("`")[1].split()[2:], "-v", "0")
+        assert done.returncode == 0, done.stderr
+    other.start()
+    other.stop()
+    verified(cluster, old)
+
+
+def _workers_are_replaced(cluster: Cluster) -> None:
+    for reason in ("crash", "hour"):
+        former = cluster.shifts()
+        if reason == "crash":
+            os.kill(min(former), signal.SIGKILL)
+        wait_until(lambda former=former: not former & cluster.shifts())
+        cluster.begin("errand", reason)
+        cluster.wait_for_status(reason, "complete")
+        assert not former & cluster.workers_at(reason)

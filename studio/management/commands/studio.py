@@ -1,10 +1,12 @@
 import os
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 from django.conf import settings
-from django.core.management.base import CommandError
+from django.core import checks
+from django.core.management.base import CommandError, SystemCheckError
 
-from engine.command.program import Program
+from engine.command.program import FAILED, Program
 from studio.embedded import EmbeddedError
 from studio.supervisor.address import AddressError
 from studio.supervisor.database import DatabaseError, PasswordError
@@ -24,11 +26,23 @@ class Command(Program):
         try:
             run(settings.ENVIRONMENT)
         except (EmbeddedError, AddressError, DatabaseError, PasswordError, AlreadyRunningError) as error:
-            raise CommandError(str(error)) from None
+            self._refuse(str(error))
         except PermissionError as error:
-            raise CommandError(
+            self._refuse(
                 f"{os.fspath(error.filename or '')}: permission denied. Set REPRISE_HOME to a directory of your own."
-            ) from None
+            )
         except OSError as error:
             where = os.fspath(error.filename or "")
             raise CommandError(f"Reprise cannot continue. {where}: {error.strerror}.") from error
+
+    def check(self, *args: Any, **options: Any) -> None:
+        """Run the checks. Print each error in a line, as everything else that prevents a start."""
+        try:
+            super().check(*args, **options)
+        except SystemCheckError:
+            found = [one for one in checks.run_checks() if one.is_serious() and not one.is_silenced()]
+            self._refuse("\n".join(f"{one.msg} {one.hint or ''}".rstrip() for one in found))
+
+    def _refuse(self, why: str) -> NoReturn:
+        self.stderr.write(f"Reprise cannot start. {why}")
+        sys.exit(FAILED)
