@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ class Actions:
     def __init__(self, port: int) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
+        self.orders = (f"A-{number}" for number in count(100))
 
     def look_at_the_studio(self, reader: Reader) -> None:
         """Sign in as `admin`, start a reimbursement with the form, and answer it."""
@@ -57,7 +59,7 @@ class Actions:
 
     def start_from_the_form(self, reader: Reader) -> None:
         page = self.admin.get("/workflows/refund/start/")
-        assert "Order number" in page.text
+        assert "&quot;reason&quot;: &quot;&quot;" in page.text
         params = {"order": "A-7", "reason": "Too small."}
         self.admin.post("/workflows/refund/start/", page, params=json.dumps(params), id="A-7")
 
@@ -69,7 +71,7 @@ class Actions:
 
     def use_production(self, reader: Reader) -> None:
         """Start, answer and finish an instance; open the Studio as its proxy does."""
-        order = f"A-{len(reader.folder.name) + self.port}"
+        order = next(self.orders)
         params = json.dumps({"order": order, "reason": "It hums."})
         for line in (
             f"reprise workflow start refund '{params}' --id {order}",
@@ -96,7 +98,7 @@ class Actions:
             words = service["ExecStart"].replace(PORT, str(self.port)).removeprefix("/srv/office/.venv/bin/")
             home = {"REPRISE_HOME": str(reader.folder / ".reprise")}
             reader.start(["env", *shlex.split(words)], name, reader.environment | own | home)
-        reader.until_it_prints(f"curl {self.url}/readyz", '{"status": "ready", "is_healthy": true, …}')
+        reader.until_it_prints(f"curl -s {self.url}/readyz", '{"status": "ready", "is_healthy": true, …}')
         self.use_production(reader)
         for name in ("web", "workers"):
             reader.stop(name, signal.SIGTERM)
