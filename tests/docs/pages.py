@@ -6,7 +6,7 @@ What a page may hold:
 * ```` ```python wrong ````: what nobody should write. Right below it stands how that is proven: one of the next three.
 * `<!-- raises: DeclarationError: must be a function -->`: running the block raises this, with such a message.
 * `<!-- lint: engine.E104 -->`: the block runs, and the lints find this in its workflows.
-* ```` ```python file ````: a file that readers write, with its name in the first line. tests/tutorial writes and runs it.
+* ```` ```python file ````: a file that readers write, named in its first line. tests/tutorial writes and runs it.
 * `<!-- python` … `-->`: code that people do not see, with an `assert` if it proves that something is wrong.
 """
 

@@ -27,8 +27,8 @@ def test_migrate_names_the_database_and_makes_no_table(bare_project: Project) ->
     # As test runners do it.
     said = bare_project.manage("migrate", "-v", "0", "--skip-checks", code=1)
     assert said == (
-        'NotPostgreSQLError: The database "default" is sqlite, and the engine runs only on PostgreSQL 15 or newer. Change '
-        'DATABASES["default"], or keep the app "engine" out of that database with a router.\n'
+        'NotPostgreSQLError: The database "default" is sqlite, and the engine runs only on PostgreSQL 15 or newer. '
+        'Change DATABASES["default"], or keep the app "engine" out of that database with a router.\n'
     )
     with closing(sqlite3.connect(bare_project.directory / "db.sqlite3")) as database:
         assert database.execute("SELECT name FROM sqlite_master").fetchall() == []

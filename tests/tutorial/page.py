@@ -77,8 +77,10 @@ def steps_of(text: str) -> list[Step]:
     for line in lines:
         if fence := FENCE.match(line):
             body = "".join(f"{one}\n" for one in takewhile(lambda one: one != "```", lines))
-            for step in _block(fence[1], fence[2], body):
-                steps.append(replace(step, is_run=is_run) if isinstance(step, Command) else step)
+            steps += (
+                replace(step, is_run=is_run) if isinstance(step, Command) else step
+                for step in _block(fence[1], fence[2], body)
+            )
             is_run = True
         elif line.startswith("<!--"):
             match COMMENT.findall(line):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import signal
@@ -21,7 +20,7 @@ ASSIGNMENTS = re.compile(r"^(?:[A-Z_]+=\S+ )*")
 # These only look: readers repeat them until they show what is to come.
 LOOKS = re.compile(r"^reprise workflow (list|show|health)|^curl ")
 # Printed where root starts, and only there.
-FOR_ROOT = re.compile(r"^reprise │ Web and workers run as .*\n", re.M)
+FOR_ROOT = re.compile(r"^reprise │ Web and workers run as .*\n", re.MULTILINE)
 
 
 class Reader:
@@ -51,13 +50,13 @@ class Reader:
                 case Output(text):
                     self._until(lambda text=text: text in self.said("reprise run"), "reprise run")
 
-    def run(self, line: str, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
+    def run(self, line: str) -> tuple[int, str]:
         """Run a line as a shell does, which keeps what it exports. Return the exit code and what it prints."""
         kept = self.folder.parent / "environment"
         done = subprocess.run(
-            ["bash", "-c", f'{line}\ncode=$?; env -0 > "{kept}"; exit $code'],
+            ["sh", "-c", f'{line}\ncode=$?; env -0 > "{kept}"; exit $code'],
             cwd=self.folder,
-            env=environment or self.environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -111,7 +110,7 @@ class Reader:
         if name := next((one for one in STAYS if program.startswith(one)), None):
             # The second terminal has not exported what the first has, until both have the settings of production.
             environment = self.base if name == "reprise run" else self.environment
-            self.start(["bash", "-c", f"exec env {command.line}"], name, environment)
+            self.start(["sh", "-c", f"exec env {command.line}"], name, environment)
             self._until(lambda: prints(command.prints, self.said(name)), name)
         elif LOOKS.match(command.line):
             self.until_it_prints(command.line, command.prints)

@@ -27,8 +27,9 @@ PORT, CHECKOUT, DATABASE = "8000", "path/to/reprise", "postgresql://office:passw
 PASSWORD = "choose-a-better-one"
 # What makes the environment, or takes root.
 NOT_RUN = ("mkdir office", "python3 -m venv", ". .venv", "pip install", "sudo ")
-OPTIONS = """
+OPTIONS = f"""
 [mypy]
+cache_dir = {PROJECT / ".mypy_cache" / "tutorial"}
 plugins = mypy_django_plugin.main, pydantic.mypy
 strict = true
 
