@@ -1,4 +1,4 @@
-"""Somebody who follows a page: writes its files, types its commands, and compares what they print."""
+"""A reader who follows a page: writes its files, types its commands, and compares what they print."""
 
 from __future__ import annotations
 
