@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,12 @@ from studio.command.main import main
 main()
 """
 
+# For a machine without it. The page calls it as `curl -s URL`.
+CURL = f"""#!{sys.executable}
+import sys, urllib.request
+sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[2], timeout=60).read())
+"""
+
 
 @pytest.fixture
 def office() -> Iterator[Path]:
@@ -39,8 +46,10 @@ def environment(office: Path) -> dict[str, str]:
     """What a shell has after the page's section on installing."""
     programs = office.parent / "bin"
     programs.mkdir()
-    (programs / "reprise").write_text(REPRISE)
-    (programs / "reprise").chmod(0o755)
+    written = {"reprise": REPRISE} | ({} if shutil.which("curl") else {"curl": CURL})
+    for name, text in written.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
     path = [programs, Path(sys.executable).parent, require_programs(), os.environ["PATH"]]
     return {
         "PATH": os.pathsep.join(map(str, path)),
