@@ -56,6 +56,9 @@ def environment(office: Path) -> dict[str, str]:
         "HOME": str(office.parent),
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(PROJECT),
+        "REPRISE_HOME": str(
+            office / ".reprise"
+        ),  # the default of an installed package; pytest's is the checkout's
         "PYTEST_PLUGINS": "engine.testing.plugin,studio.testing",  # entry points of the package
         "PYTEST_ADDOPTS": "-p no:asyncio",  # which readers do not have
     }
