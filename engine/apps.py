@@ -43,12 +43,13 @@ class EngineConfig(AppConfig):
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
-        from engine.models import Instance, earlier
+        from engine.models import Instance, earlier, vendor
         from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering
 
+        pre_migrate.connect(vendor.refuse, sender=self)
         pre_migrate.connect(earlier.refuse, sender=self)
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.

@@ -88,8 +88,9 @@ def _said(facts: Facts) -> Iterator[tuple[str, str]]:
     oldest = f", the oldest for {format_duration(late)}" if facts.due else ""
     yield "due", f"{counted(facts.due)}{oldest}"
     yield "schedules", f"{facts.schedules_overdue:,} overdue"
+    requests = "request" if facts.open_requests == 1 else "requests"
     yield (
         "for people",
-        f"{counted(facts.paused_by_engine)} paused by the engine, {counted(facts.open_requests)} requests",
+        f"{counted(facts.paused_by_engine)} paused by the engine, {counted(facts.open_requests)} {requests}",
     )
     yield "failed", f"{counted(facts.failed_in_24_h)} in the last 24 h"

@@ -6,6 +6,7 @@ What a page may hold:
 * ```` ```python wrong ````: what nobody should write. Right below it stands how that is proven: one of the next three.
 * `<!-- raises: DeclarationError: must be a function -->`: running the block raises this, with such a message.
 * `<!-- lint: engine.E104 -->`: the block runs, and the lints find this in its workflows.
+* ```` ```python file ````: a file that readers write, named in its first line. tests/tutorial writes and runs it.
 * `<!-- python` … `-->`: code that people do not see, with an `assert` if it proves that something is wrong.
 """
 
@@ -64,7 +65,7 @@ def _read(text: str) -> Iterator[Block | tuple[str, str]]:
     for number, line in lines:
         if fence := FENCE.match(line):
             code = list(_until("```", lines))
-            if fence[1] == "python":
+            if fence[1] == "python" and "file" not in fence[2].split():
                 yield Block("\n".join(code), number + 1, is_wrong="wrong" in fence[2].split())
         elif line == HIDDEN:
             yield Block("\n".join(_until("-->", lines)), number + 1, is_hidden=True)

@@ -133,6 +133,9 @@ def test_what_needs_somebody_is_counted_and_unhealthy_only_if_asked_for() -> Non
     OpenRequest.objects.create(instance=paused, generation=1, seq=1, opened_at=timezone.now())
     code, found = ask()
     assert (code, found["paused_by_engine"], found["open_requests"], found["need_somebody"]) == (0, 1, 1, 2)
+    out = io.StringIO()
+    call_command("workflow", "health", stdout=out)
+    assert "for people  1 paused by the engine, 1 request\n" in out.getvalue()
     code, found = ask("--max-paused", "0")
     assert (code, found["problems"]) == (1, ["1 instance is paused by the engine; at most 0 may be."])
 

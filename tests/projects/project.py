@@ -42,9 +42,7 @@ class Project:
         """Add the README's lines at the ends of the files that they name."""
         settings, urls = readme_lines()
         self.append("shop/settings.py", settings)
-        self.append(
-            "shop/urls.py", "from django.urls import include\n", urls.replace('"ops/"', f'"{prefix}"')
-        )
+        self.append("shop/urls.py", urls.replace('"ops/"', f'"{prefix}"'))
         return self
 
     def append(self, file: str, *parts: str) -> None:

@@ -147,7 +147,7 @@ def shop(project: Project, options: str) -> Project:
     settings, urls = readme_lines()
     assert ', "django_q"]' in settings
     project.append("shop/settings.py", settings.replace(', "django_q"]', "]"))
-    project.append("shop/urls.py", "from django.urls import include\n", urls)
+    project.append("shop/urls.py", urls)
     project.manage("migrate", "-v", "0")
     return project
 
