@@ -14,15 +14,10 @@ import pytest
 from studio.embedded import EmbeddedServer, socket_dir
 from studio.embedded.place import require_programs
 from tests.conftest import home_directory
-from tests.live import PROJECT
+from tests.package.conftest import installed, installed_with_pytest, wheel
+from tests.package.environment import Installed
 
-# As pip writes it, with what an environment without the package lacks.
-REPRISE = f"""#!{sys.executable}
-import sys
-sys.path.insert(0, {str(PROJECT)!r})
-from studio.command.main import main
-main()
-"""
+__all__ = ["installed", "installed_with_pytest", "wheel"]
 
 # For a machine without it. The page calls it as `curl -s URL`.
 CURL = f"""#!{sys.executable}
@@ -42,26 +37,16 @@ def office() -> Iterator[Path]:
 
 
 @pytest.fixture
-def environment(office: Path) -> dict[str, str]:
+def environment(office: Path, installed_with_pytest: Installed) -> dict[str, str]:
     """What a shell has after the page's section on installing."""
     programs = office.parent / "bin"
     programs.mkdir()
-    written = {"reprise": REPRISE} | ({} if shutil.which("curl") else {"curl": CURL})
-    for name, text in written.items():
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
-    path = [programs, Path(sys.executable).parent, require_programs(), os.environ["PATH"]]
-    return {
-        "PATH": os.pathsep.join(map(str, path)),
-        "HOME": str(office.parent),
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": str(PROJECT),
-        "REPRISE_HOME": str(
-            office / ".reprise"
-        ),  # the default of an installed package; pytest's is the checkout's
-        "PYTEST_PLUGINS": "engine.testing.plugin,studio.testing",  # entry points of the package
-        "PYTEST_ADDOPTS": "-p no:asyncio",  # which readers do not have
-    }
+    if not shutil.which("curl"):
+        (programs / "curl").write_text(CURL)
+        (programs / "curl").chmod(0o755)
+    # pg_dump of the version that the server has; readers have that of their own server.
+    path = [installed_with_pytest.programs, programs, require_programs(), os.environ["PATH"]]
+    return {"PATH": os.pathsep.join(map(str, path)), "HOME": str(office.parent), "LANG": "C.UTF-8"}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
 import signal
@@ -136,7 +137,7 @@ def test_the_tutorial_works_as_it_is_written(
         reader.end()
 
 
-def test_its_workflow_passes_the_type_checker(office: Path, environment: dict[str, str]) -> None:
+def test_its_workflow_passes_the_type_checker(office: Path) -> None:
     for step in told():
         if isinstance(step, File) and step.name.startswith("refunds/"):
             file = office / step.name
@@ -147,7 +148,12 @@ def test_its_workflow_passes_the_type_checker(office: Path, environment: dict[st
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "refunds"],
         cwd=office,
-        env=environment | {"REPRISE_APPS": "refunds", "REPRISE_HOME": str(office)},
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(PROJECT),
+            "REPRISE_APPS": "refunds",
+            "REPRISE_HOME": str(office),
+        },
         capture_output=True,
         text=True,
         check=False,
