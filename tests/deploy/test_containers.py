@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.urls import resolve
 from jsonschema import Draft202012Validator
 
@@ -22,8 +23,6 @@ from studio.environment import Role, SettingError, read_environment, secret_key
 from tests.deploy.commands import check_command
 from tests.deploy.files import DEPLOY
 from tests.live import PROJECT
-
-yaml = pytest.importorskip("yaml", reason="PyYAML reads the files; it comes with the development packages")
 
 pytestmark = pytest.mark.second_tier
 
