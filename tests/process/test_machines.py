@@ -161,7 +161,7 @@ def test_lost_packets_only_cost_time(site: Site) -> None:
 
 
 # A silence of 4 s ends before any connection is given up. At 7.5 s TCP has just begun a pause of six seconds, at 12 s
-# connections have been given up, and at 17 s the locks of the workers, too.
+# connections have been given up, and at 17 s the first tries to open them again, too.
 @pytest.mark.parametrize(
     ("fault", "seconds"),
     [(Link.cut, 4), (Link.stall, 4), (Link.stall, 7.5), (Link.stall, 12), (Link.stall, 17)],

@@ -150,7 +150,9 @@ def project(tmp_path: Path, postgresql: EmbeddedServer) -> Iterator[Project]:
 
 def shop(project: Project, options: str) -> Project:
     """Give the project tasks of its own; then put Reprise beside them, as the README says."""
-    project.append("shop/settings.py", f'INSTALLED_APPS += ["django_q"]\nQ_CLUSTER = {options}\n{IN_QCLUSTER}')
+    project.append(
+        "shop/settings.py", f'INSTALLED_APPS += ["django_q"]\nQ_CLUSTER = {options}\n{IN_QCLUSTER}'
+    )
     project.app("orders", tasks=TASKS, models=MODELS, workflows=WORKFLOWS, broker=BROKER)
     settings, urls = readme_lines()
     assert ', "django_q"]' in settings
