@@ -14,7 +14,7 @@ import pytest
 
 from tests.live import PROJECT
 
-# Whoever is imported here was written for that system, too.
+# Other people's packages are imported first: what they need of a system is their concern.
 FORGET = """
 import asyncio, multiprocessing, os, select, signal, socket, subprocess, sys, sysconfig, types
 sysconfig.get_config_vars()  # it reads a file that is named after the system
