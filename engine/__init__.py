@@ -4,6 +4,7 @@ Public names are resolved when they are first used, so that a `workflows.py`, a 
 module of the engine can be imported before Django's apps are ready.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,15 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
+
+
+def _refuse_windows() -> None:
+    # Workers fork, and hold locks of files; without this, the first thing that is missing would be named.
+    if sys.platform == "win32":
+        raise ImportError("Reprise does not run on Windows. Use it in WSL 2 there, which is Linux.")
+
+
+_refuse_windows()
 
 
 def __getattr__(name: str) -> Any:

@@ -92,11 +92,13 @@ class EmbeddedServer:
         if place.account:
             os.chown(directory, place.account.uid, place.account.gid)
 
+    def _settings(self, place: Place) -> dict[str, str]:
+        directory = {"unix_socket_directories": _quoted(socket_dir(self.home).resolve())}
+        return SETTINGS | write_rules(place.data, place.account) | directory
+
     def _launch(self, place: Place) -> subprocess.Popen[bytes]:
-        settings = SETTINGS | write_rules(place.data, place.account)
-        settings |= {"unix_socket_directories": _quoted(socket_dir(self.home).resolve())}
         command = [str(place.programs / "postgres"), "-D", str(place.cluster)]
-        for name, value in settings.items():
+        for name, value in self._settings(place).items():
             command += ["-c", f"{name}={value}"]
         if self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.urls import resolve
 from jsonschema import Draft202012Validator
 
@@ -22,8 +23,6 @@ from studio.environment import Role, SettingError, read_environment, secret_key
 from tests.deploy.commands import check_command
 from tests.deploy.files import DEPLOY
 from tests.live import PROJECT
-
-yaml = pytest.importorskip("yaml", reason="PyYAML reads the files; it comes with the development packages")
 
 pytestmark = pytest.mark.second_tier
 
@@ -223,3 +222,37 @@ def test_the_image_runs_as_nobody_special_and_passes_signals_on() -> None:
     assert any(name == "RUN" and "tini" in rest for name, rest in found)
     assert all(pod["spec"]["securityContext"]["runAsUser"] == users[0] for _, pod in pods())
     check_command(image_command())
+
+
+def test_the_image_keeps_to_the_rules_for_dockerfiles() -> None:
+    """Check what hadolint would say first: it is not among the programs that a test may install."""
+    found = instructions()
+    names = {name for name, _ in found}
+    assert names <= {
+        "FROM",
+        "COPY",
+        "RUN",
+        "WORKDIR",
+        "ENV",
+        "USER",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "ENTRYPOINT",
+        "CMD",
+    }
+    bases = [rest.split()[0] for name, rest in found if name == "FROM"]
+    assert len(set(bases)) == 1, "the environment refers to the Python of its stage"
+    assert all(":" in base and not base.endswith(":latest") for base in bases)
+    for name, rest in found:
+        if name in ("CMD", "ENTRYPOINT"):
+            assert json.loads(rest), f"a shell would swallow signals: {rest}"
+        if name == "WORKDIR":
+            assert rest.startswith("/")
+        if name == "RUN" and "apt-get" in rest:
+            assert re.search(r"apt-get update +&& apt-get install --yes --no-install-recommends ", rest)
+            assert "rm -rf /var/lib/apt/lists/*" in rest
+        if name == "RUN" and "pip install" in rest:
+            assert "--no-cache-dir" in rest
+        if name == "RUN" and "useradd" in rest:
+            assert "--no-log-init" in rest, "the log of logins would be as large as the highest id"
+    assert [name for name, _ in found][-3:] == ["STOPSIGNAL", "ENTRYPOINT", "CMD"]

@@ -148,7 +148,7 @@ def test_the_web_process_pools_its_connections_and_bounds_its_statements() -> No
     assert database["OPTIONS"]["options"] == (
         "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s"
     )
-    assert database["OPTIONS"]["tcp_user_timeout"] == 15000
+    assert database["OPTIONS"]["tcp_user_timeout"] == 8000
     assert database["OPTIONS"]["connect_timeout"] == 5
 
 

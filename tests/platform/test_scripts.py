@@ -101,7 +101,7 @@ def test_servers_that_cannot_be_installed_are_named_and_nothing_fails(
     (tmp_path / "policy").touch()
     _fake(programs, "id", f"echo {user}")
     _fake(programs, "apt-get", "exit 100")
-    for name in ("nginx", "caddy"):
+    for name in ("nginx", "caddy", "ip"):
         _fake(programs, name, "exit 0")
     script = (checkout / "scripts" / "servers").read_text()
     # Not where the machine has its own, and not its policy.
@@ -116,7 +116,7 @@ def test_servers_that_cannot_be_installed_are_named_and_nothing_fails(
         timeout=60,
     )
     assert done.returncode == 0
-    assert "pgbouncer" in done.stderr.splitlines()[-1]
+    assert "pgbouncer nftables" in done.stderr.splitlines()[-1]
     assert "will be skipped" in done.stderr
     assert "caddy" not in done.stderr
     assert "nginx" not in done.stderr

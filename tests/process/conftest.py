@@ -50,7 +50,7 @@ def process_server(migrated_home: Path) -> Iterator[EmbeddedServer]:
 @pytest.fixture(scope="session")
 def process_database(process_server: EmbeddedServer) -> str:
     """The address of its database."""
-    return _url(process_server, DATABASE)
+    return url_of(process_server)
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +63,7 @@ def _everybodys_cluster(
         lingering = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = %s"
         connection.execute(lingering, [DATABASE])
         connection.execute(f"CREATE DATABASE everybodys TEMPLATE {DATABASE}")
-    cluster = Cluster(_url(process_server, "everybodys"), tmp_path_factory.mktemp("everybodys"))
+    cluster = Cluster(url_of(process_server, "everybodys"), tmp_path_factory.mktemp("everybodys"))
     cluster.query("TRUNCATE engine_worker")  # killed clusters left their rows in what was copied
     try:
         yield cluster.start()
@@ -133,5 +133,6 @@ def arena(ground: Arena, django_db_blocker: DjangoDbBlocker) -> Iterator[Arena]:
         yield ground
 
 
-def _url(server: EmbeddedServer, database: str) -> str:
+def url_of(server: EmbeddedServer, database: str = DATABASE) -> str:
+    """Return where processes of this machine reach it."""
     return f"postgresql://{USER}@/{database}?host={socket_dir(server.home)}"

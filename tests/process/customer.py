@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from collections import Counter
 
 import psycopg
 
-from tests.process.clusters import Cluster
+from tests.live import PROJECT
+from tests.process.clusters import Cluster, wait_until
+
+STEPS = 8
 
 
 class Customer:
@@ -43,3 +49,28 @@ def begun(cluster: Cluster) -> list[tuple[str, int]]:
     """Return which bodies have begun, in order: instance and number of the step."""
     lines = [line.split() for line in cluster.noted() if line.startswith("relay-")]
     return [(name, int(step)) for name, step in lines]
+
+
+def assert_nothing_is_lost_or_repeated(cluster: Cluster, customer: Customer) -> None:
+    """Wait until all is complete; fail if a confirmed start is not there, or if a complete step has begun again."""
+    wait_until(
+        lambda: cluster.query("SELECT count(*) FROM engine_instance WHERE status <> 'complete'") == [(0,)]
+    )
+    there = {name for (name,) in cluster.query("SELECT id FROM engine_instance")}
+    assert set(customer.confirmed) <= there
+    # A step begins when the one before it has been recorded; from then on that one never begins again.
+    latest: Counter[str] = Counter()
+    for name, step in begun(cluster):
+        assert step >= latest[name], (name, step)
+        latest[name] = step
+    assert (latest.keys(), set(latest.values())) == (there, {STEPS})
+    # The command asks 190 times one after the other: not by the way of the workers, which may be slow.
+    verified = subprocess.run(
+        [sys.executable, str(PROJECT / "manage.py"), "verify"],
+        cwd=PROJECT,
+        env=cluster.variables | {"DATABASE_URL": cluster.dsn},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr

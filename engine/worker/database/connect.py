@@ -25,11 +25,25 @@ LIMITS = (
     "SET idle_in_transaction_session_timeout = '10s'; "
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'"  # since 17
 )
+# When the network is silent, TCP sends again after pauses that double: after 12 s of silence it may wait 13 more. Work
+# has to go on within 5 s, so a connection is given up sooner and opened again. Both ends do so: either may be the one
+# that sends again. The lock's connection is kept longer: nothing waits for it, and its loss costs the running bodies.
+GIVE_UP_MILLISECONDS = 8_000
+LOCK_GIVE_UP_MILLISECONDS = 15_000
+# Where the project's settings say nothing: without these, a connection hangs for hours when the network is cut.
+NETWORK = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
 # The backend notices a worker that died during a query only if it checks; otherwise at the end of the query. The
 # statements of the journal and the claims touch few rows by key: a plan made for empty tables must not stay a scan.
 SESSION = (
     "SET client_connection_check_interval = 500; SET enable_seqscan = off; SET enable_hashjoin = off; "
-    f"SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; {LIMITS}"
+    f"SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off; "
+    f"SET tcp_user_timeout = {GIVE_UP_MILLISECONDS}; {LIMITS}"
 )
 
 
@@ -62,7 +76,7 @@ def _limited(waiting: Generator[Any, Any, Any], seconds: float) -> Generator[Any
 
 def connect_limited(answer_seconds: float, **options: Any) -> LimitedConnection:
     """Open an autocommit connection for a thread. Raises psycopg.OperationalError if the database does not answer."""
-    connection = LimitedConnection.connect(**options, autocommit=True)
+    connection = LimitedConnection.connect(**{**NETWORK, **options}, autocommit=True)
     connection.answer_seconds = answer_seconds
     return connection
 
@@ -187,14 +201,17 @@ def _numbered(statement: str) -> tuple[bytes, list[str]]:
     return re.sub(r"%(?:\((\w+)\)[sbt]|%)", number, statement).encode(), names
 
 
-async def connect(application: str, *, is_durable: bool = True) -> Connection:
+async def connect(
+    application: str, *, is_durable: bool = True, give_up_ms: int = GIVE_UP_MILLISECONDS
+) -> Connection:
     """Open an autocommit connection for the worker's loop.
 
     Without `is_durable`, a commit does not wait for the disk: for claims and leases, which a crash of the database
     reverts anyway, because it also ends the session with the lock. Raises psycopg.OperationalError if the database does
     not answer.
     """
-    options = {**parameters(), "application_name": application}
+    own = {"application_name": application, "tcp_user_timeout": give_up_ms}
+    options = {**NETWORK, **parameters(), **own}
     connection = await Connection.connect(**options, autocommit=True, prepare_threshold=0)
     # In text format, each string of a list would be searched for quotes.
     connection.adapters.register_dumper(list, ListBinaryDumper)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import psycopg
 
 from engine.worker.database import sql
-from engine.worker.database.connect import Connection, connect
+from engine.worker.database.connect import LOCK_GIVE_UP_MILLISECONDS, Connection, connect
 
 # The ids that this process took. The process is alive, so what they held was not left by a dead worker.
 _taken_here: set[int] = set()
@@ -44,10 +44,11 @@ class WorkerLock:
     @classmethod
     async def take(cls, name: str) -> WorkerLock:
         """Take the lock of a free id. Raises psycopg.OperationalError if the database does not answer."""
-        connection = await connect(f"reprise lock {name}"[:63])
+        connection = await connect(f"reprise lock {name}"[:63], give_up_ms=LOCK_GIVE_UP_MILLISECONDS)
         try:
             number = await _lock(connection)
-            await connection.execute("LISTEN engine_wake")
+            # The server keeps trying to send notifications: giving up would release the lock.
+            await connection.execute("SET tcp_user_timeout = 0; LISTEN engine_wake", prepare=False)
         except BaseException:
             await connection.close()
             raise
