@@ -21,11 +21,12 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.shortcuts import resolve_url
 from django.template import TemplateDoesNotExist
 from django.template.loader import get_template
-from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
+from django.urls import NoReverseMatch, Resolver404, reverse
 from django.utils.module_loading import import_string
 
 from engine.status import schema
 from studio.access.permissions import ROLES
+from studio.access.routes import match_of
 
 # What the Studio needs of the site, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {
@@ -158,7 +159,7 @@ def _login() -> Iterator[CheckMessage]:
 def _urls() -> Iterator[CheckMessage]:
     try:
         home = reverse("studio:home")
-        is_ours = resolve(home.removeprefix(get_script_prefix().rstrip("/"))).view_name == "studio:home"
+        is_ours = match_of(home).view_name == "studio:home"
     except NoReverseMatch:
         yield Error("The Studio has no address.", hint=URLS, id="studio.E004")
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.handlers.asgi import get_script_prefix
 from django.db import InterfaceError, OperationalError
 from django.urls import Resolver404, resolve
 
@@ -11,6 +10,7 @@ from studio.access.anonymous_queue import is_known, take_turn
 from studio.access.cookies import broken_cookie, session_key_of
 from studio.access.people import in_thread, person_of_session
 from studio.access.refusals import Scope
+from studio.access.routes import path_of, routes_of
 from studio.frame.guard import Rule, rule_of
 from studio.live.reconcile import socket_address
 
@@ -59,10 +59,9 @@ def view_of(scope: Scope) -> object:
     """Return the view at the path of a request, or None."""
     if "path" not in scope:  # not a request: lifespan
         return None
-    # As in ASGIRequest. The prefix may come from the client: daphne reads it from a header.
-    path = scope["path"].removeprefix(get_script_prefix(scope))
     try:
-        return resolve(path).func
+        with routes_of(scope).used():
+            return resolve(path_of(scope)).func
     except Resolver404:
         return None
 
