@@ -131,6 +131,9 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
             except Http404:
                 return not_found(request)
 
+        # Django's LoginRequiredMiddleware would refuse probes and the sign-in page, and redirect fragments: the guard
+        # decides.
+        asking.login_required = False  # type: ignore[attr-defined]
         _rules[asking] = rule
         return asking
 

@@ -31,6 +31,7 @@ from greetings.workflows import greet
 greet.start("Ada", id="one")
 """
 LINK = re.compile(r'(?:href|src|action|hx-get|hx-post|formaction)="(/[^"]*)"')
+LOGIN_REQUIRED = "django.contrib.auth.middleware.LoginRequiredMiddleware"
 LOCALE = "django.middleware.locale.LocaleMiddleware"
 IN_LANGUAGES = """
 from django.conf.urls.i18n import i18n_patterns
@@ -68,6 +69,19 @@ def check_links(visitor: Visitor, prefix: str) -> None:
         links = {link for link in map(html.unescape, LINK.findall(text)) if "/static/" not in link}
         assert links
         assert {link for link in links if not link.startswith(prefix)} == set()
+
+
+def test_a_site_that_asks_everybody_to_sign_in_shuts_nobody_out(project: Project) -> None:
+    with served(project, "behind_login", f'MIDDLEWARE += ["{LOGIN_REQUIRED}"]') as visitor:
+        assert visitor.get("/ops/healthz").status == 200
+        assert visitor.get("/ops/").path == "/ops/sign-in/?next=/ops/"
+        assert visitor.sign_in("root", PASSWORD, path="/ops/audit/").path == "/ops/audit/"
+        check_links(visitor, "/ops/")
+    program = (
+        "from django.test import Client; print(Client(HTTP_HOST='127.0.0.1').get('/ops/readyz').status_code)"
+    )
+    said = project.manage("shell", "--settings", "shop.behind_login", "--no-imports", "-c", program)
+    assert said == "200\n"
 
 
 @pytest.mark.parametrize("way", ["setting", "option"])
