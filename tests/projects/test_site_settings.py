@@ -96,6 +96,26 @@ def test_links_of_pushes_are_below_the_servers_root_path(project: Project, way: 
         assert 'name="next" value=""' in again.text
 
 
+def test_params_of_a_mebibyte_fit_into_a_site_with_djangos_limit_on_forms(project: Project) -> None:
+    """A form writes an umlaut as six bytes."""
+    with served(project, "plain") as visitor:
+        visitor.sign_in("root", PASSWORD)
+        form = visitor.get("/ops/workflows/greet/start/")
+        name = "ü" * ((1024 * 1024 - 2) // 2)
+        started = visitor.post("/ops/workflows/greet/start/", form, params=f'"{name}"', id="large")
+        assert (started.status, started.path) == (200, "/ops/workflows/greet/instances/large/")
+        event = visitor.post(f"{started.path}events/", form, type="go", payload=f'"{name[:450_001]}"')
+        assert (event.status, event.path) == (200, started.path)
+        refused = visitor.post("/ops/workflows/greet/start/", form, params="x" * 5_000_000)
+        assert refused.status == 413
+        said = visitor.post(
+            "/ops/workflows/greet/start/", form, params="1", **{f"n{n}": "" for n in range(1_001)}
+        )
+        assert (said.status, "Request too large" in said.text) == (413, True)
+    length = "SELECT octet_length(params #>> '{}') FROM engine_instance WHERE id = 'large'"
+    assert project.query(length) == [(2 * len(name),)]
+
+
 def test_each_language_of_a_site_has_sockets_and_limits(project: Project) -> None:
     project.write("shop/languages_urls.py", IN_LANGUAGES)
     settings = f'ROOT_URLCONF = "shop.languages_urls"\nMIDDLEWARE.insert(2, "{LOCALE}")'
