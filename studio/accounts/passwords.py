@@ -21,6 +21,7 @@ from studio.access.permissions import Verb
 from studio.access.routes import match_of
 from studio.accounts import password_limits
 from studio.accounts.password_limits import TooManyAttemptsError, attempt
+from studio.display.rendering import render
 from studio.frame.errors import busy, sign_in_first, too_many
 from studio.frame.guard import guard, public
 from studio.frame.notes import note
@@ -73,7 +74,13 @@ class PasswordForm(PasswordChangeForm):
 
 
 class LimitedView:
-    """Answer 429 after too many attempts, or if too many wait for a slot."""
+    """Answer 429 after too many attempts, or if too many wait for a slot. Render as all pages of the Studio."""
+
+    request: HttpRequest
+    template_name: str
+
+    def render_to_response(self, context: dict[str, Any], **_: Any) -> HttpResponse:
+        return render(self.request, self.template_name, context)
 
     def post(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponse:
         view: Any = super()
