@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from functools import lru_cache
+
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.urls import Resolver404, resolve
@@ -13,6 +16,8 @@ from studio.access.refusals import Scope
 from studio.access.routes import path_of, routes_of
 from studio.frame.guard import Rule, rule_of
 from studio.live.reconcile import socket_address
+
+log = logging.getLogger("studio.web")
 
 
 def is_whole_site() -> bool:
@@ -64,6 +69,19 @@ def view_of(scope: Scope) -> object:
             return resolve(path_of(scope)).func
     except Resolver404:
         return None
+    except Exception as error:  # noqa: BLE001  A converter of the site: Django resolves it again, and answers.
+        _log_once(type(error).__name__, str(error))
+        return None
+
+
+@lru_cache(maxsize=64)
+def _log_once(kind: str, text: str) -> None:
+    log.warning(
+        "The Studio's limits do not apply to an address: a route of the site raised %s: %s. If it may match the "
+        "Studio's addresses, put the Studio's line before it.",
+        kind,
+        text,
+    )
 
 
 async def _is_signed_in(scope: Scope) -> bool:

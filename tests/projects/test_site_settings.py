@@ -40,6 +40,30 @@ urlpatterns = i18n_patterns(path("ops/", include("studio.urls")), prefix_default
 """
 
 
+WITH_CONVERTER = """
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+from django.urls import include, path, register_converter
+
+
+class GroupName:
+    regex = "[a-z-]+"
+
+    def to_python(self, value):
+        return Group.objects.get(name=value)
+
+    def to_url(self, group):
+        return group.name
+
+
+register_converter(GroupName, "group")
+urlpatterns = [
+    path("ops/", include("studio.urls")),
+    path("groups/<group:group>/", lambda request, group: HttpResponse(group.name)),
+]
+"""
+
+
 @pytest.fixture(scope="module")
 def project(bare_project: Project) -> Project:
     bare_project.app("greetings", workflows=WORKFLOWS)
@@ -114,6 +138,18 @@ def test_params_of_a_mebibyte_fit_into_a_site_with_djangos_limit_on_forms(projec
         assert (said.status, "Request too large" in said.text) == (413, True)
     length = "SELECT octet_length(params #>> '{}') FROM engine_instance WHERE id = 'large'"
     assert project.query(length) == [(2 * len(name),)]
+
+
+def test_a_route_that_cannot_be_resolved_here_gets_djangos_answer(project: Project) -> None:
+    project.write("shop/converter_urls.py", WITH_CONVERTER)
+    with served(project, "converter", 'ROOT_URLCONF = "shop.converter_urls"') as visitor:
+        for _ in range(2):
+            answer = visitor.get("/groups/reprise-admin/")
+            assert (answer.status, "SynchronousOnlyOperation" in answer.text) == (500, True)
+        visitor.sign_in("root", PASSWORD)
+        check_links(visitor, "/ops/")
+    said = "a route of the site raised SynchronousOnlyOperation"
+    assert project.logs().count(said) == 1
 
 
 def test_each_language_of_a_site_has_sockets_and_limits(project: Project) -> None:
