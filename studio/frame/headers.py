@@ -45,7 +45,7 @@ def _foreign_files() -> str:
     """
     try:
         address = urlsplit(static(f"{FOLDER}frame/base.css"))
-    except ValueError:  # not in the manifest of the storage: the check studio.E009 says so
+    except ValueError:  # not in the manifest of the storage: `collectstatic` has not run
         return ""
     # The syntax does not allow IPv6 addresses.
     if not address.netloc or "[" in address.netloc:
