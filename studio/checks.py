@@ -19,25 +19,20 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.shortcuts import resolve_url
-from django.template import TemplateDoesNotExist
-from django.template.loader import get_template
-from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
+from django.urls import NoReverseMatch, Resolver404, reverse
 from django.utils.module_loading import import_string
 
 from engine.status import schema
 from studio.access.permissions import ROLES
+from studio.access.routes import match_of
 
 # What the Studio needs of the site, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {
     "django.contrib.sessions.middleware.SessionMiddleware": "it keeps people signed in",
     "django.contrib.auth.middleware.AuthenticationMiddleware": "views check the permissions of its user",
 }
-TEMPLATE = "studio/frame/base.html"
 STYLE = "studio/frame/base.css"
 URLS = 'Add path("ops/", include("studio.urls")), with a prefix of your choice, to the urlpatterns of ROOT_URLCONF.'
-TEMPLATE_HINT = (
-    'Set "APP_DIRS": True in a DjangoTemplates backend of TEMPLATES, or add the loader for app directories.'
-)
 STATIC_HINT = (
     'Add "django.contrib.staticfiles" to INSTALLED_APPS, and STATIC_URL; STATICFILES_FINDERS, if set, needs '
     '"django.contrib.staticfiles.finders.AppDirectoriesFinder".'
@@ -52,7 +47,7 @@ COMPOSE = (
 @register("studio")
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """Check that the site has everything that the Studio's pages need."""
-    return [*_middleware(), *_templates(), *_static(), *_urls(), *_login(), *_sockets()]
+    return [*_middleware(), *_static(), *_urls(), *_login(), *_sockets()]
 
 
 @register("studio", Tags.database)
@@ -98,21 +93,6 @@ def _middleware() -> Iterator[CheckMessage]:
             )
 
 
-def _templates() -> Iterator[CheckMessage]:
-    try:
-        template: Any = get_template(TEMPLATE)
-    except TemplateDoesNotExist:
-        yield Error("The Studio's templates cannot be found.", hint=TEMPLATE_HINT, id="studio.E002")
-        return
-    engine = template.backend.engine
-    for name in _names_in("templates"):
-        origins = (
-            origin.name for loader in engine.template_loaders for origin in loader.get_template_sources(name)
-        )
-        found = next((file for file in map(Path, origins) if file.exists()), None)
-        yield from _replaced("templates", name, found)
-
-
 def _static() -> Iterator[CheckMessage]:
     if (
         not apps.is_installed("django.contrib.staticfiles")
@@ -121,24 +101,20 @@ def _static() -> Iterator[CheckMessage]:
     ):
         yield Error("The Studio's static files cannot be found.", hint=STATIC_HINT, id="studio.E003")
         return
-    for name in _names_in("static"):
-        found: Any = finders.find(name)
-        yield from _replaced("static", name, found and Path(found))
+    # With its links resolved: in a checkout, the folder is one.
+    ours = (Path(__file__).parent / "static" / "studio").resolve().parent
+    for file in sorted(one for one in ours.glob("studio/**/*.*") if one.is_file()):
+        yield from _replaced(file, str(file.relative_to(ours)))
 
 
-def _replaced(folder: str, name: str, found: Path | None) -> Iterator[CheckMessage]:
-    if found is not None and found.resolve() != _ours(folder) / name:
+def _replaced(file: Path, name: str) -> Iterator[CheckMessage]:
+    found: Any = finders.find(name)
+    if found and Path(found).resolve() != file:
         yield Caution(
             f"The Studio's file {name} is replaced by {found}.",
-            hint=f"Rename or remove {found}: everything under studio/ in {folder} is the Studio's.",
+            hint=f"Rename or remove {found}: everything under studio/ in static is the Studio's.",
             id="studio.W002",
         )
-
-
-def _names_in(folder: str) -> Iterator[str]:
-    """Yield the names of the Studio's own files: `studio/home/home.html`."""
-    ours = _ours(folder)
-    yield from (str(file.relative_to(ours)) for file in sorted(ours.rglob("*.*")) if file.is_file())
 
 
 def _login() -> Iterator[CheckMessage]:
@@ -158,7 +134,7 @@ def _login() -> Iterator[CheckMessage]:
 def _urls() -> Iterator[CheckMessage]:
     try:
         home = reverse("studio:home")
-        is_ours = resolve(home.removeprefix(get_script_prefix().rstrip("/"))).view_name == "studio:home"
+        is_ours = match_of(home).view_name == "studio:home"
     except NoReverseMatch:
         yield Error("The Studio has no address.", hint=URLS, id="studio.E004")
         return
@@ -207,10 +183,6 @@ def _mentions_studio(module: str) -> bool:
         and file.is_file()
         and any(word in file.read_text() for word in ("with_studio", "studio.asgi"))
     )
-
-
-def _ours(folder: str) -> Path:
-    return (Path(__file__).parent / folder / "studio").resolve().parent
 
 
 def _is_kind_of(name: str, wanted: str) -> bool:

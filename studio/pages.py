@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, register_converter
 from studio.accounts import passwords, session
 from studio.approvals import views as approvals
 from studio.audit import views as audit
-from studio.frame import addresses
+from studio.frame import addresses, icons
 from studio.frame.guard import guarded_path
 from studio.health import views as health
 from studio.home import views as home
@@ -56,6 +56,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
     guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
+    guarded_path("_f/icons.svg", icons.icons, "icons"),
     guarded_path("ws/", reconcile.socket_address, "socket"),
     guarded_path("healthz", health.healthz, "healthz"),
     guarded_path("readyz", health.readyz, "readyz"),

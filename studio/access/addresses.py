@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
@@ -13,7 +13,21 @@ from engine.configuration import setting
 Address = IPv4Address | IPv6Address
 
 UNKNOWN = "unknown"  # for a Unix socket
-FORWARDING = ("x-forwarded-for", "forwarded", "x-real-ip", "via")  # headers of proxies
+# Headers of proxies; and all that begin with x-forwarded.
+FORWARDING = frozenset(
+    {
+        "cf-connecting-ip",
+        "fastly-client-ip",
+        "forwarded",
+        "true-client-ip",
+        "via",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-envoy-external-address",
+        "x-original-forwarded-for",
+        "x-real-ip",
+    }
+)
 IPV6_PREFIX = 64  # one customer of a provider has at least that much
 
 
@@ -38,15 +52,19 @@ def _forwarded(scope: Any) -> str:
 def is_listed_request(request: HttpRequest, networks: Sequence[str]) -> bool:
     """Tell whether a request comes from one of these networks."""
     forwarded = request.headers.get("X-Forwarded-For", "")
-    is_forwarded = any(name in request.headers for name in FORWARDING)
-    return _is_listed(request.META.get("REMOTE_ADDR", ""), forwarded, networks, is_forwarded=is_forwarded)
+    peer = request.META.get("REMOTE_ADDR", "")
+    return _is_listed(peer, forwarded, networks, is_forwarded=_is_forwarded(request.headers))
 
 
 def is_listed_scope(scope: Any, networks: Sequence[str]) -> bool:
     """Tell the same of an ASGI scope."""
-    names = {name.decode("latin1") for name, _ in scope["headers"]}
+    names = [name.decode("latin1") for name, _ in scope["headers"]]
     peer = (scope.get("client") or [""])[0]
-    return _is_listed(peer, _forwarded(scope), networks, is_forwarded=not names.isdisjoint(FORWARDING))
+    return _is_listed(peer, _forwarded(scope), networks, is_forwarded=_is_forwarded(names))
+
+
+def _is_forwarded(names: Iterable[str]) -> bool:
+    return any(name in FORWARDING or name.startswith("x-forwarded") for name in map(str.lower, names))
 
 
 def _is_listed(peer: str, forwarded: str, networks: Sequence[str], *, is_forwarded: bool) -> bool:

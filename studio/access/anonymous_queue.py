@@ -50,7 +50,8 @@ class AnonymousQueue:
         self.applies_to = applies_to
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self.applies_to(scope):
+        # A request that has its turn comes again if a site is wrapped twice: it would wait for itself.
+        if RELEASE in scope or not self.applies_to(scope):
             await self.application(scope, receive, send)
             return
         queue, address = _queue(), sender_of(scope)

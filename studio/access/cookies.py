@@ -13,7 +13,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 def session_key_of(scope: Any) -> str:
     """Return the session key that a request or a handshake brings; empty if there is none."""
-    return _cookies(scope["headers"]).get(settings.SESSION_COOKIE_NAME, "")
+    return cookies_of(scope["headers"]).get(settings.SESSION_COOKIE_NAME, "")
 
 
 def broken_cookie(headers: Headers) -> str:
@@ -21,7 +21,7 @@ def broken_cookie(headers: Headers) -> str:
 
     Django decodes octal escapes in cookies, so a value can hold any character, and PostgreSQL refuses NUL.
     """
-    found = _cookies(headers)
+    found = cookies_of(headers)
     names = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME)
     return next((name for name in names if not _is_plain(found.get(name, ""))), "")
 
@@ -49,6 +49,7 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def _cookies(headers: Headers) -> dict[str, str]:
+def cookies_of(headers: Headers) -> dict[str, str]:
+    """Return all cookies that raw headers bring."""
     given = [value.decode("latin1") for name, value in headers if name == b"cookie"]
     return parse_cookie(",".join(given))

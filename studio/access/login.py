@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.conf import global_settings, settings
 from django.shortcuts import resolve_url
-from django.urls import Resolver404, get_script_prefix, resolve, reverse
+from django.urls import Resolver404, resolve, reverse
+
+from studio.access.routes import match_of
 
 _NO_PAGE = "/accounts/login/no-page/"
 
@@ -26,7 +28,7 @@ def is_own_login() -> bool:
 def _is_a_page(address: str) -> bool:
     """Tell whether the project has a page there, and not just one for every address that it has no other page for."""
     try:
-        found = resolve(address.removeprefix(get_script_prefix().rstrip("/")))
+        found = match_of(address)
     except Resolver404:
         return False
     try:

@@ -12,14 +12,16 @@ from django.contrib.auth.password_validation import password_validators_help_tex
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import Resolver404, resolve, reverse_lazy
+from django.urls import Resolver404, reverse_lazy
 
 from studio.access.addresses import address_of
 from studio.access.anonymous_queue import release_turn
 from studio.access.login import is_own_login
 from studio.access.permissions import Verb
+from studio.access.routes import match_of
 from studio.accounts import password_limits
 from studio.accounts.password_limits import TooManyAttemptsError, attempt
+from studio.display.rendering import render
 from studio.frame.errors import busy, sign_in_first, too_many
 from studio.frame.guard import guard, public
 from studio.frame.notes import note
@@ -72,7 +74,13 @@ class PasswordForm(PasswordChangeForm):
 
 
 class LimitedView:
-    """Answer 429 after too many attempts, or if too many wait for a slot."""
+    """Answer 429 after too many attempts, or if too many wait for a slot. Render as all pages of the Studio."""
+
+    request: HttpRequest
+    template_name: str
+
+    def render_to_response(self, context: dict[str, Any], **_: Any) -> HttpResponse:
+        return render(self.request, self.template_name, context)
 
     def post(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponse:
         view: Any = super()
@@ -135,6 +143,6 @@ change_password = guard(get=Verb.VIEW, post=Verb.VIEW)(ChangePassword.as_view())
 
 def _name_of(target: str) -> str | None:
     try:
-        return resolve(urlsplit(target).path).view_name
+        return match_of(urlsplit(target).path).view_name
     except (Resolver404, ValueError):
         return None

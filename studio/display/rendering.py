@@ -1,27 +1,32 @@
-"""Render the Studio's templates, whatever language and number format the site has.
+"""Render the Studio's templates, whatever templates, language and number format the site has.
 
-The Studio is in English, and numbers are part of ids and addresses: with a thousands separator, `#i-1.234` selects
-something else.
+Django's TEMPLATES has no part in it: an option such as "autoescape" or "string_if_invalid", a context processor or a
+template of the site would change pages that hold what others typed. The Studio is in English, and numbers are part of
+ids and addresses: with a thousands separator, `#i-1.234` selects something else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.template import loader
+from django.template import Engine
 from django.template.context import make_context
+
+FOLDER = Path(__file__).parents[1] / "templates"
+LIBRARIES = {"static": "django.templatetags.static", "studio_tags": "studio.templatetags.studio_tags"}
 
 
 def render_to_string(
     name: str, context: Mapping[str, Any] | None = None, request: HttpRequest | None = None
 ) -> str:
     """Render a template, with numbers and times as Python writes them."""
-    template: Any = loader.get_template(name)
-    made = make_context(dict(context or {}), request, autoescape=template.backend.engine.autoescape)
+    made = make_context(dict(context or {}), request)
     made.use_l10n = False
-    return str(template.template.render(made))
+    return str(_engine().get_template(name).render(made))
 
 
 def render(
@@ -29,3 +34,8 @@ def render(
 ) -> HttpResponse:
     """Answer with a rendered template."""
     return HttpResponse(render_to_string(name, context, request), status=status)
+
+
+@cache
+def _engine() -> Engine:
+    return Engine(dirs=[str(FOLDER)], libraries=LIBRARIES)

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, RequestDataTooBig, TooManyFieldsSent
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
@@ -32,6 +32,7 @@ from studio.frame.errors import (
 )
 from studio.frame.headers import set_headers
 from studio.frame.notes import store_notes
+from studio.frame.payload_body import read_payload
 from studio.frame.pieces import HtmxRequest, with_htmx
 
 P = ParamSpec("P")
@@ -73,7 +74,7 @@ def guard(
     """Let a view accept GET, POST or both, from users with the given permissions.
 
     Anonymous users are redirected to sign-in. Other methods get a 405, a missing permission a 403. `takes_payload`
-    allows a body as large as the settings say, instead of 64 KiB.
+    allows a body of MAX_BODY_BYTES to people who are signed in, instead of 64 KiB.
     """
     verbs = {method: verb for method, verb in (("GET", get), ("POST", post)) if verb is not None}
     return _guarded(Rule(_methods(*verbs), verbs, action, takes_payload, about))
@@ -105,8 +106,10 @@ def _methods(*methods: str) -> tuple[str, ...]:
 
 def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
     def decorate(view: View[P]) -> View[P]:
-        # Even if the site leaves out Django's CSRF middleware.
-        safe = csrf_protect(view)
+        @csrf_protect  # even if the site leaves out Django's middleware
+        def checked(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            refused = _refusal(rule, request, kwargs)
+            return view(request, *args, **kwargs) if refused is None else refused
 
         @wraps(view)
         def asking(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -121,16 +124,22 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
             if request.method == "POST":
                 # What was typed may be secret: Django leaves it out of error reports.
                 request.sensitive_post_parameters = "__ALL__"  # type: ignore[attr-defined]
-            refused = _refusal(rule, request, kwargs)
-            if refused is not None:
-                return refused
             try:
-                return safe(request, *args, **kwargs)
+                if rule.takes_payload:
+                    read_payload(request)
+                return checked(request, *args, **kwargs)
             except RefusedError as error:
                 return forbidden(request, error.verb)
+            except (RequestDataTooBig, TooManyFieldsSent) as error:
+                return bad_request(request, error)
             except Http404:
                 return not_found(request)
 
+        # Django's LoginRequiredMiddleware would refuse probes and the sign-in page, and redirect fragments: the guard
+        # decides.
+        asking.login_required = False  # type: ignore[attr-defined]
+        # The middleware would read the form before `read_payload`; `checked` asks for the token.
+        asking.csrf_exempt = rule.takes_payload  # type: ignore[attr-defined]
         _rules[asking] = rule
         return asking
 

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error
@@ -18,6 +18,7 @@ from studio.access import anonymous_queue
 from studio.access.cookies import session_key_of
 from studio.access.people import in_thread, person_now
 from studio.access.permissions import RefusedError, rights
+from studio.access.routes import routes_of
 from studio.approvals.live import count_piece
 from studio.frame import pieces
 from studio.frame.live_view import LiveView
@@ -25,6 +26,8 @@ from studio.live.hub import hub
 from studio.live.topics import UnknownViewError, view_of
 
 log = logging.getLogger("studio.live")
+
+T = TypeVar("T")
 
 # All in the private range: daphne cannot send 1008, 1009 or 1011 and would leave the socket open and silent.
 SIGNED_OUT = 4401  # htmx does not reconnect at this code
@@ -48,7 +51,7 @@ _open_sockets: Counter[object] = Counter()
 
 
 class DrawingCache:
-    """Drawings by version, shared by users with equal rights who watch the same, or for one user."""
+    """Drawings by version, shared by users with equal rights who watch the same below one prefix, or for one user."""
 
     SIZE: ClassVar[int] = 200
 
@@ -81,6 +84,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         self.is_painted = False
         self.said, self.said_at = "", 0.0
         self.checked_at = time.monotonic()
+        self.routes = routes_of(self.scope)
         self.frames: list[float] = []
         self.wake = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
@@ -182,21 +186,27 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def _draw(self, *, may_be_kept: bool) -> pieces.Drawing:
         version = hub().version(self.topic.instance_key)
         held = await in_thread(rights, self.user)
-        shared, own = (self.topic, held), (self.topic, "person", self.user.pk)
+        shared = (self.topic, self.routes, held)
+        own = (self.topic, self.routes, "person", self.user.pk)
         found = (cache.get(own, version) or cache.get(shared, version)) if may_be_kept else None
         if found is None:
-            found = await in_thread(self.topic.draw, self.user)
+            found = await in_thread(self._render, self.topic.draw)
             cache.keep(own if found.is_personal else shared, version, found)
         return replace(found, pieces={**found.pieces, **await self._count()})
 
     async def _count(self) -> Mapping[str, pieces.Piece]:
         """Render the count in the navigation. A user's tabs share it until anything changes."""
-        version, key = hub().version(None), ("count", self.user.pk)
+        version, key = hub().version(None), ("count", self.routes, self.user.pk)
         found = cache.get(key, version)
         if found is None:
-            found = pieces.Drawing(await in_thread(count_piece, self.user))
+            found = pieces.Drawing(await in_thread(self._render, count_piece))
             cache.keep(key, version, found)
         return found.pieces
+
+    def _render(self, draw: Callable[[Any], T]) -> T:
+        """Render for the user, with the addresses of the page that opened the socket."""
+        with self.routes.used():
+            return draw(self.user)
 
     def _news(self, drawing: pieces.Drawing) -> str:
         """Return what this tab has not seen. If the order of steps changed, send all steps."""

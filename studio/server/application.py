@@ -21,8 +21,10 @@ def with_studio(application: Any) -> Any:
     """Return an application that serves the Studio's sockets, and everything else with the given one.
 
     The Studio's limits apply to its own pages and sockets only. Call it once in a process, after
-    `get_asgi_application()`.
+    `get_asgi_application()`. An application that it has returned is returned as it is.
     """
+    if isinstance(application, Probes):  # its queue would wait for itself
+        return application
     limits = Limits(
         setting("MAX_BODY_BYTES"),
         setting("BODY_TIMEOUT_SECONDS"),

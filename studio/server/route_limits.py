@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from functools import lru_cache
+
 from django.conf import settings
-from django.core.handlers.asgi import get_script_prefix
 from django.db import InterfaceError, OperationalError
 from django.urls import Resolver404, resolve
 
@@ -11,8 +13,11 @@ from studio.access.anonymous_queue import is_known, take_turn
 from studio.access.cookies import broken_cookie, session_key_of
 from studio.access.people import in_thread, person_of_session
 from studio.access.refusals import Scope
+from studio.access.routes import path_of, routes_of
 from studio.frame.guard import Rule, rule_of
 from studio.live.reconcile import socket_address
+
+log = logging.getLogger("studio.web")
 
 
 def is_whole_site() -> bool:
@@ -59,12 +64,24 @@ def view_of(scope: Scope) -> object:
     """Return the view at the path of a request, or None."""
     if "path" not in scope:  # not a request: lifespan
         return None
-    # As in ASGIRequest. The prefix may come from the client: daphne reads it from a header.
-    path = scope["path"].removeprefix(get_script_prefix(scope))
     try:
-        return resolve(path).func
+        with routes_of(scope).used():
+            return resolve(path_of(scope)).func
     except Resolver404:
         return None
+    except Exception as error:  # noqa: BLE001  A converter of the site: Django resolves it again, and answers.
+        _log_once(type(error).__name__, str(error))
+        return None
+
+
+@lru_cache(maxsize=64)
+def _log_once(kind: str, text: str) -> None:
+    log.warning(
+        "The Studio's limits do not apply to an address: a route of the site raised %s: %s. If it may match the "
+        "Studio's addresses, put the Studio's line before it.",
+        kind,
+        text,
+    )
 
 
 async def _is_signed_in(scope: Scope) -> bool:

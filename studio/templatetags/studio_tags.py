@@ -30,6 +30,7 @@ from studio.display.at_least import AtLeast
 from studio.display.status import PARTS, Look
 from studio.display.times import first_text
 from studio.frame.headers import csrf_header
+from studio.frame.icons import icons_address
 from studio.frame.notes import notes_of
 
 register = template.Library()
@@ -60,7 +61,7 @@ def icon(name: str) -> SafeString:
     """Render an icon. It is decorative: a word next to it has the meaning."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>',
-        static("studio/vendor/lucide.svg"),
+        icons_address(),
         name,
     )
 
@@ -152,7 +153,7 @@ def slug_with(seq: int, number: int) -> str:
 
 @register.simple_tag
 def sprite_of(name: str) -> str:
-    return f"{static('studio/vendor/lucide.svg')}#{name}"
+    return f"{icons_address()}#{name}"
 
 
 @register.filter

@@ -24,8 +24,10 @@ from studio.access.anonymous_queue import (
 )
 from studio.access.cookies import session_key_of
 from studio.access.permissions import Verb
+from studio.asgi import application
 from studio.frame.guard import guard
 from studio.server import route_limits
+from studio.server.application import with_studio
 from tests.live import LiveStack
 from tests.platform.crowd import REQUESTS
 from tests.platform.delays import least_delayed
@@ -86,6 +88,20 @@ async def server() -> AsyncIterator[Server]:
     for task in made.tasks:
         task.cancel()
     await asyncio.gather(*made.tasks, return_exceptions=True)
+
+
+async def test_a_request_does_not_wait_for_itself_if_a_site_is_wrapped_twice() -> None:
+    server = Server()
+    server.lane = AnonymousQueue(server.lane, lambda scope: True)
+    for session in ("", KNOWN):
+        remember_session(session)
+        path = f"/{session}"
+        server.go_on.setdefault(path, asyncio.Event()).set()
+        assert await asyncio.wait_for(server.ask(path, session=session), 60) == 200
+
+
+def test_an_application_that_has_the_studio_is_returned_as_it_is() -> None:
+    assert with_studio(application) is application
 
 
 class TestLane:

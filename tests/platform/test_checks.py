@@ -43,17 +43,12 @@ def test_a_middleware_made_from_djangos_is_as_good(settings: Settings) -> None:
     assert checks.check_settings() == []
 
 
-def test_templates_that_no_loader_finds_are_named(settings: Settings) -> None:
-    settings.TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
-    (found,) = checks.check_settings()
-    assert found.id == "studio.E002"
-    assert '"APP_DIRS": True' in str(found.hint)
-
-
-def test_a_template_of_the_project_in_the_place_of_ours_is_named(settings: Settings, tmp_path: Path) -> None:
+def test_a_static_file_of_the_project_in_the_place_of_ours_is_named(
+    settings: Settings, tmp_path: Path
+) -> None:
     (tmp_path / "studio" / "frame").mkdir(parents=True)
-    (tmp_path / "studio" / "frame" / "base.html").write_text("theirs")
-    settings.TEMPLATES = [{**settings.TEMPLATES[0], "DIRS": [tmp_path]}]
+    (tmp_path / "studio" / "frame" / "base.css").write_text("theirs")
+    settings.STATICFILES_DIRS = [tmp_path]
     assert ids(checks.check_settings()) == ["studio.W002"]
 
 

@@ -49,7 +49,6 @@ LACKS = {
     "authentication": Lack(
         f'MIDDLEWARE.remove("{AUTHENTICATION}")', "studio.E001", f'Add "{AUTHENTICATION}" to MIDDLEWARE'
     ),
-    "app-dirs": Lack('TEMPLATES[0]["APP_DIRS"] = False', "studio.E002", '"APP_DIRS": True'),
     "urls": Lack(
         "", "studio.E004", 'path("ops/", include("studio.urls"))', 1, "urlpatterns = urlpatterns[:-1]"
     ),
@@ -74,7 +73,6 @@ LACKS = {
     "wrong-setting": Lack('REPRISE = {"SLOTS": "many"}', "engine.E011", "docs/settings.md"),
     "wrong-modules": Lack('REPRISE = {"MODULES": 3}', "engine.E011", "docs/settings.md"),
     "no-dictionary": Lack("REPRISE = 3", "engine.E011", "docs/settings.md"),
-    "template": Lack('TEMPLATES[0]["DIRS"] = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
     "style": Lack('STATICFILES_DIRS = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
 }
 
@@ -82,7 +80,6 @@ LACKS = {
 @pytest.fixture(scope="module")
 def project(bare_project: Project) -> Project:
     bare_project.follow_readme()
-    bare_project.write("theirs/studio/frame/rail.html", "theirs")
     bare_project.write("theirs/studio/frame/tables.css", "theirs")
     return bare_project
 

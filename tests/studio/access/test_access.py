@@ -48,6 +48,7 @@ class TestGuards:
             "theme",
             "socket",
             "healthz",
+            "icons",
             "readyz",
         }
 

@@ -83,6 +83,39 @@ def test_the_policy_allows_nothing_inline_and_nothing_foreign(client: Client) ->
     assert "unsafe" not in str(policy)
 
 
+@pytest.mark.parametrize(
+    ("static_url", "source"),
+    [
+        ("https://files.example/s/", "https://files.example/s/studio/"),
+        ("//files.example/", "files.example/studio/"),
+        ("https://files.example/a;b, c/", "https://files.example/a%3Bb%2C%20c/studio/"),
+        ("/s/", None),
+        ("http://[::1]:8001/s/", None),
+    ],
+)
+def test_files_of_another_host_are_allowed_from_the_studios_folder_only(
+    client: Client,
+    settings,  # type: ignore[no-untyped-def]
+    static_url: str,
+    source: str | None,
+) -> None:
+    settings.STATIC_URL = static_url
+    policy = client.get("/").headers["Content-Security-Policy"]
+    given = f" {source}" if source else ""
+    assert f"script-src 'self'{given}; style-src 'self'{given}; img-src 'self' data:{given}; " in policy
+    assert f"font-src 'self'{given}; connect-src 'self'" in policy
+
+
+def test_icons_are_always_on_the_pages_own_host(client: Client, settings) -> None:  # type: ignore[no-untyped-def]
+    settings.STATIC_URL = "https://files.example/s/"
+    icons = set(re.findall(r'<use href="([^"#]+)#', client.get("/").content.decode()))
+    (address,) = icons
+    answer = client.get(address)
+    assert answer.headers["Content-Type"] == "image/svg+xml"
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert answer.content == (settings.BASE_DIR / "static/studio/vendor/lucide.svg").read_bytes()
+
+
 def test_a_download_cannot_run(client: Client) -> None:
     answer = client.get("/workflows/orders/instances/order-1/payload/params/")
     assert answer.headers["Content-Disposition"] == 'attachment; filename="order-1-params.json"'

@@ -19,6 +19,10 @@ from studio.health import readiness as room
 from studio.health.readiness import Question, Readiness, details, readiness
 from studio.server.probes import Probes
 
+FORWARDING = (
+    *(b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded", b"forwarded", b"via"),
+    *(b"x-real-ip", b"x-client-ip", b"true-client-ip", b"cf-connecting-ip"),
+)
 READY = Health(True, (), None)
 FACTS = Facts(1, 2, 128, 3, None, 0, None, None, 0, 0, 0, 0)
 DOWN = Health(False, ("The database does not answer (OperationalError).",), None)
@@ -170,7 +174,7 @@ class TestDetails:
         assert "workers" in json.loads((await ask("/readyz"))[2])
         assert "workers" not in json.loads((await ask("/readyz", client="127.0.0.1"))[2])
 
-    @pytest.mark.parametrize("name", [b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"])
+    @pytest.mark.parametrize("name", FORWARDING)
     async def test_what_a_proxy_on_this_machine_forwards_is_not_of_this_machine(self, name: bytes) -> None:
         header = ((name, b"203.0.113.9"),)
         assert json.loads((await ask("/readyz", client="127.0.0.1", headers=header))[2]) == {

@@ -119,6 +119,19 @@ async def test_a_stranger_is_closed_out_before_any_frame(opened: Open) -> None:
     assert await socket.receive_output() == {"type": "websocket.close", "code": consumer.SIGNED_OUT}
 
 
+async def test_open_pages_below_two_prefixes_get_links_of_their_own(opened: Open) -> None:
+    """A server in front may pass on a site below several prefixes. Drawings are shared, but not across them."""
+    user, instance = await make("viewer")
+    sockets = {prefix: await opened(f"topic=instance:{instance.key}", user) for prefix in ("", "/a", "/b")}
+    frames = {}
+    for prefix, socket in sockets.items():
+        socket.scope |= {"root_path": prefix, "path": f"{prefix}/ws/"}
+        await socket.connect()
+        frames[prefix] = await frame(socket)
+    for prefix, text in frames.items():
+        assert set(re.findall(r'href="([^"#?]*)/workflows/', text)) == {prefix}
+
+
 async def test_somebody_without_a_role_is_closed_out(opened: Open) -> None:
     user, _ = await make("nobody")
     socket = await opened("topic=home", user)
