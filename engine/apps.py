@@ -5,7 +5,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models.signals import pre_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 from engine import name_conflicts
@@ -43,13 +43,14 @@ class EngineConfig(AppConfig):
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
-        from engine.models import Instance, earlier
+        from engine.models import Instance, django_tests, earlier
         from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering
 
         pre_migrate.connect(earlier.refuse, sender=self)
+        post_migrate.connect(django_tests.allow_truncate, sender=self)
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
