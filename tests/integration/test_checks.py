@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from pytest_django.fixtures import Settings
 
-from engine import WorkflowStep, checks, workflow, workflows
+from engine import checks
 from engine.status import schema
 from engine.worker.cluster import options
 
@@ -102,17 +102,11 @@ def test_a_project_without_django_q_is_told_that_it_has_no_workers(settings: Set
     assert (lack.id, lack.hint) == ("engine.E001", 'Add: INSTALLED_APPS += ["django_q"]')
 
 
-def test_schedules_need_times_without_doubt(settings: Settings, own_registry: None) -> None:
-    workflows._workflows.clear()
+def test_times_need_their_offset(settings: Settings) -> None:
+    assert checks.check_times() == []
     settings.USE_TZ = False
-    assert checks.check_schedules() == []
-
-    @workflow("report", schedules=["0 9 * * *"])
-    async def handler(step: WorkflowStep) -> None: ...
-
-    assert ids(checks.check_schedules()) == ["engine.E007"]
-    settings.USE_TZ = True
-    assert checks.check_schedules() == []
+    (lack,) = checks.check_times()
+    assert (lack.id, lack.hint) == ("engine.E007", "Add: USE_TZ = True")
 
 
 def test_a_system_whose_queues_do_not_survive_kills_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
