@@ -43,12 +43,13 @@ class EngineConfig(AppConfig):
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
-        from engine.models import Instance, django_tests, earlier
+        from engine.models import Instance, django_tests, earlier, router
         from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering
 
+        router.keep_in_default(self.label)
         pre_migrate.connect(earlier.refuse, sender=self)
         post_migrate.connect(django_tests.allow_truncate, sender=self)
         secrets.install()  # before the declarations, which may contain secrets
