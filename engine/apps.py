@@ -1,3 +1,4 @@
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -20,14 +21,8 @@ class EngineConfig(AppConfig):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        said = getattr(settings, "Q_CLUSTER", None)
-        if "django_q" in settings.INSTALLED_APPS and (
-            said is None or said.get("broker_class") == options.BROKER
-        ):
-            # django-q warns of its own defaults when it is first imported; they will be ours.
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")
-                import django_q.conf  # noqa: F401
+        if "django_q" in settings.INSTALLED_APPS:
+            _load_django_q()
 
     @property
     def earlier_migrations(self) -> tuple[str, ...]:
@@ -62,6 +57,20 @@ class EngineConfig(AppConfig):
             from engine.worker.cluster import cluster
 
             cluster.take_part()
+
+
+def _load_django_q() -> None:
+    """Load django-q's settings, unless they are for a cluster of the project's own. Exit with a line about wrong ones.
+
+    They are checked when they are first imported, with a warning of defaults that will be ours, and with TypeErrors.
+    """
+    if problem := options.problem():
+        sys.exit(problem)
+    said = options.of_project()
+    if said is None or said.get("broker_class") == options.BROKER:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")
+            import django_q.conf  # noqa: F401
 
 
 def _refuse_hidden_studio() -> None:

@@ -22,6 +22,7 @@ from django.shortcuts import resolve_url
 from django.template import TemplateDoesNotExist
 from django.template.loader import get_template
 from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
+from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
 from engine.status import schema
@@ -143,13 +144,16 @@ def _names_in(folder: str) -> Iterator[str]:
 
 def _login() -> Iterator[CheckMessage]:
     """Check that LOGIN_URL is the name of a page, or an address. Another server may serve an address."""
-    if str(settings.LOGIN_URL).startswith("studio:"):
-        return  # ours: the check of addresses says if it is missing
+    address = settings.LOGIN_URL
     try:
-        resolve_url(settings.LOGIN_URL)
-    except NoReverseMatch:
+        if address is None or str(address).startswith("studio:"):
+            return  # ours: the check of addresses says if it is missing
+        resolve_url(address)
+    except (NoReverseMatch, TypeError):
+        # The text of a lazy address would be looked up again.
+        shown = "a lazy address" if isinstance(address, Promise) else repr(address)
         yield Error(
-            f"LOGIN_URL is {settings.LOGIN_URL!r}, and no page has that name: nobody can sign in to the Studio.",
+            f"LOGIN_URL is {shown}, and no page has that name: nobody can sign in to the Studio.",
             hint='Set LOGIN_URL to the name or the address of your sign-in page, or to "studio:sign-in".',
             id="studio.E007",
         )

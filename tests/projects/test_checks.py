@@ -75,6 +75,12 @@ LACKS = {
     "wrong-setting": Lack('REPRISE = {"SLOTS": "many"}', "engine.E011", "docs/settings.md"),
     "wrong-modules": Lack('REPRISE = {"MODULES": 3}', "engine.E011", "docs/settings.md"),
     "no-dictionary": Lack("REPRISE = 3", "engine.E011", "docs/settings.md"),
+    "wrong-home": Lack('REPRISE = {"HOME": 3}', "engine.E011", "docs/settings.md"),
+    "no-sign-in-page": Lack(
+        'from django.urls import reverse_lazy\nLOGIN_URL = reverse_lazy("our-login")',
+        "studio.E007",
+        '"studio:sign-in"',
+    ),
     "template": Lack('TEMPLATES[0]["DIRS"] = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
     "style": Lack('STATICFILES_DIRS = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
 }
