@@ -1,3 +1,4 @@
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -5,7 +6,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models.signals import pre_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 from engine import name_conflicts
@@ -20,14 +21,8 @@ class EngineConfig(AppConfig):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        said = getattr(settings, "Q_CLUSTER", None)
-        if "django_q" in settings.INSTALLED_APPS and (
-            said is None or said.get("broker_class") == options.BROKER
-        ):
-            # django-q warns of its own defaults when it is first imported; they will be ours.
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")
-                import django_q.conf  # noqa: F401
+        if "django_q" in settings.INSTALLED_APPS:
+            _load_django_q()
 
     @property
     def earlier_migrations(self) -> tuple[str, ...]:
@@ -43,14 +38,16 @@ class EngineConfig(AppConfig):
         from engine.declare import secrets
         from engine.declare.registry import Workflow
         from engine.lints import checks as lints  # noqa: F401 - so do these
-        from engine.models import Instance, earlier, vendor
+        from engine.models import Instance, django_tests, earlier, router, vendor
         from engine.steer import methods as steering
 
         Instance.steering = steering
         Workflow.steering = steering
 
+        router.keep_in_default(self.label)
         pre_migrate.connect(vendor.refuse, sender=self)
         pre_migrate.connect(earlier.refuse, sender=self)
+        post_migrate.connect(django_tests.allow_truncate, sender=self)
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
@@ -61,6 +58,20 @@ class EngineConfig(AppConfig):
             from engine.worker.cluster import cluster
 
             cluster.take_part()
+
+
+def _load_django_q() -> None:
+    """Load django-q's settings, unless they are for a cluster of the project's own. Exit with a line about wrong ones.
+
+    They are checked when they are first imported, with a warning of defaults that will be ours, and with TypeErrors.
+    """
+    if problem := options.problem():
+        sys.exit(problem)
+    said = options.of_project()
+    if said is None or said.get("broker_class") == options.BROKER:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Retry and timeout are misconfigured")
+            import django_q.conf  # noqa: F401
 
 
 def _refuse_hidden_studio() -> None:

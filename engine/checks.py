@@ -19,7 +19,6 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 
 from engine import configuration, name_conflicts
 from engine.declare import secrets
-from engine.declare.registry import workflows
 from engine.status import schema
 from engine.worker.cluster import options
 from engine.worker.cluster.queue import is_supported
@@ -66,11 +65,13 @@ def check_configuration(app_configs: Any = None, **_: Any) -> list[CheckMessage]
 
 
 @register("engine")
-def check_schedules(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """Check what schedules need."""
-    if settings.USE_TZ or not any(workflow.schedules for workflow in workflows.values()):
+def check_times(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Check that Django reads times with their offset."""
+    if settings.USE_TZ:
         return []
-    message = "USE_TZ is False, and workflows have schedules: their due times would be ambiguous."
+    message = (
+        "USE_TZ is False: the engine's times would be read without their offset, and could not be compared."
+    )
     return [Error(message, hint="Add: USE_TZ = True", id="engine.E007")]
 
 

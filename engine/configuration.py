@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
+from os import PathLike
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +20,10 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 DICTIONARY = "REPRISE"
+
+DAY = 86_400
+MOST_DIGITS = 20  # that a number may have
+MOST_SHOWN = 100  # characters of a value
 
 
 class ValueRefusedError(Exception):
@@ -64,38 +70,55 @@ def _networks(given: Any) -> list[str]:
         raise ValueRefusedError("a list of addresses and networks, such as 10.0.0.5 or 10.0.0.0/8") from None
 
 
+def _modules(given: Any) -> list[str]:
+    found = _texts(given)
+    if not all(part.isidentifier() for one in found for part in one.split(".")):
+        raise ValueRefusedError("a list of names of modules, such as shop.orders")
+    return found
+
+
+def _folder(given: Any) -> Path:
+    if not isinstance(given, str | PathLike) or "\0" in str(given):
+        raise ValueRefusedError("the path of a folder")
+    return Path(given)
+
+
 def _origins(given: Any) -> list[str]:
     found = _texts(given)
-    for one in found or [""]:
-        parts = urlsplit(one)
-        is_whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path or parts.query)
-        if not is_whole or "*" in one or "@" in one:
-            raise ValueRefusedError(
-                "a list of origins: scheme, host and maybe a port, as https://studio.example"
-            )
+    if not all(map(_is_origin, found or [""])):
+        raise ValueRefusedError("a list of origins: scheme, host and maybe a port, as https://studio.example")
     return found
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:  # brackets that are not closed; a port that is not a number
+        return False
+    is_whole = parts.scheme in ("http", "https") and parts.hostname and port != 0
+    return bool(is_whole) and not (parts.path or parts.query or parts.fragment or re.search(r"[*@\s]", text))
 
 
 def _whole(lowest: int, highest: int) -> Callable[[Any], int]:
     def read(given: Any) -> int:
+        text = given.strip() if isinstance(given, str) else ""
         is_number = isinstance(given, int) and not isinstance(given, bool)
-        text = str(given).strip()
-        if not (is_number or isinstance(given, str)) or not (text.isascii() and text.isdigit()):
+        is_digits = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+        if not (is_number or is_digits) or not lowest <= (found := int(given)) <= highest:
             raise ValueRefusedError(f"a whole number from {lowest} to {highest}")
-        if not lowest <= int(text) <= highest:
-            raise ValueRefusedError(f"a whole number from {lowest} to {highest}")
-        return int(text)
+        return found
 
     return read
 
 
 def _seconds(given: Any) -> float:
     try:
-        found = float(given)
-    except (TypeError, ValueError):
+        found = 0.0 if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
         found = 0.0
-    if not 0 < found < float("inf"):
-        raise ValueRefusedError("a number of seconds above 0")
+    if not 1 <= found <= DAY:
+        raise ValueRefusedError(f"a number of seconds from 1 to {DAY}")
     return found
 
 
@@ -112,12 +135,12 @@ SETTINGS: Mapping[str, Setting] = {
             "patterns, such as `shop.tasks.*`, of the functions that schedule rows may call",
         ),
         Setting(
-            "MODULES", [], _texts, "modules that declare workflows, besides the `workflows.py` of each app"
+            "MODULES", [], _modules, "modules that declare workflows, besides the `workflows.py` of each app"
         ),
         Setting(
             "HOME",
             Path(".reprise"),
-            Path,
+            _folder,
             "the folder for what belongs to this machine, such as the demos' files",
         ),
         Setting(
@@ -206,7 +229,8 @@ def _dictionary() -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ImproperlyConfigured(f"{DICTIONARY} is {given!r}: it takes a dictionary.")
+        # Never the value: it may contain keys that encrypt.
+        raise ImproperlyConfigured(f"{DICTIONARY} is a {type(given).__name__}: it takes a dictionary.")
     return given
 
 
@@ -215,5 +239,13 @@ def _read(declared: Setting, given: Any, where: str) -> Any:
         return declared.read(given)
     except ValueRefusedError as error:
         # Never the value of a key that encrypts.
-        shown = "" if declared.name == "SECRET_KEYS" else f" is {given!r}"
+        shown = "" if declared.name == "SECRET_KEYS" else f" is {_shown(given)}"
         raise ImproperlyConfigured(f"{where}{shown}: it takes {error}.") from None
+
+
+def _shown(given: Any) -> str:
+    try:
+        text = repr(given)
+    except ValueError:  # a number of thousands of digits
+        return f"a large {type(given).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

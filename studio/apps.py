@@ -24,7 +24,10 @@ class StudioConfig(AppConfig):
 
     def ready(self) -> None:
         _refuse_other_engine()
+        from engine.models import router
         from studio import checks  # noqa: F401 - registers itself
+
+        router.keep_in_default(self.label)
 
 
 def _require(*names: str) -> None:

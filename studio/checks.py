@@ -20,6 +20,7 @@ from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.shortcuts import resolve_url
 from django.urls import NoReverseMatch, Resolver404, reverse
+from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
 from engine.status import schema
@@ -119,13 +120,16 @@ def _replaced(file: Path, name: str) -> Iterator[CheckMessage]:
 
 def _login() -> Iterator[CheckMessage]:
     """Check that LOGIN_URL is the name of a page, or an address. Another server may serve an address."""
-    if str(settings.LOGIN_URL).startswith("studio:"):
-        return  # ours: the check of addresses says if it is missing
+    address = settings.LOGIN_URL
     try:
-        resolve_url(settings.LOGIN_URL)
-    except NoReverseMatch:
+        if address is None or str(address).startswith("studio:"):
+            return  # ours: the check of addresses says if it is missing
+        resolve_url(address)
+    except (NoReverseMatch, TypeError):
+        # The text of a lazy address would be looked up again.
+        shown = "a lazy address" if isinstance(address, Promise) else repr(address)
         yield Error(
-            f"LOGIN_URL is {settings.LOGIN_URL!r}, and no page has that name: nobody can sign in to the Studio.",
+            f"LOGIN_URL is {shown}, and no page has that name: nobody can sign in to the Studio.",
             hint='Set LOGIN_URL to the name or the address of your sign-in page, or to "studio:sign-in".',
             id="studio.E007",
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from datetime import timedelta
 
 from engine.command import output, text
@@ -44,13 +46,17 @@ def _seconds(text: str) -> timedelta:
 def _replay(terminal: Terminal, options: Options) -> int:
     counts: Counter[Verdict] = Counter()
     problems = _problems(_findings(options), counts)
-    limit = options["limit"]
+    with redirect_stdout(sys.stderr):  # what handlers print; the terminal has its own stream
+        _answer(terminal, problems, counts, options["limit"])
+    return PROBLEMS if counts.total() > counts[Verdict.FITS] else 0
+
+
+def _answer(terminal: Terminal, problems: Iterator[Finding], counts: Counter[Verdict], limit: int) -> None:
     if terminal.is_json:
         shown = [output.finding(one) for one in _first(problems, limit)]
         terminal.answer({"findings": shown, "replayed": counts.total(), **_counts(counts)}, list)
     else:
         terminal.answer({}, lambda: _lines(terminal, problems, counts, limit))
-    return PROBLEMS if counts.total() > counts[Verdict.FITS] else 0
 
 
 REPLAY = Subcommand("replay", "replay open instances with today's code; write nothing", _arguments, _replay)

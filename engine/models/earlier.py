@@ -14,6 +14,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.migrations import Migration
 from django.db.migrations.recorder import MigrationRecorder
 
+from engine.models import router
+
 START = "0001_start"
 MIGRATIONS = (
     "0001_initial",
@@ -90,7 +92,12 @@ def refuse(using: str, plan: Iterable[tuple[Migration, bool]], **_: Any) -> None
     """Raise EarlierDatabaseError if `migrate` cannot do what it plans for the engine, before it does anything."""
     connection = connections[using]
     concerns_engine = any(migration.app_label == "engine" for migration, _ in plan)
-    if not concerns_engine or connection.vendor != "postgresql" or not _value(connection, HAS_TABLES):
+    if (
+        not concerns_engine
+        or not router.is_default(using)
+        or connection.vendor != "postgresql"
+        or not _value(connection, HAS_TABLES)
+    ):
         return
     recorded, name = _recorded(connection), str(connection.settings_dict["NAME"])
     if START in recorded:

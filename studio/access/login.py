@@ -14,6 +14,8 @@ _NO_PAGE = "/accounts/login/no-page/"
 def login_address() -> str:
     """Return the address of LOGIN_URL, or of the Studio's own page if the project has no page for it."""
     own = reverse("studio:sign-in")
+    if settings.LOGIN_URL is None:
+        return own
     wanted = resolve_url(settings.LOGIN_URL)
     if settings.LOGIN_URL == global_settings.LOGIN_URL and not _is_a_page(wanted):
         return own

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+MOST_DIGITS = 20  # Python reads no number of thousands of digits
+
 
 class SettingError(Exception):
     """An environment variable has a value that cannot be used; the message names it and says what can.
@@ -27,6 +29,7 @@ def flag(variables: Mapping[str, str], name: str) -> bool:
 
 def whole(variables: Mapping[str, str], name: str, *, default: int, lowest: int, highest: int) -> int:
     text = variables.get(name) or str(default)
-    if not (text.isascii() and text.isdigit()) or not lowest <= int(text) <= highest:
+    is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    if not is_number or not lowest <= int(text) <= highest:
         raise SettingError(f'{name} is "{text}": it takes a whole number from {lowest} to {highest}.')
     return int(text)

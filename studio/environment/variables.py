@@ -143,14 +143,17 @@ def _tasks(variables: Mapping[str, str], folder: Path) -> tuple[str, ...]:
 
 
 def _origin(text: str) -> str:
-    parts = urlsplit(text)
-    is_whole = (
-        parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
+    wrong = SettingError(
+        f'REPRISE_ORIGIN holds "{text}": it takes a scheme, a host and maybe a port, as https://studio.example.'
     )
-    if not is_whole or "*" in text or "@" in text:
-        raise SettingError(
-            f'REPRISE_ORIGIN holds "{text}": it takes a scheme, a host and maybe a port, as https://studio.example.'
-        )
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:  # brackets that are not closed; a port that is not a number
+        raise wrong from None
+    is_whole = parts.scheme in ("http", "https") and parts.hostname and port != 0
+    if not is_whole or parts.path.strip("/") or parts.query or re.search(r"[*@\s]", text):
+        raise wrong
     return f"{parts.scheme}://{parts.netloc}"
 
 

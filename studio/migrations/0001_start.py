@@ -27,12 +27,15 @@ def make_groups(apps: Any, schema_editor: Any) -> None:
     applied = MigrationRecorder(schema_editor.connection).applied_migrations()
     if ("studio", "0002_permissions") in applied:
         return  # people may have changed or deleted the groups since
-    groups = apps.get_model("auth", "Group").objects.using(schema_editor.connection.alias)
-    held = make_permissions(apps, schema_editor.connection.alias)
+    database = schema_editor.connection.alias
+    model = apps.get_model("auth", "Group")
+    grants = model.permissions.through
+    held = make_permissions(apps, database)
     for name, codenames in GROUPS.items():
-        group, is_new = groups.get_or_create(name=name)
+        group, is_new = model.objects.using(database).get_or_create(name=name)
         if is_new:
-            group.permissions.set([held[codename] for codename in codenames])
+            rows = [grants(group_id=group.pk, permission_id=held[codename].pk) for codename in codenames]
+            grants.objects.using(database).bulk_create(rows)
 
 
 def make_permissions(apps: Any, database: str) -> dict[str, Any]:
@@ -40,8 +43,11 @@ def make_permissions(apps: Any, database: str) -> dict[str, Any]:
     types = apps.get_model("contenttypes", "ContentType").objects.using(database)
     permissions = apps.get_model("auth", "Permission").objects.using(database)
     of, _ = types.get_or_create(app_label="studio", model="access")
+    # By keys: between objects, the project's routers would have a say.
     return {
-        codename: permissions.get_or_create(content_type=of, codename=codename, defaults={"name": name})[0]
+        codename: permissions.get_or_create(
+            content_type_id=of.pk, codename=codename, defaults={"name": name}
+        )[0]
         for codename, name in PERMISSIONS
     }
 

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from pytest_django.fixtures import Settings
 
-from engine import WorkflowStep, checks, workflow, workflows
+from engine import checks
 from engine.status import schema
 from engine.version import VERSION
 from engine.worker.cluster import options
@@ -103,17 +103,35 @@ def test_a_project_without_django_q_is_told_that_it_has_no_workers(settings: Set
     assert (lack.id, lack.hint) == ("engine.E001", 'Add: INSTALLED_APPS += ["django_q"]')
 
 
-def test_schedules_need_times_without_doubt(settings: Settings, own_registry: None) -> None:
-    workflows._workflows.clear()
+BROKER = {"broker_class": options.BROKER}
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (None, None),
+        ({"retry": None}, None),  # a cluster of the project's own
+        ({**BROKER, "timeout": None, "workers": None, "retry": 1.5}, None),
+        (["x"], "Q_CLUSTER is a list: it takes a dictionary."),
+        ({**BROKER, "retry": None}, 'Q_CLUSTER["retry"] is None: it takes a number.'),
+        ({**BROKER, "workers": "many"}, "Q_CLUSTER[\"workers\"] is 'many': it takes a number."),
+        ({**BROKER, "guard_cycle": "0.5"}, "Q_CLUSTER[\"guard_cycle\"] is '0.5': it takes a number."),
+        ({**BROKER, "save_limit": None}, 'Q_CLUSTER["save_limit"] is None: it takes a number.'),
+        ({**BROKER, "cache": []}, 'Q_CLUSTER["cache"] is []: it takes a name.'),
+    ],
+)
+def test_a_cluster_that_cannot_be_read_is_one_sentence(
+    settings: Settings, said: object, sentence: str | None
+) -> None:
+    settings.Q_CLUSTER = said
+    assert options.problem() == sentence
+
+
+def test_times_need_their_offset(settings: Settings) -> None:
+    assert checks.check_times() == []
     settings.USE_TZ = False
-    assert checks.check_schedules() == []
-
-    @workflow("report", schedules=["0 9 * * *"])
-    async def handler(step: WorkflowStep) -> None: ...
-
-    assert ids(checks.check_schedules()) == ["engine.E007"]
-    settings.USE_TZ = True
-    assert checks.check_schedules() == []
+    (lack,) = checks.check_times()
+    assert (lack.id, lack.hint) == ("engine.E007", "Add: USE_TZ = True")
 
 
 def test_a_system_whose_queues_do_not_survive_kills_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -96,6 +97,19 @@ def test_people_read_where_it_stops_and_a_count() -> None:
     head, _, counts = out.getvalue().splitlines()
     assert head == f"unknown  sell/{instance.id}  (waiting)"
     assert counts.startswith("1 open instance replayed: 0 would go on as recorded")
+
+
+def test_what_a_handler_prints_does_not_go_into_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    async def now(step: WorkflowStep) -> None:
+        print("selling")
+        await sell(step)
+
+    parked()
+    deploy(now)
+    call_command("workflow", "replay", "--all-open", "--json")
+    said = capsys.readouterr()
+    assert json.loads(said.out)["fits"] == 1
+    assert said.err == "selling\n"
 
 
 @pytest.mark.parametrize(

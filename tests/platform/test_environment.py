@@ -94,6 +94,9 @@ def test_a_database_or_a_public_address_means_production(
         ({"REPRISE_ORIGIN": "https://studio.example/path"}, "REPRISE_ORIGIN"),
         ({"REPRISE_ORIGIN": "javascript://studio.example"}, "REPRISE_ORIGIN"),
         ({"REPRISE_ORIGIN": "https://*.example"}, "REPRISE_ORIGIN"),
+        ({"REPRISE_ORIGIN": "https://[::1"}, "REPRISE_ORIGIN"),
+        ({"REPRISE_ORIGIN": "https://studio.example:x"}, "REPRISE_ORIGIN"),
+        ({"PORT": "8" * 5000}, "PORT is"),
     ],
 )
 def test_a_wrong_or_unsafe_value_is_refused_by_name(variables: dict[str, str], words: str) -> None:

@@ -68,11 +68,18 @@ LACKS = {
         0,
     ),
     "sqlite": Lack(f"DATABASES = {{'default': {SQLITE!r}}}", "engine.E005", "PostgreSQL 15"),
+    "times-without-offset": Lack("USE_TZ = False", "engine.E007", "Add: USE_TZ = True"),
     "login": Lack('LOGIN_URL = "our-login"', "studio.E007", '"studio:sign-in"'),
     "unknown-setting": Lack('REPRISE = {"SLOT": 3}', "engine.E011", "docs/settings.md"),
     "wrong-setting": Lack('REPRISE = {"SLOTS": "many"}', "engine.E011", "docs/settings.md"),
     "wrong-modules": Lack('REPRISE = {"MODULES": 3}', "engine.E011", "docs/settings.md"),
     "no-dictionary": Lack("REPRISE = 3", "engine.E011", "docs/settings.md"),
+    "wrong-home": Lack('REPRISE = {"HOME": 3}', "engine.E011", "docs/settings.md"),
+    "no-sign-in-page": Lack(
+        'from django.urls import reverse_lazy\nLOGIN_URL = reverse_lazy("our-login")',
+        "studio.E007",
+        '"studio:sign-in"',
+    ),
     "style": Lack('STATICFILES_DIRS = [BASE_DIR / "theirs"]', "studio.W002", "Rename or remove", 0),
 }
 
@@ -113,6 +120,18 @@ def test_an_app_without_which_the_studio_cannot_be_loaded_is_one_line(project: P
     said = check(project, Lack(removed, "", ""))
     assert "Traceback" not in said
     assert said.endswith(f'The app "studio" needs "{name}". Add: INSTALLED_APPS += ["{name}"]\n')
+
+
+@pytest.mark.parametrize(
+    "command", [("workflow", "health"), ("workflow", "list"), ("workers",), ("migrate",)]
+)
+def test_no_command_ends_in_a_traceback_because_times_have_no_offset(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    project.write("shop/naive.py", "from shop.settings import *\nUSE_TZ = False\n")
+    said = project.manage(command[0], "--settings", "shop.naive", *command[1:], code=1)
+    assert "USE_TZ = True" in said
+    assert "Traceback" not in said
 
 
 def test_tables_that_are_missing_are_named_by_a_check_of_the_database(project: Project) -> None:

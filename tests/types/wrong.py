@@ -103,6 +103,15 @@ async def options(step: WorkflowStep, anything: dict[str, int]) -> None:
     print(shared)
 
 
+async def context_in_the_middle(step: WorkflowStep) -> None:
+    """Refused, although it works: docs/types.md says so."""
+
+    def in_the_middle(a: int, ctx: StepContext, b: int) -> int:
+        return a + b
+
+    await step.do("a", in_the_middle, 1, 2)  # wrong
+
+
 async def decorated(step: WorkflowStep) -> None:
     @step.do("add")
     def add(ctx: StepContext) -> int:

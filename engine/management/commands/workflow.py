@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, NoReturn
 
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import Error
 
@@ -39,6 +40,8 @@ class Command(Program):
                 _add(inner, subcommand)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.USE_TZ:  # named here, because no checks are run
+            self._end("Reprise needs times with their offset. Add to the settings: USE_TZ = True", REFUSED)
         terminal = Terminal(self.stdout, self.style, is_json=options["json"])
         subcommand: Subcommand = options["subcommand"]
         try:
@@ -53,7 +56,7 @@ class Command(Program):
             if code:
                 self._end("", code)
 
-    def _end(self, text: str, code: int) -> None:
+    def _end(self, text: str, code: int) -> NoReturn:
         if not getattr(self, "_called_from_command_line", False):
             raise CommandError(text, returncode=code)
         # Written directly: Django prefixes a CommandError with the name of its class, which is not JSON.

@@ -32,6 +32,15 @@ OPTIONS: Mapping[str, Any] = {
     "guard_cycle": 0.5,
 }
 
+# The options that django-q and our checks compute with, and whether they may be None.
+NUMBERS: Mapping[str, bool] = {
+    "timeout": True,
+    "workers": True,
+    "retry": False,
+    "guard_cycle": False,
+    "save_limit": False,
+}
+
 # A cluster beside the project's own runs workflows only. It has nothing of that one: no schedules, no heartbeat in the
 # project's cache, none of its limits.
 SEPARATE: Mapping[str, Any] = {
@@ -53,6 +62,25 @@ def of_project() -> Mapping[str, Any] | None:
     """Return Q_CLUSTER, or None if the project has none."""
     found: Mapping[str, Any] | None = getattr(settings, "Q_CLUSTER", None)
     return found
+
+
+def problem() -> str | None:
+    """Return a sentence about a Q_CLUSTER for our broker that would stop django-q from being loaded; or None."""
+    said: object = of_project()
+    if said is None:
+        return None
+    if not isinstance(said, Mapping):
+        return f"Q_CLUSTER is a {type(said).__name__}: it takes a dictionary."
+    if said.get("broker_class") not in (BROKER, BROKER_CLASS):
+        return None
+    for name, may_be_none in NUMBERS.items():
+        given = said.get(name, 0)
+        if not (isinstance(given, int | float) or (may_be_none and given is None)):
+            return f'Q_CLUSTER["{name}"] is {given!r}: it takes a number.'
+    for name in ("cache", "orm"):
+        if not isinstance(given := said.get(name, ""), str):
+            return f'Q_CLUSTER["{name}"] is {given!r}: it takes a name.'
+    return None
 
 
 def runs_tasks() -> bool:

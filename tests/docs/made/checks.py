@@ -6,8 +6,11 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+
+from django.test import override_settings
 
 _KINDS = ("Error", "Caution", "make")
 
@@ -29,6 +32,7 @@ def checks() -> str:
         found[key] = Check(
             key, f'PostgreSQL runs with "{name}" off: {loss}.', f"Set {name} = on in postgresql.conf."
         )
+    found |= {one.id: one for one in _made_elsewhere()}
     lines = ["| id | meaning | cure |", "| --- | --- | --- |"]
     lines += [
         f"| `{one.id}` | {_cell(one.message)} | {_cell(one.hint)} |" for _, one in sorted(found.items())
@@ -44,6 +48,33 @@ def ids_in_the_source() -> set[str]:
 
     text = "".join(inspect.getsource(module) for module in (of_engine, of_studio, urls))
     return set(re.findall(r'"((?:engine|studio)\.[EW]\d{3})"', text))
+
+
+def _made_elsewhere() -> Iterator[Check]:
+    """Yield the checks that repeat what other modules say, in the words of those."""
+    from engine.name_conflicts import HOME, Conflict
+    from engine.status import schema
+    from engine.version import VERSION
+
+    hidden = Conflict("engine", Path("…"), is_imported=True)
+    yield Check("engine.E012", hidden.message.replace(str(HOME), "…"), hidden.advice)
+    lacking, advice = schema.sentence(["…"]).removesuffix(f" {schema.ADVICE}"), schema.ADVICE
+    for key in ("engine.E008", "engine.W015", "studio.E008"):
+        yield Check(key, lacking, advice)
+    newer, install = schema.sentence_about_unknown(["engine.…"]).replace(VERSION, "this one").rsplit(". ", 1)
+    yield Check("engine.E016", f"{newer}.", install)
+    yield from _of_settings()
+
+
+def _of_settings() -> Iterator[Check]:
+    """Yield the checks of REPRISE, with an example of what they find."""
+    from engine import checks
+
+    examples = {"SLOTS": "many", "SECRET_KEYS": ["short"]}
+    with override_settings(REPRISE=examples):
+        for found in (*checks.check_configuration(), *checks.check_secret_keys()):
+            assert found.id is not None
+            yield Check(found.id, found.msg, found.hint or "")
 
 
 def _checks_of(module: ModuleType) -> Iterator[Check]:
@@ -90,4 +121,5 @@ def _text(node: ast.expr, local: Mapping[str, ast.expr], module: ModuleType) -> 
 
 
 def _cell(text: str) -> str:
-    return ("It says what is missing or wrong." if text == "…" else text).replace("|", "\\|")
+    assert text.strip("… ."), "a cell without words: say in _made_elsewhere what the check finds"
+    return text.replace("|", "\\|")
