@@ -19,7 +19,8 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.shortcuts import resolve_url
-from django.urls import NoReverseMatch, Resolver404, reverse
+from django.templatetags.static import static
+from django.urls import NoReverseMatch, Resolver404, URLResolver, get_resolver, reverse
 from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
@@ -106,6 +107,14 @@ def _static() -> Iterator[CheckMessage]:
     ours = (Path(__file__).parent / "static" / "studio").resolve().parent
     for file in sorted(one for one in ours.glob("studio/**/*.*") if one.is_file()):
         yield from _replaced(file, str(file.relative_to(ours)))
+    try:
+        static(STYLE)
+    except ValueError:  # of a storage with a manifest; while DEBUG is on, it does not look
+        yield Caution(
+            "The static files have not been collected since the Studio was added: its pages would fail.",
+            hint="Run `python manage.py collectstatic` before the site starts.",
+            id="studio.W006",
+        )
 
 
 def _replaced(file: Path, name: str) -> Iterator[CheckMessage]:
@@ -138,9 +147,10 @@ def _login() -> Iterator[CheckMessage]:
 def _urls() -> Iterator[CheckMessage]:
     try:
         home = reverse("studio:home")
-        is_ours = match_of(home).view_name == "studio:home"
+        match = match_of(home)
+        is_ours = (match.url_name, match.app_names) == ("home", ["studio"])
     except NoReverseMatch:
-        yield Error("The Studio has no address.", hint=URLS, id="studio.E004")
+        yield _without_address()
         return
     except Resolver404:
         is_ours = False
@@ -150,6 +160,27 @@ def _urls() -> Iterator[CheckMessage]:
             hint="Give the Studio a prefix that no other page begins with, or move its line up.",
             id="studio.E005",
         )
+    elif not home.endswith("/"):
+        yield Error(
+            f"The Studio's prefix, {home}, does not end with a slash, so its pages run into it.",
+            hint=f'Write "{home.strip("/")}/" in its line of urlpatterns.',
+            id="studio.E010",
+        )
+
+
+def _without_address() -> CheckMessage:
+    if not _is_included(get_resolver()):
+        return Error("The Studio has no address.", hint=URLS, id="studio.E004")
+    return Error(
+        "The Studio cannot find its own address: it is below another namespace, or its prefix takes an argument.",
+        hint='Put path("ops/", include("studio.urls")) into urlpatterns of ROOT_URLCONF itself, with a fixed prefix.',
+        id="studio.E009",
+    )
+
+
+def _is_included(resolver: URLResolver) -> bool:
+    nested = [one for one in resolver.url_patterns if isinstance(one, URLResolver)]
+    return any(one.app_name == "studio" or _is_included(one) for one in nested)
 
 
 def _sockets() -> Iterator[CheckMessage]:

@@ -25,6 +25,9 @@ SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
 AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}
 
+OWN_LINE = "from django.urls import include\nurlpatterns = [*urlpatterns[:-1], "
+NESTED = OWN_LINE + 'path("{}", include(([path("ops/", include("studio.urls"))], "team"), namespace="team"))]'
+
 LACKS = {
     "studio": Lack('INSTALLED_APPS.remove("studio")', "studio.E006", 'INSTALLED_APPS += ["studio"]'),
     "django_q": Lack('INSTALLED_APPS.remove("django_q")', "engine.E001", '"django_q"'),
@@ -59,6 +62,20 @@ LACKS = {
         1,
         "from django.http import HttpResponse\n"
         'urlpatterns = [path("ops/", lambda request: HttpResponse()), *urlpatterns]',
+    ),
+    "below-a-namespace": Lack("", "studio.E009", "ROOT_URLCONF itself", 1, NESTED.format("team/")),
+    "below-an-argument": Lack("", "studio.E009", "with a fixed prefix", 1, NESTED.format("<slug:team>/")),
+    "without-a-slash": Lack(
+        "", "studio.E010", 'Write "ops/"', 1, f'{OWN_LINE}path("ops", include("studio.urls"))]'
+    ),
+    "not-collected": Lack(
+        'DEBUG, STATIC_ROOT = False, BASE_DIR / "collected"\n'
+        'ALLOWED_HOSTS = ["shop.example"]\n'
+        'STORAGES = {"staticfiles": {"BACKEND": '
+        '"django.contrib.staticfiles.storage.ManifestStaticFilesStorage"}}',
+        "studio.W006",
+        "collectstatic",
+        0,
     ),
     "asgi": Lack("ASGI_APPLICATION = None", "studio.W003", 'ASGI_APPLICATION = "studio.asgi.application"', 0),
     "asgi-without-studio": Lack(
@@ -110,6 +127,11 @@ def test_what_is_missing_or_wrong_is_named_with_its_cure(project: Project, what:
     others = {line.split("(")[1].split(")")[0] for line in said.splitlines() if line.startswith("?: (")}
     # Nothing else is wrong; the tables are not there yet.
     assert {one for one in others if not one.startswith("admin.")} - {"engine.W015"} <= {LACKS[what].id}, said
+
+
+def test_another_namespace_of_the_studio_is_not_another_page(project: Project) -> None:
+    renamed = f'{OWN_LINE}path("ops/", include("studio.urls", namespace="flows"))]'
+    assert "studio.E" not in check(project, Lack("", "", "", 0, renamed))
 
 
 @pytest.mark.parametrize("name", ["engine", "django.contrib.auth"])
