@@ -48,6 +48,12 @@ def require_modules(names: Iterable[str], folder: Path) -> None:
         )
 
 
+def find_modules_of_folder() -> None:
+    """Let Python find modules in the working directory, after all others: settings of one's own may be there."""
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)
+
+
 def program() -> str:
     """Return what people type before a management command."""
     return "python manage.py" if _is_made() else "reprise"
