@@ -13,6 +13,7 @@ from types import FrameType
 from studio.embedded import EmbeddedError, EmbeddedServer
 from studio.embedded.address import data_dir
 from studio.environment import Environment, Role
+from studio.environment.folder import program
 from studio.machine.account import ACCOUNTS, Account, choose_account
 from studio.supervisor import address, database, home, programs
 from studio.supervisor.console import Console, JsonConsole
@@ -194,6 +195,10 @@ class Supervisor:
 
     def _say_reloaded(self, change: Change) -> None:
         self.console.say(f"Reloaded: {change.what} changed")
+        if lacking := change.result.migrations:
+            self.console.say(
+                f"Not migrated: the database lacks {', '.join(lacking)}. Run `{program()} migrate`."
+            )
 
     def _hand_on(self, successors: Successors, now: float) -> None:
         """Replace the programs if their successors are ready."""

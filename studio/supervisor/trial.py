@@ -32,6 +32,8 @@ class Result:
     failure: str = ""
     places: Places | None = None
     workflows: int = 0
+    migrations: tuple[str, ...] = ()
+    """What the database lacks."""
 
 
 class Trial:
@@ -87,7 +89,7 @@ def _parsed(lines: list[str]) -> Result | None:
         return None
     read: dict[str, Any] = json.loads(found.removeprefix(RESULT))
     places = read["places"] and Places(**{name: tuple(paths) for name, paths in read["places"].items()})
-    return replace(Result(**read), places=places)
+    return replace(Result(**read), places=places, migrations=tuple(read["migrations"]))
 
 
 def main() -> None:
@@ -112,7 +114,21 @@ def _load() -> Result:
     from engine import workflows
     from studio.supervisor.places import places
 
-    return Result(places=places(), workflows=len(workflows))
+    return Result(places=places(), workflows=len(workflows), migrations=tuple(_lacking()))
+
+
+def _lacking() -> list[str]:
+    import psycopg
+    from django.db.migrations.loader import MigrationLoader
+
+    from engine.status import schema
+
+    loader = MigrationLoader(None, load=False)
+    loader.load_disk()
+    try:
+        return schema.missing(apps=loader.migrated_apps)
+    except psycopg.Error:  # it does not answer; pages and workers say so
+        return []
 
 
 def _described(error: BaseException) -> str:

@@ -47,6 +47,22 @@ if os.environ["REPRISE_ROLE"] == "web":
     raise ValueError("not here")
 {CODE}
 """
+MODELS = """
+from django.db import models
+
+class Parcel(models.Model):
+    number = models.TextField()
+"""
+MIGRATION = """
+from django.db import migrations, models
+
+class Migration(migrations.Migration):
+    operations = [
+        migrations.CreateModel(
+            "Parcel", [("id", models.BigAutoField(primary_key=True)), ("number", models.TextField())]
+        )
+    ]
+"""
 
 
 class Folder:
@@ -74,7 +90,7 @@ class Folder:
     def said(self) -> list[str]:
         """Return what was said about changes."""
         lines = (line.partition("│ ")[2] for line in self.stack.output().splitlines())
-        return [line for line in lines if line.startswith(("Reloaded: ", "Not reloaded: "))]
+        return [line for line in lines if line.startswith(("Reloaded: ", "Not reloaded: ", "Not migrated: "))]
 
     def says_after(self, change: Callable[[], object], lines: int = 1) -> str:
         """Change something; return what is said about it."""
@@ -195,3 +211,13 @@ def test_what_only_the_new_programs_cannot_load_leaves_the_old_ones(folder: Fold
     )
     assert {name for _, name in before & folder.processes()} == {"daphne", "workers"}
     assert "starting it again" not in folder.stack.output()
+
+
+def test_a_migration_that_is_not_applied_is_named(folder: Folder) -> None:
+    def add() -> None:
+        folder.write("../library/shop/models.py", MODELS)
+        folder.write("../library/shop/migrations/__init__.py", "")
+        folder.write("../library/shop/migrations/0001_parcel.py", MIGRATION)
+
+    _, lacking = folder.says_after(add, lines=2).splitlines()
+    assert lacking == "Not migrated: the database lacks shop.0001_parcel. Run `python manage.py migrate`."
