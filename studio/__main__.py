@@ -2,19 +2,21 @@
 
 import os
 import sys
-from pathlib import Path
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
-    # Settings of one's own may lie where people start us, as the apps do.
-    if (working_directory := str(Path.cwd())) not in sys.path:
-        sys.path.append(working_directory)
+    import django
     from django.core.management import execute_from_command_line
 
+    from studio.environment.folder import find_modules_of_folder
     from studio.environment.starting import plain_refusals
+    from studio.machine.ready import tell_ready
 
+    find_modules_of_folder()
     with plain_refusals():
+        django.setup()
+        tell_ready()
         execute_from_command_line(sys.argv)
 
 

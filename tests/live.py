@@ -29,6 +29,8 @@ class LiveStack:
         self.home = home
         self.python = sys.executable
         self.project = PROJECT
+        self.folder: Path | None = None
+        self.command: list[str] | None = None
         self.run_by: Account | None = None
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -56,8 +58,8 @@ class LiveStack:
         """Start the supervisor without waiting for anything."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [self.python, str(self.project / "manage.py"), "studio"],
-                cwd=self.project,
+                [self.python, *(self.command or [str(self.project / "manage.py"), "studio"])],
+                cwd=self.folder or self.project,
                 env=self.variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

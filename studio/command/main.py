@@ -15,6 +15,7 @@ from engine.version import VERSION
 from studio.command.check import check
 from studio.command.init import init
 from studio.command.run import run
+from studio.environment.folder import find_modules_of_folder
 from studio.environment.starting import SETTINGS, plain_refusals
 
 USAGE_ERROR = 2
@@ -55,8 +56,7 @@ def _prepare() -> None:
     os.environ.setdefault(SETTINGS, "studio.settings")
     # Also where this runs from a checkout.
     os.environ.setdefault("REPRISE_HOME", str(Path.cwd() / ".reprise"))
-    if (folder := str(Path.cwd())) not in sys.path:
-        sys.path.append(folder)  # settings of one's own may be there
+    find_modules_of_folder()
 
 
 def _run_command_of_django(_: Sequence[str]) -> None:

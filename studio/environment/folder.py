@@ -35,17 +35,27 @@ def module_names(variables: Mapping[str, str], folder: Path) -> tuple[str, ...]:
 
 
 def require_modules(names: Iterable[str], folder: Path) -> None:
-    """Raise SettingError if the folder's own module is hidden by another one of that name."""
+    """Raise SettingError if the folder's own module is gone, or hidden by another one of that name."""
     own = folder / OWN_FILE
-    if OWN_MODULE not in names or not own.is_file():
+    if OWN_MODULE not in names:
         return
     spec = find_spec(OWN_MODULE)
     found = spec.origin if spec else None
+    if not own.is_file():
+        if spec is None:
+            raise SettingError(f"{own} is missing.")
+        return
     if found is None or not Path(found).samefile(own):
         raise SettingError(
             f"{own} cannot be loaded: Python finds another module of that name first, {found}. Put yours into an app, "
             "and name the app in REPRISE_APPS."
         )
+
+
+def find_modules_of_folder() -> None:
+    """Let Python find modules in the working directory, after all others: settings of one's own may be there."""
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)
 
 
 def program() -> str:

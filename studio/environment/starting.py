@@ -31,7 +31,7 @@ def plain_refusals() -> Iterator[None]:
         sys.exit(f"Reprise cannot start. {why}")
 
 
-def reason(error: Exception) -> str | None:
+def reason(error: BaseException) -> str | None:
     """Return what is wrong, or None if neither the settings nor the code of a user caused the error."""
     if isinstance(error, ImproperlyConfigured) and isinstance(error.__cause__, SettingError):
         return str(error)
@@ -43,7 +43,7 @@ def reason(error: Exception) -> str | None:
     return _blame(error)
 
 
-def _blame(error: Exception) -> str | None:
+def _blame(error: BaseException) -> str | None:
     """Return which app or module failed, and the innermost place in its code."""
     said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
     for name, what in _loaded():
@@ -63,10 +63,10 @@ def _loaded() -> Iterator[tuple[str, str]]:
     for name in app_names(os.environ):
         yield name, f"REPRISE_APPS names {name}, which"
     for name in module_names(os.environ, Path.cwd()):
-        yield name, OWN_FILE if not os.environ.get(VARIABLE) else f"{VARIABLE} names {name}, which"
+        yield name, OWN_FILE if name == OWN_MODULE else f"{VARIABLE} names {name}, which"
 
 
-def _places(error: Exception) -> list[tuple[str, int]]:
+def _places(error: BaseException) -> list[tuple[str, int]]:
     """Return the places in the traceback, innermost first."""
     found = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):

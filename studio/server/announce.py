@@ -11,6 +11,7 @@ from engine import workflows
 from engine.status import schema
 from engine.version import VERSION
 from studio.health.readiness import APPS
+from studio.machine.ready import tell_ready
 
 logger = logging.getLogger("reprise.web")
 
@@ -20,6 +21,7 @@ def announce_web() -> None:
     reactor = sys.modules.get("twisted.internet.reactor")
     if reactor is not None:
         # In a thread: the database may be slow to answer.
+        reactor.addSystemEventTrigger("after", "startup", tell_ready)
         reactor.addSystemEventTrigger("after", "startup", reactor.callInThread, _started)
         reactor.addSystemEventTrigger("after", "shutdown", _stopped)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.configuration import setting
+from studio.environment.folder import find_modules_of_folder
 from studio.machine.account import Account
 from studio.machine.mortal import dies_with_parent
 from studio.supervisor.programs import PYTHON
@@ -62,6 +63,7 @@ class Rehearsal:
 
 
 def main() -> None:
+    find_modules_of_folder()
     import django
 
     from studio.environment.starting import reason

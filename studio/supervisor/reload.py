@@ -3,156 +3,89 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import subprocess
-import sys
-import sysconfig
-from collections.abc import Iterable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
+from dataclasses import dataclass
 
-from studio.environment import Environment, Role
-from studio.environment.folder import CHECKOUT, OWN_MODULE
-from studio.environment.starting import SETTINGS
+from engine import workflows
+from studio.environment import Environment
 from studio.machine.account import Account
-from studio.machine.mortal import dies_with_parent
-from studio.supervisor.programs import PYTHON, variables
-
-LOOK_SECONDS = 1.0
-SUFFIXES = (".py", ".html")
-TESTS = re.compile(r"test_|conftest\.")
-LOADS_WITHIN = 60.0
-
-# The times and sizes of files.
-Snapshot = dict[Path, tuple[int, int]]
+from studio.supervisor.places import places
+from studio.supervisor.programs import Child
+from studio.supervisor.trial import Result, Trial
+from studio.supervisor.watch import Watch
 
 
-class Watch:
-    """The files of some folders, compared once a second."""
+@dataclass(frozen=True)
+class Change:
+    """The files that changed, and whether they can be loaded."""
 
-    def __init__(self, places: Iterable[Path]) -> None:
-        self._places = list(places)
-        self._loaded = self._snapshot()
-        self._moving: Snapshot | None = None
-        self._look_at = 0.0
+    files: tuple[str, ...]
+    result: Result
 
-    def changed(self, now: float) -> list[Path]:
-        """Return the files that changed since they were loaded, once nothing changes any more."""
-        if now < self._look_at:
-            return []
-        self._look_at = now + LOOK_SECONDS
-        found = self._snapshot()
-        if found in (self._loaded, self._moving):
-            moved, self._moving = found.items() ^ self._loaded.items(), None
-            self._loaded = found
-            return sorted({path for path, _ in moved})
-        self._moving = found
-        return []
-
-    def _snapshot(self) -> Snapshot:
-        found = {}
-        for path in (file for place in self._places for file in _files(place)):
-            try:
-                status = path.stat()
-            except OSError:  # deleted meanwhile
-                continue
-            found[path] = (status.st_mtime_ns, status.st_size)
-        return found
+    @property
+    def what(self) -> str:
+        """Return the files in words."""
+        first = os.path.relpath(self.files[0])
+        others = len(self.files) - 1
+        return f"{first} and {others} other{'s' * (others != 1)}" if others else first
 
 
 class Reload:
-    """Whether the programs should be replaced, because changed code can be loaded."""
+    """Watches the code, and loads it in a process of its own when it has changed."""
 
     def __init__(self, environment: Environment, account: Account | None) -> None:
-        self._watch = Watch(places(environment))
+        self._watch = Watch(places())
+        self._environment = environment
         self._account = account
-        self._what = ""
-        self._trial: subprocess.Popen[str] | None = None
+        self._changed: set[str] = set()
+        self._trial: Trial | None = None
+        self._failure = ""
+        self._workflows = len(workflows)
 
-    def look(self, now: float) -> tuple[str, str]:
-        """Return what changed, or "" if nothing did, and why it cannot be loaded, or ""."""
+    def look(self, now: float) -> Change | None:
+        """Return a change that was tested, once."""
+        result = self._trial.result(now) if self._trial else None
+        if changed := self._watch.changed(now, is_urgent=result is not None):
+            self._changed.update(changed)
+            self._failure = ""
+            self._try(now)
+            return None
+        if result is None or self._watch.is_moving:  # it may be outdated already
+            return None
+        self.end()
+        change = Change(tuple(sorted(self._changed)), self._judged(result))
+        self._changed, self._failure = set(), ""
+        return change
+
+    def look_again(self, change: Change, failure: str, now: float) -> None:
+        """Test a change again, since the programs could not load it.
+
+        The code may have changed after the test; then the next test says what is wrong. If not, `failure` does.
+        """
+        self._changed.update(change.files)
         if self._trial is None:
-            if changed := self._watch.changed(now):
-                self._what = _named(changed)
-                self._trial = _trial(self._account)
-            return "", ""
-        if self._trial.poll() is None:
-            return "", ""
-        _, said = self._trial.communicate()
-        failure = said.strip() or f"exit code {self._trial.returncode}"
-        is_loaded, self._trial = self._trial.returncode == 0, None
-        return self._what, "" if is_loaded else failure
+            self._failure = failure
+            self._try(now)
+
+    def _try(self, now: float) -> None:
+        self.end()
+        self._trial = Trial(self._environment, self._account, now)
+
+    def _judged(self, result: Result) -> Result:
+        if result.places:
+            self._watch.follow(result.places)
+        if not result.failure and self._failure:
+            return Result(self._failure)
+        if not result.failure and self._workflows and not result.workflows:
+            return Result("No workflow is left.")
+        self._workflows = self._workflows if result.failure else result.workflows
+        return result
+
+    @property
+    def child(self) -> Child | None:
+        """The process that loads the code. What it prints must be waited for, or it waits for us."""
+        return self._trial.child if self._trial else None
 
     def end(self) -> None:
         if self._trial is not None:
-            self._trial.kill()
-            self._trial.wait()
-
-
-def places(environment: Environment) -> list[Path]:
-    """Return the folders and files whose changes count: the apps, the settings, and Reprise itself in a checkout."""
-    loaded = (*environment.apps, *environment.modules, os.environ.get(SETTINGS, "studio"))
-    packages = [name.partition(".")[0] for name in loaded]
-    found = [place for name in dict.fromkeys(packages) if name != "studio" for place in _place_of(name)]
-    if (CHECKOUT / ".git").exists():
-        found += [CHECKOUT / name for name in ("engine", "studio", "templates")]
-    if OWN_MODULE in environment.modules:
-        found += (file for file in Path.cwd().glob("*.py") if not TESTS.match(file.name))
-    return list(dict.fromkeys(found))
-
-
-def _place_of(name: str) -> Iterator[Path]:
-    spec = find_spec(name)
-    for place in (spec.submodule_search_locations or [spec.origin or ""]) if spec else []:
-        if not Path(place).is_relative_to(sysconfig.get_path("purelib")):
-            yield Path(place)
-
-
-def _files(place: Path) -> Iterator[Path]:
-    if place.is_file():
-        yield place
-    for directory, folders, names in os.walk(place):
-        folders[:] = [name for name in folders if not name.startswith((".", "__"))]
-        yield from (Path(directory, name) for name in names if name.endswith(SUFFIXES))
-
-
-def _named(changed: list[Path]) -> str:
-    first = os.path.relpath(changed[0])
-    others = len(changed) - 1
-    return f"{first} and {others} other{'s' * (others != 1)}" if others else first
-
-
-def _trial(account: Account | None) -> subprocess.Popen[str]:
-    """Load the code in a process of its own. If it fails, the process says why."""
-    return subprocess.Popen(
-        [*PYTHON, "-m", __name__],
-        env={**variables(Role.COMMAND), **(account.variables() if account else {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-        preexec_fn=dies_with_parent(signal.SIGKILL),
-        **(account.arguments() if account else {}),
-    )
-
-
-def main() -> None:
-    import django
-    from django.conf import settings
-
-    from studio.environment.starting import reason
-
-    signal.alarm(int(LOADS_WITHIN))
-    try:
-        django.setup()
-        import_module(settings.ROOT_URLCONF)  # what the web process adds
-    except Exception as error:  # noqa: BLE001 - whatever the code raises
-        sys.exit((reason(error) or f"{type(error).__name__}: {error}").splitlines()[0])
-
-
-if __name__ == "__main__":
-    main()
+            self._trial.end()
+            self._trial = None

@@ -8,19 +8,21 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import FrameType
 
 from studio.embedded import EmbeddedError, EmbeddedServer
 from studio.embedded.address import data_dir
 from studio.environment import Environment, Role
+from studio.environment.folder import program
 from studio.machine.account import ACCOUNTS, Account, choose_account
 from studio.supervisor import address, database, home, programs
 from studio.supervisor.console import Console, JsonConsole
 from studio.supervisor.database import FIRST_ACCOUNT, make_first_account
 from studio.supervisor.programs import FIRST_PAUSE, LONGEST_PAUSE, Child
 from studio.supervisor.rehearsal import Rehearsal
-from studio.supervisor.reload import Reload
+from studio.supervisor.reload import Change, Reload
+from studio.supervisor.successors import Successors
+from studio.supervisor.trial import sentence
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GLANCE = 0.2
@@ -44,6 +46,7 @@ class Supervisor:
         self.cluster = programs.cluster(environment)
         self.leaving: list[Child] = []  # earlier clusters, which finish their bodies
         self.reload: Reload | None = None
+        self.successors: Successors | None = None
         self.listener: socket.socket | None = None
         self.stops = 0
         self.is_starting = True
@@ -54,7 +57,7 @@ class Supervisor:
         host, port = self.environment.host, self.environment.port
         with self._signals(), home.hold(self.environment.home, address.url(host, port)):
             try:
-                address.require_free(host, port)
+                self._claim_address()
                 self._start()
                 self.is_starting = False
                 self._watch()
@@ -63,6 +66,22 @@ class Supervisor:
             finally:
                 self.is_starting = False
                 self._stop()
+
+    def _claim_address(self) -> None:
+        """Raise AddressError if the address is taken.
+
+        Where code is reloaded, listen for the web process: the next one can then start while it still runs.
+        """
+        environment = self.environment
+        if not environment.reloads:
+            address.require_free(environment.host, environment.port)
+            return
+        self._listen()
+
+    def _listen(self) -> None:
+        environment = self.environment
+        self.listener = address.listen(environment.host, environment.port)
+        self.web = programs.web(environment, self.listener.fileno())
 
     def _start(self) -> None:
         account = choose_account(self.environment.home, data_dir(self.environment.home))
@@ -77,11 +96,11 @@ class Supervisor:
         database.let_go()
         if password:
             self.console.say_once(FIRST_ACCOUNT, password)
+        if self.environment.reloads:
+            self.reload = Reload(self.environment, self.web.account)
         now = time.monotonic()
         self.web.start(now)
         self.cluster.start(now)
-        if self.environment.reloads:
-            self.reload = Reload(self.environment, self.web.account)
 
     @contextmanager
     def _leave_root(self, account: Account | None) -> Iterator[None]:
@@ -93,7 +112,7 @@ class Supervisor:
                 self.console.say(f"Web and workers run as root: there is no account {', '.join(ACCOUNTS)}")
             return
         home.give(self.environment.home, account)
-        rehearsal = Rehearsal(account, programs.variables(Role.COMMAND))
+        rehearsal = Rehearsal(account, programs.variables(Role.COMMAND, self.environment))
         try:
             yield
             failure = rehearsal.failure(database.user())
@@ -106,10 +125,8 @@ class Supervisor:
             self._hand_over(account)
 
     def _hand_over(self, account: Account) -> None:
-        environment = self.environment
-        if address.is_reserved(environment.port):
-            self.listener = address.listen(environment.host, environment.port)
-            self.web = programs.web(environment, self.listener.fileno())
+        if self.listener is None and address.is_reserved(self.environment.port):
+            self._listen()
         for child in self._children():
             child.account = account
 
@@ -124,8 +141,9 @@ class Supervisor:
     def _wait(self) -> None:
         """Wait briefly for output, then check which programs ended."""
         with selectors.DefaultSelector() as selector:
-            for child in (*self._children(), *self.leaving):
-                if child.process is not None and child.process.stdout is not None:
+            loading = self.reload.child if self.reload else None
+            for child in (*self._children(), *self.leaving, loading):
+                if child and child.process is not None and child.process.stdout is not None:
                     selector.register(child.process.stdout, selectors.EVENT_READ)
             selector.select(GLANCE)
 
@@ -136,7 +154,7 @@ class Supervisor:
 
     def _announce(self) -> None:
         host, port = self.environment.host, self.environment.port
-        if not self.is_announced and self.web.is_running and address.answers(host, port):
+        if not self.is_announced and self.web.is_ready and address.answers(host, port):
             self.is_announced = True
             self.console.say(f"Reprise is ready: {self._url()}   (Ctrl-C stops it)")
 
@@ -155,27 +173,61 @@ class Supervisor:
                 child.start(now)
 
     def _reload(self, now: float) -> None:
-        """Replace web and workers once changed code can be loaded."""
+        """Start new programs when changed code can be loaded. They take over when they have loaded it."""
         for child in [child for child in self.leaving if not child.is_running]:
             child.kill()
             self.leaving.remove(child)
-        what, failure = self.reload.look(now) if self.reload else ("", "")
-        if failure:
-            self.console.say(f"Not reloaded: {what} changed. {failure} What was loaded before runs on.")
-        elif what:
-            self.console.say(f"Reloaded: {what} changed")
-            self._replace_programs(now)
+        change = self.reload.look(now) if self.reload else None
+        if change is not None:
+            self._give_up_successors()
+            if change.result.failure:
+                self._say_not_reloaded(change)
+            else:
+                self.successors = Successors(change, self.web.anew(), self.cluster.anew())
+                self.successors.start(now)
+        elif self.successors is not None:
+            self._hand_on(self.successors, now)
 
-    def _replace_programs(self, now: float) -> None:
-        former = self.cluster
-        self.cluster = replace(former, process=None, pause=FIRST_PAUSE, unfinished_line=b"")
-        if former.is_running:
-            former.leave()
-            self.leaving.append(former)
-        self.cluster.start(now)
-        self._stop_child(self.web)
-        self.web.pause = FIRST_PAUSE
-        self.web.start(time.monotonic())
+    def _say_not_reloaded(self, change: Change) -> None:
+        self.console.say(
+            f"Not reloaded: {change.what} changed. {change.result.failure} What was loaded before runs on."
+        )
+
+    def _say_reloaded(self, change: Change) -> None:
+        self.console.say(f"Reloaded: {change.what} changed")
+        if lacking := change.result.migrations:
+            self.console.say(
+                f"Not migrated: the database lacks {', '.join(lacking)}. Run `{program()} migrate`."
+            )
+
+    def _hand_on(self, successors: Successors, now: float) -> None:
+        """Replace the programs if their successors are ready."""
+        if failure := successors.failure(now):
+            assert self.reload is not None
+            self._give_up_successors()
+            self.reload.look_again(successors.change, sentence(failure), now)
+        elif successors.are_ready:
+            self.successors = None
+            self._say_reloaded(successors.change)
+            for name, line in successors.lines:
+                self.console.pass_on(name, line)
+            self._let_leave(self.cluster)
+            self.cluster = successors.cluster
+            self._stop_child(self.web)
+            self.web = successors.web
+
+    def _give_up_successors(self) -> None:
+        if self.successors is not None:
+            self.successors.web.kill()
+            self._let_leave(self.successors.cluster)
+            self.successors = None
+
+    def _let_leave(self, cluster: Child) -> None:
+        if cluster.is_running:
+            cluster.leave()
+            self.leaving.append(cluster)
+        else:
+            cluster.kill()
 
     def _revive_server(self) -> None:
         assert self.server is not None
@@ -195,6 +247,7 @@ class Supervisor:
         self.console.say("Stopping; a second Ctrl-C hurries")
         if self.reload:
             self.reload.end()
+        self._give_up_successors()
         for child in self.leaving:
             child.terminate()
         for child in (*self._children(), *self.leaving):

@@ -11,7 +11,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from studio.supervisor.reload import Watch
 from tests.live import PROJECT, LiveStack
 
 CODE = """
@@ -119,42 +118,3 @@ def test_changed_code_runs_and_a_body_under_way_ends_first(
     assert shop.end_of(shop.start("greet")) == ("three", 1)
     assert shop.stack.stop() == 0
     assert shop.stack.left() == {}
-
-
-class TestWatch:
-    @pytest.fixture
-    def file(self, tmp_path: Path) -> Path:
-        (tmp_path / "shop" / "__pycache__").mkdir(parents=True)
-        file = tmp_path / "shop" / "workflows.py"
-        file.write_text("1")
-        return file
-
-    def look(self, watch: Watch) -> list[list[Path]]:
-        self.now = getattr(self, "now", 0.0) + 1000
-        return [watch.changed(self.now + second) for second in (0, 0.5, 1, 2)]
-
-    def test_a_change_is_told_once_when_it_is_over(self, file: Path) -> None:
-        watch = Watch([file.parent])
-        assert self.look(watch) == [[], [], [], []]
-        file.write_text("12")
-        assert self.look(watch) == [[], [], [file], []]
-        file.unlink()
-        assert self.look(watch) == [[], [], [file], []]
-
-    def test_new_files_count_and_others_do_not(self, file: Path) -> None:
-        watch = Watch([file.parent, file.parent.parent / "settings.py"])
-        (file.parent / "__pycache__" / "x.py").touch()
-        (file.parent / "notes.txt").touch()
-        assert self.look(watch) == [[], [], [], []]
-        (file.parent / "new.py").touch()
-        (file.parent.parent / "settings.py").touch()
-        assert self.look(watch)[2] == [file.parent.parent / "settings.py", file.parent / "new.py"]
-
-    def test_what_was_taken_back_is_no_change(self, file: Path) -> None:
-        watch = Watch([file.parent])
-        status = file.stat()
-        file.write_text("12")
-        assert watch.changed(1) == []
-        file.write_text("1")
-        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-        assert self.look(watch) == [[], [], [], []]
