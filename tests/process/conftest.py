@@ -64,7 +64,8 @@ def _everybodys_cluster(
         connection.execute(lingering, [DATABASE])
         connection.execute(f"CREATE DATABASE everybodys TEMPLATE {DATABASE}")
     cluster = Cluster(url_of(process_server, "everybodys"), tmp_path_factory.mktemp("everybodys"))
-    cluster.query("TRUNCATE engine_worker")  # killed clusters left their rows in what was copied
+    # Killed clusters left their rows in what was copied, such as tasks that are given out again much later.
+    cluster.query(f"TRUNCATE {', '.join((*WORK, 'engine_worker'))} CASCADE")
     try:
         yield cluster.start()
     finally:

@@ -15,7 +15,7 @@ from engine.version import VERSION
 from studio.embedded import EmbeddedServer
 from tests.live import PROJECT
 from tests.process.clusters import SOON, Cluster, wait_until
-from tests.process.conftest import _url
+from tests.process.conftest import url_of
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
@@ -28,7 +28,7 @@ def bare(process_server: EmbeddedServer, tmp_path: Path) -> Iterator[Cluster]:
     with psycopg.connect(process_server.dsn("postgres"), autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS bare WITH (FORCE)")
         connection.execute("CREATE DATABASE bare")
-    cluster = Cluster(_url(process_server, "bare"), tmp_path)
+    cluster = Cluster(url_of(process_server, "bare"), tmp_path)
     try:
         yield cluster
     finally:
