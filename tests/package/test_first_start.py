@@ -111,7 +111,7 @@ def test_mistakes_in_the_code_are_one_line_each_and_what_was_loaded_runs_on(fold
     ):
         file.write_text(f"{mistake}\n{code}")
         folder.wait_for(
-            f"reprise │ Not reloaded: workflows.py changed. workflows.py cannot be loaded. {why} "
+            f"reprise │ Not reloaded: workflows.py changed. workflows.py cannot be loaded. {why}. "
             "What was loaded before runs on.\n"
         )
         assert visitor.get("/workflows/reimburse/").status == 200
@@ -138,8 +138,8 @@ def test_the_demos_run_and_an_app_that_disappears_stops_nothing(folder: Folder) 
 
     shop.rename(folder.path / "shed")
     folder.wait_for(
-        "Not reloaded: shop/__init__.py changed. REPRISE_APPS names shop, and there is no such package in "
-        f"{folder.path} or on PYTHONPATH. "
+        "Not reloaded: shed/__init__.py and 1 other changed. REPRISE_APPS names shop, and there is no such package in "
+        f"{folder.path} or on PYTHONPATH. What was loaded before runs on.\n"
     )
     assert visitor.get("/").status == 200
     folder.interrupt()
