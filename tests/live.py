@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from psycopg.conninfo import make_conninfo
@@ -113,6 +115,18 @@ class LiveStack:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+
+def status_of(page: str | urllib.request.Request) -> int:
+    """Ask for a page; return its status, or 0 without an answer."""
+    try:
+        with urllib.request.urlopen(page, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    except OSError:
+        return 0
 
 
 def free_port() -> int:

@@ -12,7 +12,7 @@ from engine.configuration import setting
 
 
 def read_payload(request: HttpRequest) -> None:
-    """Read the form of somebody who is signed in, up to MAX_BODY_BYTES. Raises RequestDataTooBig.
+    """Read the form of a signed-in user, up to MAX_BODY_BYTES. Raises RequestDataTooBig.
 
     Django then parses what was read. All other forms are left to the limits of the site. Under daphne, a larger body
     was refused before it was received.

@@ -55,7 +55,7 @@ def installed_with_pytest(request: pytest.FixtureRequest, installed: Installed) 
 
 @pytest.fixture
 def make_folder(installed: Installed) -> Iterator[Callable[..., Folder]]:
-    """Make an empty folder of somebody who uses that environment, or another one."""
+    """Make an empty folder for a user of that environment, or of another one."""
     made: list[Folder] = []
     with home_directory() as directory:
 

@@ -64,7 +64,7 @@ class Installed:
 
 
 class Folder:
-    """A folder of somebody who has installed Reprise, and what runs there."""
+    """A user's folder, with an installed Reprise, and what runs there."""
 
     def __init__(self, path: Path, installed: Installed) -> None:
         self.path = path / "mine"

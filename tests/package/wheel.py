@@ -17,7 +17,7 @@ LEFTOVERS = {"build", "dist", "__pycache__"}
 
 
 def files_of_checkout() -> list[Path]:
-    """Return the files that somebody who builds a wheel has, relative to the checkout; links to folders count as one.
+    """Return the files that a wheel is built from, relative to the checkout; links to folders count as one.
 
     Without git, these are all files but leftovers of tools.
     """

@@ -1,4 +1,4 @@
-"""Somebody who starts instances while a test does harm to the database or to the way there."""
+"""A customer, who starts instances while a test does harm to the database or to the way there."""
 
 from __future__ import annotations
 

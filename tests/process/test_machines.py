@@ -8,8 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ import pytest
 from studio.embedded import DATABASE, USER
 from studio.embedded.server import EmbeddedServer
 from tests.conftest import copy_database, home_directory
-from tests.live import PROJECT
+from tests.live import PROJECT, status_of
 from tests.process.clusters import Cluster, wait_until
 from tests.process.conftest import url_of
 from tests.process.customer import Customer, assert_nothing_is_lost_or_repeated, begun
@@ -57,17 +55,8 @@ class Site:
 
     def status(self) -> int:
         """Ask the Studio, on its machine, whether it has its database."""
-        try:
-            with (
-                self.web.inside(),
-                urllib.request.urlopen(f"http://127.0.0.1:{PORT}/readyz", timeout=30) as answer,
-            ):
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            error.close()
-            return error.code
-        except OSError:
-            return 0
+        with self.web.inside():
+            return status_of(f"http://127.0.0.1:{PORT}/readyz")
 
 
 class RemoteCustomer(Customer):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
-from tests.live import PROJECT, free_port
+from tests.live import PROJECT, free_port, status_of
 from tests.process.clusters import Cluster, wait_until
 from tests.process.conftest import server_on_a_copy, url_of
 from tests.process.customer import Customer, assert_nothing_is_lost_or_repeated, begun
@@ -157,23 +156,13 @@ def test_the_studio_is_back_soon_after_the_link(network: Network, clusters: list
     cookie = {"Cookie": f"reprise-session={32 * 'f'}"}
     page = urllib.request.Request(f"http://127.0.0.1:{port}/instances/", headers=cookie)
 
-    def status() -> int:
-        try:
-            with urllib.request.urlopen(page, timeout=30) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            error.close()
-            return error.code
-        except OSError:
-            return 0
-
     try:
-        wait_until(lambda: status() == 200)
+        wait_until(lambda: status_of(page) == 200)
         network.cut()
-        wait_until(lambda: status() == 503)
+        wait_until(lambda: status_of(page) == 503)
         network.mend()
         mended_at = time.monotonic()
-        wait_until(lambda: status() == 200)
+        wait_until(lambda: status_of(page) == 200)
         assert time.monotonic() - mended_at < BACK_WITHIN + 4  # one request may wait for the pool for 4 s
     finally:
         web.terminate()
