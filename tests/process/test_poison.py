@@ -18,11 +18,10 @@ GOOD = 20
 def test_killer_uses_up_its_budget_and_its_neighbours_complete(arena: Arena) -> None:
     arena.cluster()
     neighbours = [[work("a", 0.3), block("b", 0.3), work("c", 0.3)]] * GOOD
-    good = program.start_many([{"params": one} for one in neighbours]).created
-    killers = program.start_many(
-        [{"params": [work("before"), kill("poison"), work("after")]}] * POISONED
-    ).created
-    after = program.start_many([{"params": one} for one in neighbours]).created
+    poisoned = [[work("before", 0.3), kill("poison"), work("after")]] * POISONED
+    # In one call, so that one worker claims them together, and neighbours have begun when a killer kills.
+    created = program.start_many([{"params": one} for one in (*neighbours, *poisoned, *neighbours)]).created
+    good, killers, after = created[:GOOD], created[GOOD:-GOOD], created[-GOOD:]
 
     wait_for(killers, "errored", seconds=30)
     wait_for([*good, *after], seconds=15)
