@@ -192,12 +192,20 @@ def test_work_goes_on_while_shifts_are_replaced_all_the_time(make_cluster: Calla
 def test_new_work_begins_within_two_seconds_although_every_worker_has_bodies_that_never_return(
     cluster: Cluster,
 ) -> None:
-    for number in range(8):
-        cluster.begin("hanging-errand", f"hang-{number}", seconds=NEVER)
-    wait_until(lambda: len(cluster.workers_at("hang")) == 2)
+    names = [f"hang-{number}" for number in range(8)]
+    for name in names:
+        cluster.begin("hanging-errand", name, seconds=NEVER)
+
+    def all_workers_have_some() -> bool:  # one may have taken all so far
+        names.append(f"hang-{len(names)}")
+        cluster.begin("hanging-errand", names[-1], seconds=NEVER)
+        time.sleep(0.05)
+        return len(cluster.workers_at("hang")) == 2
+
+    wait_until(all_workers_have_some)
     hung = cluster.workers_at("hang")
-    for number in range(8):
-        cluster.wait_for_status(f"hang-{number}", "complete")
+    for name in names:
+        cluster.wait_for_status(name, "complete")
     for number in range(15):
         assert seconds_until_begun(cluster, f"new-{number}") < 2
         time.sleep(1)
