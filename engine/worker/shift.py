@@ -163,6 +163,7 @@ class Shift:
         """Open the connections and build the parts that use them."""
         worker_id = self._worker_lock.number
         claiming = await self._open("claims", is_durable=False)
+        await self._worker_lock.check_session(claiming)
         self._reader = Reader(claiming, worker_id, self._clock)
         await self._reader.set_clock()
         self._changes = Changes(self._reader)

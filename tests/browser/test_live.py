@@ -157,7 +157,8 @@ def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
         page.get_by_role("button", name="Send event…").click()
         page.fill("#event-type", text)
         type_json(page, json.dumps({text: text}), within="dialog")
-        page.get_by_role("button", name="Send", exact=True).click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Send", exact=True).click()
         expect(page.locator("#events")).to_contain_text("received by")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     expect(page.locator("#events")).to_contain_text(EVIL[2])

@@ -169,7 +169,8 @@ def test_in_transaction_mode_nothing_runs_and_the_log_says_so(server: EmbeddedSe
         try:
             cluster.launch()
             cluster.begin("errand", "waiting")
-            wait_until(lambda: cluster.log.read_text().count("the shift lost its database: ") > 5)
+            wait_until(lambda: cluster.log.read_text().count("It must run in session mode.") > 5)
             assert cluster.query("SELECT status FROM engine_instance WHERE id = 'waiting'") == [("queued",)]
+            assert cluster.noted() == []
         finally:
             cluster.end()

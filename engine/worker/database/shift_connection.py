@@ -48,8 +48,10 @@ class ShiftConnection:
     def waits_longer_than(self, seconds: float) -> bool:
         return self._connection.waits_longer_than(seconds)
 
-    async def execute(self, statement: str, parameters: Any = None) -> psycopg.AsyncCursor[Any]:
-        return await self._connection.execute(statement, parameters, prepare=True)
+    async def execute(
+        self, statement: str, parameters: Any = None, *, prepare: bool = True
+    ) -> psycopg.AsyncCursor[Any]:
+        return await self._connection.execute(statement, parameters, prepare=prepare)
 
     async def fetch(self, statement: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
         """Execute a statement that steps wait for, and return its rows."""

@@ -16,6 +16,8 @@ NOW = f"SELECT {microseconds('clock_timestamp()')}"
 WORKER_SPACE = 1_381_126_738  # "RPRR": keeps our locks apart from those of the application
 TAKE_WORKER_LOCK = f"SELECT pg_try_advisory_lock({WORKER_SPACE}, %s)"
 
+BACKEND = "SELECT pg_backend_pid()"
+
 # One shift is at the front: it claims at once, while the others wait for a moment. Its place is a lock, too, with a
 # number for each set of workflows.
 FRONT_SPACE = WORKER_SPACE + 1

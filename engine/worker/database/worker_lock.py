@@ -11,6 +11,9 @@ import psycopg
 
 from engine.worker.database import sql
 from engine.worker.database.connect import LOCK_GIVE_UP_MILLISECONDS, Connection, connect
+from engine.worker.database.shift_connection import ShiftConnection
+
+LOOKS = 3  # at who else gets its session: one look may come just when a pooler has given it to nobody
 
 # The ids that this process took. The process is alive, so what they held was not left by a dead worker.
 _taken_here: set[int] = set()
@@ -23,6 +26,16 @@ def taken_here() -> list[int]:
 
 class WorkerLockLost(Exception):
     """A connection of the shift broke, so its leases are no longer safe."""
+
+
+class SessionSharedError(WorkerLockLost):
+    """A pooler gives the session that holds the lock to others, so the lock protects nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A connection pooler shares its sessions between clients, so workers cannot hold locks. It must run in "
+            "session mode."
+        )
 
 
 class WorkerLock:
@@ -53,6 +66,19 @@ class WorkerLock:
             await connection.close()
             raise
         return cls(connection, number)
+
+    async def check_session(self, other: ShiftConnection) -> None:
+        """Raise SessionSharedError if this connection does not keep its session of the server to itself.
+
+        A pooler in transaction mode gives the session that was used last to the next client: to the other connection,
+        whose transaction then keeps it from this one.
+        """
+        for _ in range(LOOKS):
+            own = await _backend_of(self._connection)
+            async with other.transaction():
+                [(others,)] = await (await other.execute(sql.BACKEND, prepare=False)).fetchall()
+                if own == others or own != await _backend_of(self._connection):
+                    raise SessionSharedError
 
     def listen(self, on_wake: Callable[[str], None]) -> None:
         """Call `on_wake` with the payload of every notification from now on."""
@@ -91,10 +117,17 @@ class WorkerLock:
                 self.lost.set_exception(WorkerLockLost(str(error)))
 
 
+async def _backend_of(connection: Connection) -> int:
+    [(backend,)] = await (await connection.execute(sql.BACKEND, prepare=False)).fetchall()
+    return int(backend)
+
+
 async def _lock(connection: Connection) -> int:
     while True:
         number = random.randrange(1, 2**31)  # noqa: S311 - a name, not a secret
-        [(taken,)] = await (await connection.execute(sql.TAKE_WORKER_LOCK, (number,))).fetchall()
+        [(taken,)] = await (
+            await connection.execute(sql.TAKE_WORKER_LOCK, (number,), prepare=False)
+        ).fetchall()
         if taken:
             _taken_here.add(number)
             return number
