@@ -150,7 +150,7 @@ class Arena:
         """Start `manage.py workers`, as people do, and wait until it serves."""
         main = self.launch("manage.py", "workers")
         self._clusters.append(main)
-        wait_until(lambda: Worker.objects.filter(role="cluster").exists(), seconds=20, what="the cluster")
+        wait_until(lambda: Worker.objects.filter(role="cluster").exists(), what="the cluster")
         return main
 
     def strays(self) -> dict[int, str]:
