@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from statistics import median
 
 import psycopg
 import pytest
@@ -95,15 +96,15 @@ def test_all_shifts_killed_at_once_are_replaced_within_three_seconds(cluster: Cl
         wait_until(lambda before=before: len(cluster.shifts() - before) == 2)
         replaced_after.append(time.monotonic() - began)
         late.append(seconds_until_begun(cluster, f"after-{number}"))
-    assert min(replaced_after) < 3
-    assert min(late) < 1
+    assert median(replaced_after) < 3
+    assert median(late) < 1
 
 
 def test_ordinary_tasks_do_not_keep_a_workflow_waiting(cluster: Cluster) -> None:
     for _ in range(5):
         cluster.send("tests.process.tasks.note_and_wait", str(cluster.notes), 20)
     wait_until(lambda: any(line.startswith("begun") for line in cluster.noted()))
-    assert min(seconds_until_begun(cluster, f"meanwhile-{number}") for number in range(3)) < 1
+    assert median(seconds_until_begun(cluster, f"meanwhile-{number}") for number in range(3)) < 1
 
 
 def test_workflows_do_not_keep_an_ordinary_task_waiting(cluster: Cluster) -> None:
@@ -116,7 +117,7 @@ def test_workflows_do_not_keep_an_ordinary_task_waiting(cluster: Cluster) -> Non
         cluster.note(f"meanwhile-{number}")
         cluster.wait_for(f"meanwhile-{number}")
         took.append(time.monotonic() - began)
-    assert min(took) < 2
+    assert median(took) < 2
 
 
 def test_a_single_worker_runs_the_shift_and_tasks_run_in_a_process_beside_it(
@@ -170,7 +171,7 @@ def test_a_shift_that_is_replaced_drives_on_what_it_holds(make_cluster: Callable
     time.sleep(3)
     rate = (ticks(cluster, "one") - before) / (time.monotonic() - began)
     assert rate > 2  # one each 0.2 s and what a step takes
-    assert min(seconds_until_begun(cluster, f"other-{number}") for number in range(3)) < 1
+    assert median(seconds_until_begun(cluster, f"other-{number}") for number in range(3)) < 1
 
     ((key,),) = cluster.query("SELECT key FROM engine_instance WHERE id = 'one'")
     cluster.query(
@@ -257,7 +258,7 @@ def test_sleeps_are_on_time_whatever_else_is_held(cluster: Cluster) -> None:
     ]
     assert late[0] >= 0
     # One that waited for the others would be late by seconds. How punctual they are alone is measured by the bench.
-    assert late[94] < 1, late[-10:]
+    assert late[98] < 1, late[-10:]
 
 
 def test_a_worker_without_a_free_thread_leaves_work_to_the_other(cluster: Cluster) -> None:
