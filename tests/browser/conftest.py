@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from playwright.sync_api import (
@@ -41,6 +41,7 @@ class Complaints:
     def __init__(self) -> None:
         self.found: list[str] = []
         self.allowed: list[str] = []
+        self._is_over = False
 
     def allow(self, pattern: str) -> None:
         """Expect complaints that match `pattern`, as of a page that the test asks for though it does not exist."""
@@ -51,10 +52,16 @@ class Complaints:
         page.on("pageerror", lambda error: self.found.append(f"{page.url}: {error}"))
         page.on("response", self._on_response)
 
+    def end(self) -> None:
+        """Listen no more: a page that is closed while its socket opens complains of that."""
+        self._is_over = True
+
     def unexpected(self) -> list[str]:
         return [text for text in self.found if not any(re.search(pattern, text) for pattern in self.allowed)]
 
     def _on_console(self, message: ConsoleMessage) -> None:
+        if self._is_over:
+            return
         if message.type in ("error", "assert") or "Content Security Policy" in message.text:
             self.found.append(f"{message.location.get('url', '')}: {message.text}")
 
@@ -79,6 +86,24 @@ def browser() -> Iterator[Browser]:
             browser.close()
 
 
+@contextmanager
+def profile(
+    browser: Browser, complaints: Complaints, *, base_url: str | None = None, bypass_csp: bool = False
+) -> Iterator[BrowserContext]:
+    """A browser profile; every page opened in it is listened to until the profile is closed."""
+    context = browser.new_context(
+        base_url=base_url, bypass_csp=bypass_csp, viewport={"width": 1440, "height": 900}
+    )
+    context.set_default_timeout(PATIENCE)
+    context.on("page", complaints.listen)
+    try:
+        yield context
+    finally:
+        context.cookies()  # by its answer, everything said before has arrived
+        complaints.end()
+        context.close()
+
+
 @pytest.fixture
 def complaints() -> Iterator[Complaints]:
     complaints = Complaints()
@@ -89,13 +114,8 @@ def complaints() -> Iterator[Complaints]:
 @pytest.fixture
 def context(browser: Browser, complaints: Complaints, live_stack: LiveStack) -> Iterator[BrowserContext]:
     """A browser profile of the test's own; every page opened in it is listened to."""
-    context = browser.new_context(base_url=live_stack.url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE)
-    context.on("page", complaints.listen)
-    try:
+    with profile(browser, complaints, base_url=live_stack.url) as context:
         yield context
-    finally:
-        context.close()
 
 
 @pytest.fixture

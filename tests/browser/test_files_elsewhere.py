@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from studio.embedded import EmbeddedServer
-from tests.browser.conftest import PATIENCE, Complaints
+from tests.browser.conftest import Complaints, profile
 from tests.projects.project import new_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
@@ -67,10 +67,7 @@ def url(tmp_path: Path, postgresql: EmbeddedServer) -> Iterator[str]:
 
 
 def test_styles_scripts_fonts_and_icons_are_used(url: str, browser: Browser, complaints: Complaints) -> None:
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE)
-    context.on("page", complaints.listen)
-    try:
+    with profile(browser, complaints) as context:
         page: Page = context.new_page()
         page.goto(f"{url}/ops/")
         page.fill("input[name=username]", "root")
@@ -85,5 +82,3 @@ def test_styles_scripts_fonts_and_icons_are_used(url: str, browser: Browser, com
         # An icon that the browser refuses has no size.
         assert any(width > 0 for width in widths)
         assert page.evaluate("getComputedStyle(document.querySelector('.shell')).display") != "block"
-    finally:
-        context.close()
