@@ -49,7 +49,7 @@ class Complaints:
 
     def listen(self, page: Page) -> None:
         page.on("console", self._on_console)
-        page.on("pageerror", lambda error: self.found.append(f"{page.url}: {error}"))
+        page.on("pageerror", lambda error: self._add(f"{page.url}: {error}"))
         page.on("response", self._on_response)
 
     def end(self) -> None:
@@ -60,14 +60,16 @@ class Complaints:
         return [text for text in self.found if not any(re.search(pattern, text) for pattern in self.allowed)]
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        if self._is_over:
-            return
         if message.type in ("error", "assert") or "Content Security Policy" in message.text:
-            self.found.append(f"{message.location.get('url', '')}: {message.text}")
+            self._add(f"{message.location.get('url', '')}: {message.text}")
 
     def _on_response(self, response: Response) -> None:
         if response.status >= 500:
-            self.found.append(f"{response.url}: answered {response.status}")
+            self._add(f"{response.url}: answered {response.status}")
+
+    def _add(self, text: str) -> None:
+        if not self._is_over:
+            self.found.append(text)
 
 
 @pytest.fixture(scope="package")
