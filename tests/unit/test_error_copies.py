@@ -27,6 +27,7 @@ ERRORS: list[BaseException] = [
     errors.DelayFunctionError("charge", ZeroDivisionError("division by zero")),
     errors.EventTimeoutError("approval", ["yes", "no"], MINUTE),
     errors.FailWorkflow("out of stock"),
+    errors.GenerationNotFoundError("order", "o-1", 3, 2),
     errors.InstanceExistsError("order", "o-1"),
     errors.InstanceFinishedError("order", "o-1", "complete", "sending an event"),
     errors.InstanceNeededError("order", "o-1", "shop", "s-1"),

@@ -12,6 +12,7 @@ from engine.values.errors.calls import (
 from engine.values.errors.control_flow import AbortWorkflow, CompleteWorkflow, ControlFlow, FailWorkflow
 from engine.values.errors.instances import (
     DedupConflictError,
+    GenerationNotFoundError,
     InstanceExistsError,
     InstanceFinishedError,
     InstanceNeededError,
@@ -76,6 +77,7 @@ __all__ = [
     "ErrorRecord",
     "EventTimeoutError",
     "FailWorkflow",
+    "GenerationNotFoundError",
     "InstanceExistsError",
     "InstanceFinishedError",
     "InstanceNeededError",

@@ -11,6 +11,9 @@ class RepriseError(Exception):
     Catch a subclass where you can handle the situation. Catch this class only to report whatever went wrong.
     """
 
+    field = ""
+    """The argument that is wrong, by its name in the HTTP API, such as `params` or `dedup_key`; empty if it is none."""
+
     def __hash__(self) -> int:
         """Hash by the message, which a replay repeats, and not by the address: handlers may put errors into sets."""
         said = self.args[0] if self.args else ""

@@ -79,6 +79,8 @@ class StepNotFoundError(RepriseError, LookupError):
     Pick one of the steps that the message lists, with its `count` and `kind`, or restart from the start.
     """
 
+    field = "from_step"
+
     def __init__(
         self,
         workflow: str,
@@ -204,3 +206,14 @@ class DedupConflictError(RepriseError):
 def _step_shown(kind: object, name: object, count: object) -> str:
     number = "" if count == 1 else f" #{count}"
     return cut(f'{kind} "{name}"{number}', 300)
+
+
+class GenerationNotFoundError(RepriseError, LookupError):
+    """The instance has no generation of that number.
+
+    Pick a number from 1 to the current generation, which the message names.
+    """
+
+    def __init__(self, workflow: str, id: str, number: int, current: int) -> None:
+        self.workflow, self.id, self.number = workflow, id, number
+        super().__init__(f"{workflow}/{id} has no generation {number}. The current one is {current}.")

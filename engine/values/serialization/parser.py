@@ -36,9 +36,9 @@ class Fault(Exception):
         self.message = message
 
 
-def locate(text: str) -> JSON:
+def locate(text: str, depth: int = MAX_DEPTH) -> JSON:
     """Return the value of a text, or raise a Fault with the path to the error."""
-    parser = _Parser(text)
+    parser = _Parser(text, depth)
     if not text.strip(" \t\n\r"):
         raise parser.fault(0, "not_json", "The text is empty.")
     value, end = parser.value(_after_blanks(text, 0))
@@ -74,8 +74,9 @@ def read_beginning(text: str) -> tuple[JSON, int] | None:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth: int = MAX_DEPTH) -> None:
         self.text = text
+        self.depth = depth
         self.path: list[str | int] = []
         self.open: list[list[JSON] | dict[str, JSON]] = []  # the containers around the current value
 
@@ -91,7 +92,7 @@ class _Parser:
         if first == '"':
             return self.string(at)
         if first in ("[", "{") and first:
-            if len(self.path) >= MAX_DEPTH:
+            if len(self.path) >= self.depth:
                 raise self.fault(at, "too_deep", rules.DEEP)
             items: list[JSON] | dict[str, JSON] = [] if first == "[" else {}
             self.open.append(items)

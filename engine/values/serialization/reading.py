@@ -50,18 +50,24 @@ class Unreadable:
     reason: str
 
 
-def read_json(data: bytes | str, *, limit: int = MAX_BYTES, what: str = "value") -> JSON:
-    """Return the value of a text from outside. Raises InvalidJSON with the position and the broken rule."""
+def read_json(
+    data: bytes | str, *, limit: int = MAX_BYTES, what: str = "value", depth: int = MAX_DEPTH
+) -> JSON:
+    """Return the value of a text from outside. Raises InvalidJSON with the position and the broken rule.
+
+    `depth` is how many lists and objects may hold each other. It is more for a body around values that may be nested
+    as deeply as they are everywhere.
+    """
     text = _text_of(data, limit, what)
     _check_tokens(text, what)
-    if _is_deep(text) or _SUSPICIOUS.search(text):
-        return _slowly(text, what)
+    if _is_deep(text, depth) or _SUSPICIOUS.search(text):
+        return _slowly(text, what, depth)
     try:
         decoder = _checking if _LARGE_NUMBER.search(text) else _strict
         value: JSON = decoder.decode(text)
         return value
     except (ValueError, RecursionError):
-        return _slowly(text, what)
+        return _slowly(text, what, depth)
 
 
 def decode(text: str) -> "JSON | Unreadable":
@@ -75,12 +81,12 @@ def decode(text: str) -> "JSON | Unreadable":
 def decode_strict(text: str, *, what: str = "stored value") -> JSON:
     """Return the value of a stored text. Raises InvalidJSON if something else wrote it."""
     try:
-        if not _is_deep(text):
+        if not _is_deep(text, MAX_DEPTH):
             value: JSON = _stored.decode(text)
             return value
     except (ValueError, RecursionError):
         pass
-    return _slowly(text, what)
+    return _slowly(text, what, MAX_DEPTH)
 
 
 def _text_of(data: bytes | str, limit: int, what: str) -> str:
@@ -109,25 +115,25 @@ def _check_tokens(text: str, what: str) -> None:
             _refuse(text, token.start(), "too_many_tokens", rules.TOKENS, what)
 
 
-def _is_deep(text: str) -> bool:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+def _is_deep(text: str, most: int) -> bool:
+    if text.count("[") + text.count("{") <= most:
         return False
     depth = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first in "[{":
             depth += 1
-            if depth > MAX_DEPTH:
+            if depth > most:
                 return True
         elif first in "]}":
             depth -= 1
     return False
 
 
-def _slowly(text: str, what: str) -> JSON:
+def _slowly(text: str, what: str, depth: int) -> JSON:
     """Parse and track the path, to find where a text is wrong, or that it is valid after all."""
     try:
-        return locate(text)
+        return locate(text, depth)
     except Fault as fault:
         _refuse(text, fault.position, fault.code, fault.message, what, fault.path)
 

@@ -34,12 +34,14 @@ GROUPS: Mapping[str, tuple[Group, ...]] = {
     "values": (
         Group(f"{VALUES}.values"),
         Group("engine.values.serialization.reading", ("InvalidJSON",)),
+        Group("engine.status.changes.cursor", ("InvalidCursorError",)),
     ),
     "testing": (Group("engine.testing.errors"),),
     "commands": (
         Group("engine.command.values", ("InputError",)),
         Group("engine.command.bulk", ("DeclinedError",)),
-        Group("engine.status.snapshot", ("GenerationNotFoundError",)),
+        Group("engine.command.refusals", ("RefusedElsewhereError",)),
+        Group(f"{VALUES}.instances", ("GenerationNotFoundError",)),
     ),
     "start": (
         Group("studio.environment.parsing", ("SettingError",)),
