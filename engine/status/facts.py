@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 
@@ -105,3 +105,7 @@ class StatusFacts:
     error: dict[str, object] | None = field(default=None)
     pause_reason: dict[str, object] | None = None  # of the engine
     rollback: Rollback | None = None
+
+    def without_relatives(self) -> StatusFacts:
+        """Return the facts without the ids of the instances that it waits for, for readers who must not learn them."""
+        return replace(self, steps=[replace(step, relative="") for step in self.steps])

@@ -12,10 +12,11 @@ from django.db import connection
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
-from engine.models import Attempt, Audit, Instance, Step
+from engine.models import Attempt, Audit, Instance, Step, Worker
 from engine.status.errors import beginning_of_error, error_line
 from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
-from engine.status.servers import capacity_of, servers_of
+from engine.status.prepared import CLOCK, Call, Prepared, together
+from engine.status.servers import ALIVE, capacity_of, servers_of
 from engine.status.steps import rollback_of
 from engine.steer.requests import open_requests
 from engine.values.identity import TOP
@@ -23,22 +24,56 @@ from engine.values.states import Action, AttemptPhase, AttemptStatus
 
 MOST_OPEN = 2_000  # steps
 MOST_ATTEMPTS = 500
+OPEN = ["running", "waiting"]
+# The ORM can say it, but takes four times as long to.
+_COUNT_COMPLETE = """
+SELECT count(*) FROM engine_step
+ WHERE instance_id = %(key)s AND generation = %(generation)s AND status = 'complete' AND parent = %(top)s
+"""
 UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
 
 
-def facts_of(instance: Instance) -> StatusFacts:
-    """Return all facts of one instance."""
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The time by the database's clock, and the workers alive then; none if they do not matter."""
+
+    now: datetime
+    living: Sequence[Worker] = ()
+
+
+def calls_of_present(instance: Instance) -> list[Call[Any]]:
+    """Return the queries whose results make a `Present`.
+
+    Nothing that its workers do matters to an instance that has finished, so they are not read.
+    """
+    return [CLOCK] if instance.is_finished else [CLOCK, ALIVE.call()]
+
+
+def present_of(clock: Sequence[datetime], living: Sequence[Worker] = ()) -> Present:
+    """Return what the queries of `calls_of_present` found."""
+    return Present(clock[0], living)
+
+
+def facts_of(
+    instance: Instance, steps: Sequence[Step] | None = None, present: Present | None = None
+) -> StatusFacts:
+    """Return all facts of one instance.
+
+    `steps` are all of its generation, in their order, if they were read already, as `present` may have been.
+    """
+    if present is None:
+        present = present_of(*together(*calls_of_present(instance)))
     return _facts(
         instance,
-        now=database_now(),
-        servers=servers_of([instance.workflow])[instance.workflow],
-        capacity=capacity_of([instance.workflow]).get(instance.workflow),
-        steps=still_open(instance),
+        now=present.now,
+        servers=servers_of([instance.workflow], present.living)[instance.workflow],
+        capacity=None if instance.is_finished else capacity_of([instance.workflow]).get(instance.workflow),
+        steps=still_open(instance, steps),
         last_action=last_actions([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
         pause_reason=instance.pause_reason,
         began_at=starts_of_generations([instance])[instance.key],
-        steps_complete=steps_complete(instance),
+        steps_complete=steps_complete(instance) if steps is None else _count_complete(steps),
         rollback=rollback_of(instance),
     )
 
@@ -115,41 +150,63 @@ def _facts(
 def starts_of_generations(instances: Sequence[Instance]) -> dict[int, datetime]:
     """Return when the current generation of each began: at its start, or at its last restart."""
     again = [instance.key for instance in instances if instance.generation > 1]
-    trail = Audit.objects.filter(instance_key__in=again, verb=Action.RESTART, outcome="done")
-    rows = trail.order_by("instance_key", "-key").distinct("instance_key").values_list("instance_key", "at")
-    restarted: dict[int | None, datetime] = dict(rows) if again else {}
+    restarted: dict[int | None, datetime] = dict(_restarts_of(again)) if again else {}
     return {
         instance.key: restarted.get(instance.key) or instance.started_at or instance.created_at
         for instance in instances
     }
 
 
+def _restarts_of(keys: Sequence[int]) -> Iterable[tuple[int | None, datetime]]:
+    trail = Audit.objects.filter(instance_key__in=keys, verb=Action.RESTART, outcome="done")
+    return trail.order_by("instance_key", "-key").distinct("instance_key").values_list("instance_key", "at")
+
+
 def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
+    (now,) = CLOCK.run()
+    return now
 
 
-def still_open(instance: Instance) -> list[OpenStep]:
-    """Return the open steps of an instance."""
-    steps = open_rows([instance])[instance.key]
-    attempts = attempts_at(steps)
-    asks = any(step.kind == "request" for step in steps)
-    return open_steps(steps, attempts, asking([instance.key]) if asks else frozenset())
+def still_open(instance: Instance, steps: Sequence[Step] | None = None) -> list[OpenStep]:
+    """Return the open steps of an instance. `steps` are those of `facts_of`."""
+    if instance.is_finished:
+        return []
+    if steps is None:
+        rows = _OPEN.rows(instance.key, instance.generation)
+    else:
+        rows = [step for step in steps if step.status in OPEN][:MOST_OPEN]
+    asks = any(step.kind == "request" for step in rows)
+    return open_steps(rows, attempts_at(rows), asking([instance.key]) if asks else frozenset())
+
+
+def _open(key: int, generation: int) -> QuerySet[Step]:
+    rows = Step.objects.filter(instance_id=key, generation=generation, status__in=OPEN)
+    return rows.defer("output", "error").order_by("seq")[:MOST_OPEN]
+
+
+_OPEN = Prepared(_open)
 
 
 def steps_complete(instance: Instance) -> int:
-    rows = Step.objects.filter(instance_id=instance.key, generation=instance.generation)
-    return rows.filter(status="complete", parent=TOP).count()
+    """Count the complete steps at the top."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_COMPLETE, {"key": instance.key, "generation": instance.generation, "top": TOP})
+        count: int = cursor.fetchone()[0]
+        return count
+
+
+def _count_complete(steps: Iterable[Step]) -> int:
+    return sum(step.status == "complete" and step.parent == TOP for step in steps)
 
 
 def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
     """Return the query for the open steps of several instances."""
     found: dict[int, list[Step]] = {instance.key: [] for instance in instances}
     live = [instance.key for instance in instances if not instance.is_finished]
+    if not live:
+        return found
     steps = Step.objects.filter(
-        instance_id__in=live, generation=F("instance__generation"), status__in=["running", "waiting"]
+        instance_id__in=live, generation=F("instance__generation"), status__in=OPEN
     ).defer("output", "error")
     for step in steps.order_by("instance_id", "seq")[:MOST_OPEN]:
         found[step.instance_id].append(step)
@@ -167,8 +224,10 @@ class Attempts:
 def attempts_at(steps: Iterable[Step]) -> Attempts:
     """Return who runs each of these steps or why it failed, and how many attempts were lost or drained."""
     tried = [one for one in steps if one.attempts][:MOST_ATTEMPTS]
+    if not tried:
+        return Attempts({}, {})
     wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in tried]
-    last = Attempt.objects.filter(pk__in=wanted) if wanted else ()
+    last = Attempt.objects.filter(pk__in=wanted)
     again = [one for one in tried if one.attempts > 1]
     rows = Attempt.objects.filter(
         instance_id__in={one.instance_id for one in again},
@@ -246,10 +305,12 @@ def last_actions(instances: Sequence[Instance]) -> dict[int, LastAction]:
     verbs = {"paused": "pause", "waiting_for_pause": "pause", "terminated": "terminate"}
     wanted = {instance.key: verbs[instance.status] for instance in instances if instance.status in verbs}
     found: dict[int, LastAction] = {}
+    if not wanted:
+        return found
     trail = Audit.objects.filter(
         instance_key__in=wanted, verb__in={*wanted.values(), Action.RESTART}, outcome="done"
     )
-    for entry in trail.order_by("key") if wanted else ():
+    for entry in trail.order_by("key"):
         if entry.instance_key is None:
             continue
         if entry.verb == Action.RESTART:

@@ -14,10 +14,10 @@ from psycopg.rows import dict_row
 from engine.declare.registry import workflows
 from engine.models.connection import parameters
 from engine.status import schema
+from engine.status.limits import MOST, counted
+from engine.status.limits import Limits as Limits
 from engine.status.servers import ALIVE_FOR
 from engine.values.durations import format_duration
-
-MOST = 10_000  # counted of one kind; a larger number says "at least"
 
 _FACTS = """
 WITH RECURSIVE name AS (
@@ -98,15 +98,6 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """From when on something counts as a problem."""
-
-    max_due: timedelta = timedelta(seconds=60)  # for which an instance or a schedule may be due
-    min_workers: int = 1
-    max_paused: int | None = None  # by the engine
-
-
-@dataclass(frozen=True, slots=True)
 class Health:
     """Whether everything is well, and if not, why, one sentence for each problem."""
 
@@ -157,9 +148,10 @@ def _connected(alias: str, timeout: timedelta) -> psycopg.Connection[Any]:
         "connect_timeout": max(int(timeout.total_seconds()), 2),  # less is not possible
         "tcp_user_timeout": milliseconds,
     }
-    connection = psycopg.connect(**options, autocommit=True)
-    connection.execute(f"SET statement_timeout = {milliseconds}")
-    connection.execute("SET default_transaction_read_only = on")
+    connection = psycopg.connect(**options)
+    # For one transaction: through a pooler in transaction mode, the session goes on to serve others.
+    connection.read_only = True
+    connection.execute(f"SET LOCAL statement_timeout = {milliseconds}")
     return connection
 
 
@@ -206,8 +198,3 @@ def _of_workers(facts: Facts, limits: Limits) -> str:
     if facts.clusters:
         return "No worker is running, so no workflow runs; a cluster is starting or stopping."
     return "No worker is running, so no workflow runs."
-
-
-def counted(number: int) -> str:
-    """Return a number as text, with a plus sign if counting stopped there."""
-    return f"{number:,}{'+' if number >= MOST else ''}"

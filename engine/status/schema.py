@@ -51,13 +51,14 @@ def unknown(alias: str = DEFAULT_DB_ALIAS) -> list[str]:
 
 def _applied(alias: str) -> set[tuple[str, str]]:
     options = {**parameters(alias), "connect_timeout": TIMEOUT}
-    with psycopg.connect(**options, autocommit=True) as connection:
-        connection.execute(f"SET statement_timeout = '{TIMEOUT}s'")
+    with psycopg.connect(**options) as connection:
+        # For one transaction: through a pooler in transaction mode, the session goes on to serve others.
+        connection.execute(f"SET LOCAL statement_timeout = '{TIMEOUT}s'")
         return _applied_on(connection)
 
 
 def missing_on(connection: psycopg.Connection[Any], apps: Collection[str] = APPS) -> list[str]:
-    """Return the same as `missing`, asked on this connection, which is in autocommit mode."""
+    """Return the same as `missing`, asked on this connection. A transaction in which all are missing has failed."""
     return sorted(f"{app}.{name}" for app, name in _expected(_applied_on(connection), apps))
 
 

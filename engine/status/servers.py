@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 from engine.declare.registry import workflows
 from engine.models import Instance, Worker
 from engine.status.facts import Capacity, Servers
+from engine.status.prepared import Prepared
 from engine.steer.clock import ClockTimestamp
 from engine.values.states import InstanceStatus
 
@@ -20,15 +21,16 @@ STARTS_WITHIN = timedelta(seconds=60)
 HELD = [InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE]
 
 
-def servers_of(names: Iterable[str]) -> dict[str, Servers]:
-    """Return the live workers of each workflow."""
-    living = list(alive())
+def servers_of(names: Iterable[str], living: Sequence[Worker] | None = None) -> dict[str, Servers]:
+    """Return the live workers of each workflow. `living` are all, if they were read already."""
+    if living is None:
+        living = ALIVE.rows()
     return {name: _servers([one for one in living if name in one.workflows]) for name in names}
 
 
 def all_servers() -> Servers:
     """Return all live workers, whatever they serve."""
-    return _servers(list(alive()))
+    return _servers(ALIVE.rows())
 
 
 def alive() -> QuerySet[Worker]:
@@ -36,12 +38,17 @@ def alive() -> QuerySet[Worker]:
     return Worker.objects.filter(seen_at__gt=ClockTimestamp() - ALIVE_FOR)
 
 
+ALIVE = Prepared(alive)
+
+
 def capacity_of(names: Iterable[str]) -> dict[str, Capacity]:
     """Count the held instances of workflows with a limit. If no workflow has one, nothing is queried."""
     limits = workflows.limits()
     limited = sorted(limits.keys() & set(names))
+    if not limited:
+        return {}
     rows = Instance.objects.filter(workflow__in=limited, status__in=HELD).values_list("workflow")
-    held = dict(rows.annotate(Count("key"))) if limited else {}
+    held = dict(rows.annotate(Count("key")))
     return {name: Capacity(limits[name], held.get(name, 0)) for name in limited}
 
 

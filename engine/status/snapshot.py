@@ -11,7 +11,7 @@ from django.db.models.functions import Cast, Left, Length
 
 from engine.models import Generation, Instance
 from engine.status.generations import SHOWN, Generations, generations_of
-from engine.values.errors import RepriseError
+from engine.values.errors import GenerationNotFoundError as GenerationNotFoundError
 
 # The columns of a generation's row. All other columns of an instance are those of the current generation.
 KEPT = (
@@ -36,17 +36,6 @@ class Snapshot:
     generations: Generations
 
 
-class GenerationNotFoundError(RepriseError, LookupError):
-    """The instance has no generation of that number.
-
-    Pick a number from 1 to the current generation, which the message names.
-    """
-
-    def __init__(self, instance: Instance, number: int) -> None:
-        self.number = number
-        super().__init__(f"{instance} has no generation {number}. The current one is {instance.generation}.")
-
-
 def snapshot(
     newest: Instance,
     number: int | None = None,
@@ -61,14 +50,14 @@ def snapshot(
     those of `generations_of`. Raises GenerationNotFoundError.
     """
     if number is not None and not 1 <= number <= newest.generation:
-        raise GenerationNotFoundError(newest, number)
+        raise GenerationNotFoundError(newest.workflow, newest.id, number, newest.generation)
     those = generations_of(newest, number, limit=limit, with_errors=with_errors)
     if not those.is_past:
         return Snapshot(newest, those)
     rows: Any = Generation.objects.filter(instance_id=newest.key, number=those.shown)
     kept = (rows if output_up_to is None else with_prefixes(rows, "output", length=output_up_to)).first()
     if kept is None:
-        raise GenerationNotFoundError(newest, those.shown)
+        raise GenerationNotFoundError(newest.workflow, newest.id, those.shown, newest.generation)
     return Snapshot(_as_it_was(newest, kept), those)
 
 

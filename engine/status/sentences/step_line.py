@@ -57,6 +57,8 @@ def wanted(step: OpenStep) -> Sentence:
     if step.kind == "parallel":
         return (_branches(step),)
     if step.kind == "child":
+        if not step.relative:
+            return ("a child" if step.is_child else "another instance",)
         return ("child " if step.is_child else "instance ", Code(step.relative))
     return _types(step)
 
