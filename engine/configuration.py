@@ -170,6 +170,24 @@ SETTINGS: Mapping[str, Setting] = {
             "bytes in the largest request body: params of 1 MiB, in a form that writes each character as three",
         ),
         Setting("BODY_TIMEOUT_SECONDS", 30.0, _seconds, "seconds in which a request body must arrive"),
+        Setting(
+            "API_RATE",
+            1_000,
+            _whole(1, 10_000_000),
+            "requests a minute that one token may send to the HTTP API",
+        ),
+        Setting(
+            "API_CORS_ORIGINS",
+            [],
+            _origins,
+            "the origins whose pages may call the HTTP API from a browser; none means no page",
+        ),
+        Setting(
+            "API_AUTH",
+            [],
+            _texts,
+            "dotted paths of the project's own authentication for the HTTP API, as django-ninja takes it",
+        ),
     )
 }
 

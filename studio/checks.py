@@ -24,9 +24,11 @@ from django.urls import NoReverseMatch, Resolver404, URLResolver, get_resolver, 
 from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 
+from engine.configuration import usable
 from engine.status import schema
 from studio.access.permissions import ROLES
 from studio.access.routes import match_of
+from studio.api import project_auth
 
 # What the Studio needs of the site, and why. Leaving one out breaks the Studio but does not open it.
 MIDDLEWARE = {
@@ -49,7 +51,7 @@ COMPOSE = (
 @register("studio")
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """Check that the site has everything that the Studio's pages need."""
-    return [*_middleware(), *_static(), *_urls(), *_login(), *_sockets()]
+    return [*_middleware(), *_static(), *_urls(), *_login(), *_sockets(), *_api()]
 
 
 @register("studio", Tags.database)
@@ -93,6 +95,16 @@ def _middleware() -> Iterator[CheckMessage]:
             yield Error(
                 f"The Studio needs {name}: {use}.", hint=f'Add "{name}" to MIDDLEWARE.', id="studio.E001"
             )
+
+
+def _api() -> Iterator[CheckMessage]:
+    for path, why in project_auth.unusable(usable("API_AUTH")):
+        yield Error(
+            f'REPRISE["API_AUTH"] names {path}, which cannot authenticate requests to the API. {why}',
+            hint="Name a function of a request, or a class or an instance of django-ninja's security classes, that "
+            "returns a Django user. Without the setting, only tokens work.",
+            id="studio.E011",
+        )
 
 
 def _static() -> Iterator[CheckMessage]:

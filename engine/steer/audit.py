@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.models import Audit
+from engine.values.argument import Argument
 from engine.values.errors import InvalidNameError, InvalidValueError, LimitError
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Cause:
         Raises InvalidNameError, InvalidValueError or LimitError for a name or a reason that cannot be stored.
         """
         actor, user_key = _actor(by)
-        return cls(actor, user_key, _reason(reason))
+        with Argument("reason"):
+            return cls(actor, user_key, check_reason(reason))
 
     @property
     def is_somebody(self) -> bool:
@@ -117,9 +119,11 @@ def _actor(by: object) -> tuple[str, str]:
         return _name(by), ""
     if getattr(by, "is_authenticated", True) is False:
         return "anonymous", ""
-    name = by.get_username() if hasattr(by, "get_username") else str(by)
+    # A program that acts for a person is named, too.
+    name = getattr(by, "audit_name", None) or (by.get_username() if hasattr(by, "get_username") else str(by))
     # E-mail addresses may be longer; the key says who it was.
-    return _name(shortened(name)), str(getattr(by, "pk", ""))
+    key = getattr(by, "pk", None)
+    return _name(shortened(name)), "" if key is None else str(key)
 
 
 def shortened(name: str) -> str:
@@ -134,7 +138,8 @@ def _name(name: str) -> str:
     return name
 
 
-def _reason(reason: str) -> str:
+def check_reason(reason: str) -> str:
+    """Return a reason as it is stored. Raises InvalidValueError or LimitError."""
     if not isinstance(reason, str):
         raise InvalidValueError("$", "not_text", "It must be a string.", what="reason")
     if len(reason) > MAX_REASON:

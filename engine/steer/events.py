@@ -13,6 +13,7 @@ from engine.models import Event, Instance
 from engine.steer import audit, sql
 from engine.steer.lifecycle import lock
 from engine.values import between_steps
+from engine.values.argument import Argument
 from engine.values.errors import DedupConflictError, InstanceFinishedError, LimitError
 from engine.values.identity import check_dedup_key, check_event_type
 from engine.values.serialization import decode, encode
@@ -56,10 +57,13 @@ def send_event(
 def _checked(
     instance: Instance, type: str | messages.Event[Any], payload: Any, dedup_key: str | None
 ) -> tuple[Event, str]:
-    name = check_event_type(type.name if isinstance(type, messages.Event) else type)
+    with Argument("type"):
+        name = check_event_type(type.name if isinstance(type, messages.Event) else type)
     declared = type if isinstance(type, messages.Event) else messages.declared_events.get(name)
-    text = encode(payload, what="payload") if declared is None else declared.encode(payload)
-    key = None if dedup_key is None else check_dedup_key(dedup_key)
+    with Argument("payload"):
+        text = encode(payload, what="payload") if declared is None else declared.encode(payload)
+    with Argument("dedup_key"):
+        key = None if dedup_key is None else check_dedup_key(dedup_key)
     return Event(instance_id=instance.key, type=name, payload=decode(text), dedup_key=key), text
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db import connection, transaction
+from django.db import connection
 
 from engine.declare.batches import StartedMany, StartError, StartItem
 from engine.declare.params import validate_params as validate_params
@@ -16,6 +15,7 @@ from engine.declare.registry import Workflow
 from engine.models import Instance
 from engine.steer import audit, by_name, notify, sql
 from engine.values import between_steps
+from engine.values.argument import Argument
 from engine.values.errors import (
     InstanceExistsError,
     InstanceNotFoundError,
@@ -28,7 +28,6 @@ from engine.values.errors import (
 from engine.values.identity import check_instance_id, check_tags, new_instance_id
 from engine.values.retention_rules import own_retention
 from engine.values.serialization import decode
-from engine.values.states import InstanceStatus
 
 MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * 1024 * 1024
@@ -112,14 +111,16 @@ def start_many(
     between_steps.refuse("start_many")
     cause, errors = audit.Cause.of(by, reason), list[StartError]()
     accepted: dict[int, _New] = {}
-    for index, item in enumerate(_bounded(items)):
-        try:
-            accepted[index] = _checked_item(workflow, item)
-        except RepriseError as problem:
-            errors.append(_error(index, _id_of(item), problem))
+    with Argument("items"):
+        for index, item in enumerate(_bounded(items)):
+            try:
+                accepted[index] = _checked_item(workflow, item)
+            except RepriseError as problem:
+                errors.append(_error(index, _id_of(item), problem))
     # Of two items with the same id, the first wins; for the second the id is in use, as it would be in two calls.
     first_by_id = {new.id: new for new in reversed(accepted.values())}
-    created = {row.id: row for row in _insert(workflow, list(first_by_id.values()), cause)}
+    with Argument("items"):
+        created = {row.id: row for row in _insert(workflow, list(first_by_id.values()), cause)}
     for index, new in accepted.items():
         if first_by_id[new.id] is not new or new.id not in created:
             errors.append(_error(index, new.id, InstanceExistsError(workflow.name, new.id)))
@@ -136,9 +137,14 @@ def _checked(
     tags: Iterable[str] | None,
     retention: Mapping[str, Any] | None = None,
 ) -> _New:
-    chosen = new_instance_id() if id is None else check_instance_id(id)
-    own = own_retention(workflow.retention, retention)
-    return _New(chosen, validate_params(workflow, params), check_tags(tags), own)
+    with Argument("id"):
+        chosen = new_instance_id() if id is None else check_instance_id(id)
+    with Argument("retention"):
+        own = own_retention(workflow.retention, retention)
+    with Argument("params"):
+        text = validate_params(workflow, params)
+    with Argument("tags"):
+        return _New(chosen, text, check_tags(tags), own)
 
 
 def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any]) -> _New:
@@ -164,13 +170,8 @@ def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Ca
         raise LimitError(
             "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
         )
-    # No savepoint: only the database raises here, and that aborts the transaction anyway.
-    with transaction.atomic(savepoint=False) if cause.is_somebody else nullcontext():
-        rows = _execute(workflow, batch, cause)
-        created = [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
-        if created and cause.is_somebody:
-            audit.write("start", created, cause, after=InstanceStatus.QUEUED)
-    return created
+    rows = _execute(workflow, batch, cause)
+    return [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
 
 
 def _execute(
@@ -179,6 +180,8 @@ def _execute(
     values: dict[str, Any] = {
         "workflow": workflow.name,
         "started_by": cause.actor,
+        "user_key": cause.user_key,
+        "reason": cause.reason,
         "code": workflow.fingerprint,
         "timeout": workflow.timeout,
         "ids": [new.id for new in batch],

@@ -14,6 +14,7 @@ from engine.steer import sql
 WAKE = "engine_wake"
 CHANGED = "engine_changed"
 EVERYTHING = "*"
+NO_INSTANCE = ""  # something else that pages show
 
 # What `engine_wake` says besides an empty text, which means that something is due, and a worker id.
 REAP = "reap"  # a worker died: look for what it held
@@ -36,6 +37,12 @@ def tell(*, wake: bool = False, worker_ids: Iterable[int] = (), changed: Iterabl
         channels, payloads = zip(*messages, strict=True)
         with connection.cursor() as cursor:
             cursor.execute(sql.NOTIFY, [list(channels), list(payloads)])
+
+
+def changed_elsewhere() -> None:
+    """Tell open pages that something changed which belongs to no instance, such as a webhook."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.NOTIFY, [[CHANGED], [NO_INSTANCE]])
 
 
 def _messages(wake: bool, worker_ids: Iterable[int], changed: Iterable[int]) -> Iterator[tuple[str, str]]:

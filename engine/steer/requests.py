@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from engine.steer.audit import Cause
 from engine.steer.clock import ClockTimestamp
 from engine.steer.lifecycle import lock
 from engine.values import between_steps
+from engine.values.argument import Argument
 from engine.values.errors import (
     InstanceFinishedError,
     InvalidNameError,
@@ -90,7 +91,12 @@ def _has_expired(moment: str) -> Q:
 
 
 def names_of(user: Any) -> frozenset[str]:
-    """Return the assignees that match this user: the name, and the groups as `group:<name>`."""
+    """Return the assignees that match this user: the name, and the groups as `group:<name>`.
+
+    Nothing matches a program that acts for no person (`is_person` is False), whatever its name.
+    """
+    if not getattr(user, "is_person", True):
+        return frozenset()
     held: frozenset[str] | None = getattr(user, "_reprise_names", None)
     if held is None:
         has_groups = user.pk is not None and hasattr(user, "groups")  # a custom user need not have any
@@ -113,10 +119,12 @@ def answer(
     by: object,
     comment: str = "",
     reason: str = "",
+    check: Callable[[Asked], None] | None = None,
 ) -> Event:
     """Answer a request of an instance, by its name or its step's number. The first answer counts.
 
-    Secrets in the answer's type are stored encrypted.
+    Secrets in the answer's type are stored encrypted. `check` is called with the request that is answered; what it
+    raises refuses the answer.
 
     `by` is a Django user, who must be one of the assignees, or the name of a program, which is trusted. A value that
     does not match the recorded schema raises InvalidParamsError, and the request still waits. Raises
@@ -131,7 +139,10 @@ def answer(
     asked = Asked.of(step)
     if hasattr(by, "get_username") and not is_put_to(asked, by):
         raise RequestForbiddenError(step.name, cause.actor, asked.assignees)
-    value = _encrypted(value, asked.schema)
+    if check is not None:
+        check(asked)
+    with Argument("answer"):
+        value = _encrypted(value, asked.schema)
     with transaction.atomic():
         row = lock(instance)
         # Checked again under the lock: another answer, or the worker, may have been faster.
@@ -181,11 +192,12 @@ def is_answer(type: str) -> bool:
 
 
 def _cause(by: object, comment: str, reason: str) -> Cause:
-    if not isinstance(comment, str) or len(comment) > MAX_COMMENT:
-        what = "length of the comment"
-        raise LimitError(what, len(str(comment)), MAX_COMMENT, unit="characters")
+    with Argument("comment"):
+        if not isinstance(comment, str) or len(comment) > MAX_COMMENT:
+            what = "length of the comment"
+            raise LimitError(what, len(str(comment)), MAX_COMMENT, unit="characters")
+        audit.check_reason(comment)
     cause = Cause.of(by, reason or comment)
-    Cause.of(by, comment)  # raises if it cannot be stored
     if not cause.is_somebody:
         raise InvalidNameError("the name of who answers", by, "Pass a user, or the name of a program.")
     return cause
@@ -218,7 +230,8 @@ def _encrypted(value: Any, schema: dict[str, Any] | None) -> JSON:
 
 
 def _send(row: Instance, step: Step, payload: dict[str, JSON], actor: str) -> Event:
-    text = encode(payload, what="answer", envelopes=STORED)
+    with Argument("answer"):
+        text = encode(payload, what="answer", envelopes=STORED)
     # The event type is also the dedup key, so the database itself accepts only one answer.
     one = type_of(step)
     event = Event(instance_id=row.key, type=one, payload=decode(text), dedup_key=one, sent_by=actor)

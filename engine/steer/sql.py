@@ -11,7 +11,8 @@ SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[])
 # Starts any number of instances and notifies. The ORM's `ignore_conflicts` does not return which rows it wrote, and has
 # no clock_timestamp(). Ids in use give no row, even if the other transaction commits while this one waits for it.
 # Inserted in the order of their ids, so that two batches with common ids cannot deadlock. In one statement, which
-# outside of a transaction is one round trip and one commit.
+# outside of a transaction is one round trip and one commit; therefore the audit trail's rows, if somebody started the
+# instances, are written here as well.
 START = """
 WITH written AS (
     INSERT INTO engine_instance
@@ -27,6 +28,11 @@ WITH written AS (
     ) AS item
     ON CONFLICT (workflow, id) DO NOTHING
     RETURNING id, key, wake_at, deadline_at, created_at
+), audited AS (
+    INSERT INTO engine_audit
+        (verb, actor, user_key, workflow, instance_id, instance_key, before, after, outcome, reason)
+    SELECT 'start', %(started_by)s, %(user_key)s, %(workflow)s, id, key, '', 'queued', 'done', %(reason)s
+    FROM written WHERE %(started_by)s <> '' ORDER BY key
 ), told AS MATERIALIZED (
     SELECT pg_notify('engine_wake', '') IS NULL,
            pg_notify('engine_changed', CASE WHEN length(keys) <= %(max_payload)s THEN keys ELSE '*' END) IS NULL

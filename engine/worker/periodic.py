@@ -1,4 +1,4 @@
-"""Periodic work of a shift: schedules when they are due, retention once an hour."""
+"""Periodic work of a shift: schedules when they are due, retention and other housekeeping once an hour."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from django.db import Error
 
 from engine.declare.registry import workflows
-from engine.steer import retention
+from engine.steer import housekeeping, retention
 from engine.worker import schedules
 from engine.worker.bodies.thread_calls import call_on
 from engine.worker.bodies.threads import Threads
@@ -39,7 +39,7 @@ class Periodic:
 
     async def run(self) -> None:
         try:
-            await asyncio.gather(self._fire_schedules(), self._delete_finished())
+            await asyncio.gather(self._fire_schedules(), self._delete_old())
         finally:
             self._threads.stop()
 
@@ -61,11 +61,12 @@ class Periodic:
             return LOOK_SECONDS
         return next_in if self._is_front() else next_in + OTHERS_SECONDS
 
-    async def _delete_finished(self) -> None:
+    async def _delete_old(self) -> None:
         await asyncio.sleep(FIRST_RETENTION_SECONDS)
         while True:
             if self._is_front():
-                await self._done(retention.sweep)
+                for sweep in (retention.sweep, *housekeeping.sweepers()):
+                    await self._done(sweep)
                 await asyncio.sleep(RETENTION_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -234,9 +234,15 @@ def test_a_cluster_does_not_load_the_migrations_of_all_apps_to_find_that_none_is
 
 
 def test_the_way_back_from_a_newer_database_is_a_command_for_each_app() -> None:
-    said = schema.sentence_about_unknown(["engine.0002_next", "engine.0003_then", "studio.0002_next"])
+    said = schema.sentence_about_unknown(["engine.0902_next", "engine.0903_then", "studio.0902_next"])
+    engine, studio = (last_migration(app) for app in ("engine", "studio"))
     assert said == (
         f"The database was migrated by a newer version of Reprise: {VERSION} does not know the migrations "
-        "engine.0002_next, engine.0003_then, studio.0002_next. Install that version again, or use it to undo its "
-        "migrations: `python manage.py migrate engine 0001_start && python manage.py migrate studio 0001_start`."
+        "engine.0902_next, engine.0903_then, studio.0902_next. Install that version again, or use it to undo its "
+        f"migrations: `python manage.py migrate engine {engine} && python manage.py migrate studio {studio}`."
     )
+
+
+def last_migration(app: str) -> str:
+    (leaf,) = MigrationLoader(None).graph.leaf_nodes(app)
+    return leaf[1]

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from engine import WorkflowStep, workflow, workflows
-from engine.command import bulk
+from engine.command.local import bulk
 from engine.models import Audit, Instance, ScheduleRow
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry")]

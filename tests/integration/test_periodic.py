@@ -9,18 +9,20 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from engine import WorkflowStep, workflow, workflows
 from engine.models import Instance, ScheduleRow, Worker
 from engine.steer import retention
 from engine.steer.clock import database_time
 from engine.worker import claims, periodic, schedules, shift
+from studio.models import Webhook, WebhookDelivery
 from tests.shifts import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
 
 SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
 
 
 @contextmanager
@@ -124,6 +126,27 @@ def test_finished_instances_are_deleted_by_the_shift_at_the_front(monkeypatch: p
         wait_until(lambda: bool(swept))
         time.sleep(0.5)
     assert len(swept) == 1
+
+
+def test_old_bodies_of_deliveries_are_deleted_too_though_no_more_arrive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise OperationalError("of another sweeper")
+
+    declare()
+    hook = Webhook.objects.create(
+        name="billing", slug="billing", scheme="github", secret="", action="start", workflow="report"
+    )
+    given = {"webhook": hook, "body": "sealed", "outcome": "done"}
+    WebhookDelivery.objects.create(delivery_id="new", **given)
+    old = database_time() - 8 * DAY
+    WebhookDelivery.objects.create(delivery_id="old", received_at=old, last_at=old, **given)
+    monkeypatch.setattr(periodic, "FIRST_RETENTION_SECONDS", 0.1)
+    monkeypatch.setattr(retention, "sweep", fail)
+    with keeping_time("one"):
+        wait_until(lambda: WebhookDelivery.objects.filter(body=None).exists())
+    assert [row.delivery_id for row in WebhookDelivery.objects.filter(body="sealed")] == ["new"]
 
 
 def test_a_sweep_that_takes_long_holds_up_no_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
