@@ -1,5 +1,6 @@
-"""`manage.py workflow …`: one module per kind of subcommand, with the engine's checks and audit trail.
+"""`manage.py workflow …`: one module per kind of subcommand, with its arguments and its texts.
 
-`subcommands` lists them, `subcommand` says what one is and prints its answer. With `--json`, `output` builds the
-documents for programs, which docs/command-line.md describes.
+`subcommands` lists them, `subcommand` says what one is and prints its answer. The answer is a document, which `--json`
+prints and docs/command-line.md describes. `source` has it: `local` reads this project's database; a Studio elsewhere
+is asked over HTTP. Only `local` needs Django.
 """

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass
-from typing import TypedDict
-
-from django.apps import apps
-
-from engine.command.subcommand import Options
-from engine.declare.registry import workflows
-from engine.models import Instance
-from engine.status import search
-from engine.values.errors import InstanceNotFoundError, UnknownWorkflowError
 
 MOST = 1_000
-
-
-class Origin(TypedDict):
-    by: object
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +14,9 @@ class Address:
 
     workflow: str
     id: str
+
+    def __str__(self) -> str:
+        return f"{self.workflow}/{self.id}"
 
     @classmethod
     def of(cls, text: str) -> Address:
@@ -63,47 +51,6 @@ def take_name(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="who acts: an account, or any name (default: cli: and the name of the system user)",
     )
-
-
-def find(address: Address) -> Instance:
-    """Return the instance. Raises UnknownWorkflowError, with similar names, or InstanceNotFoundError."""
-    found = Instance.objects.filter(workflow=address.workflow, id=address.id).first()
-    if found is None:
-        check_workflow(address.workflow)
-        raise InstanceNotFoundError(address.workflow, address.id)
-    return found
-
-
-def check_workflow(name: str) -> None:
-    """Raise UnknownWorkflowError for a name that is neither in the code nor in the database."""
-    if name not in workflows:
-        known = search.workflow_names()
-        if name not in known:
-            raise UnknownWorkflowError(name, known)
-
-
-def origin(options: Options) -> Origin:
-    """Return who acts and why. The permissions of an account apply; any other name is a trusted program's."""
-    name = options["by"]
-    by = f"cli:{_system_user()}" if name is None else _account(name) or name
-    return {"by": by, "reason": options["reason"]}
-
-
-def _account(name: str) -> object:
-    if not apps.is_installed("django.contrib.auth"):
-        return None
-    from django.contrib.auth import get_user_model
-
-    users = get_user_model()
-    return users._default_manager.filter(**{users.USERNAME_FIELD: name.replace("\0", "")}).first()
-
-
-def _system_user() -> str:
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in many containers
-        return "unknown"
-    return name.encode(errors="backslashreplace").decode()
 
 
 def said(text: str) -> str:

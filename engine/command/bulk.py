@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections import Counter
-from collections.abc import Callable, Iterator
 
 from engine.command import text
-from engine.command.address import Address, check_workflow, origin, said
-from engine.command.subcommand import Options, Terminal, UsageError
-from engine.models import Audit, Instance, ScheduleRow
-from engine.models.instance import InstanceQuerySet
-from engine.steer import lifecycle, schedules
-from engine.values.errors import InstanceNotFoundError, RepriseError, ScheduleNotFoundError
-from engine.values.states import InstanceStatus
-
-BATCH = 500
-UNCHANGED = "unchanged"
-
-Act = Callable[..., Instance]
+from engine.command.address import Address, said
+from engine.command.subcommand import Options, UsageError
+from engine.status.json_text import Document
+from engine.values.errors import RepriseError
 
 
 class DeclinedError(RepriseError):
@@ -62,32 +52,6 @@ def _arguments(parser: ArgumentParser, option: str, what: str) -> None:
     parser.add_argument("--yes", action="store_true", help=f"with {option}: do not ask for confirmation")
 
 
-def pause_all(terminal: Terminal, options: Options) -> None:
-    if not options["reason"].strip():
-        raise UsageError("Pausing all open instances requires a reason: add --reason.")
-    rows = _rows(options).open().exclude(status__in=[InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE])
-    _confirm(options, "Pause", f"{text.count(rows.count(), 'open instance')}{_and_schedules(options)}")
-    paused = _pause_schedules(options) if options["schedules"] else 0
-    counts = _each(rows, lifecycle.pause, options)
-    document = {
-        "paused": counts[InstanceStatus.PAUSED],
-        "waiting_for_pause": counts[InstanceStatus.WAITING_FOR_PAUSE],
-        "paused_schedules": paused,
-    }
-    terminal.answer(document, lambda: [_of_pause(document)])
-
-
-def resume_all(terminal: Terminal, options: Options) -> None:
-    rows = _rows(options).filter(
-        status__in=[InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE], pause_reason=None
-    )
-    most = f"up to {text.count(rows.count(), 'paused instance')}"
-    _confirm(options, "Resume", most)
-    counts = _each(rows, lifecycle.resume, options, options["paused_for"])
-    resumed = counts.total() - counts[UNCHANGED]
-    terminal.answer({"resumed": resumed}, lambda: [f"{text.count(resumed, 'instance')} resumed."])
-
-
 def require_one(options: Options) -> None:
     """Raise UsageError for an option that goes with all instances, where one is named."""
     for name in ("workflow", "yes", "schedules", "paused_for"):
@@ -96,14 +60,13 @@ def require_one(options: Options) -> None:
             raise UsageError(f"--{option} goes with all instances, not with one that is named.")
 
 
-def _rows(options: Options) -> InstanceQuerySet:
-    rows = Instance.objects.all()
-    for name in options["workflow"] or ():
-        check_workflow(name)
-    return rows.filter(workflow__in=options["workflow"]) if options["workflow"] else rows
+def require_reason(options: Options) -> None:
+    if not options["reason"].strip():
+        raise UsageError("Pausing all open instances requires a reason: add --reason.")
 
 
-def _confirm(options: Options, verb: str, what: str) -> None:
+def confirm(options: Options, verb: str, what: str) -> None:
+    """Ask before all are changed. Raises DeclinedError, or UsageError where nobody can be asked."""
     if options["yes"]:
         return
     if not sys.stdin.isatty() or options["json"]:
@@ -112,59 +75,9 @@ def _confirm(options: Options, verb: str, what: str) -> None:
         raise DeclinedError
 
 
-def _each(rows: InstanceQuerySet, act: Act, options: Options, paused_for: str | None = None) -> Counter[str]:
-    """Do it to each, in the order of their keys, each in a transaction of its own. Count them by status after it."""
-    who, counts, after = origin(options), Counter[str](), 0
-    while batch := list(
-        rows.filter(key__gt=after).order_by("key").only("key", "workflow", "id", "status")[:BATCH]
-    ):
-        after = batch[-1].key
-        for instance in _paused_for(batch, paused_for):
-            before = instance.status
-            try:
-                status = act(instance, **who).status
-            except InstanceNotFoundError:  # deleted meanwhile
-                continue
-            counts[UNCHANGED if status == before else status] += 1
-    return counts
-
-
-def _paused_for(batch: list[Instance], reason: str | None) -> Iterator[Instance]:
-    """Yield those whose last pause had this reason; all if it is None."""
-    if reason is None:
-        yield from batch
-        return
-    pauses = Audit.objects.filter(instance_key__in=[one.key for one in batch], verb="pause", outcome="done")
-    last = dict(
-        pauses.order_by("key").values_list("instance_key", "reason")
-    )  # later ones replace earlier ones
-    yield from (one for one in batch if last.get(one.key) == reason)
-
-
-# Schedules
-
-
-def _schedules(options: Options) -> list[ScheduleRow]:
-    rows = ScheduleRow.objects.filter(is_declared=True, paused_at=None).order_by("key")
-    return list(rows.filter(workflow__in=options["workflow"]) if options["workflow"] else rows)
-
-
-def _and_schedules(options: Options) -> str:
-    return f" and {text.count(len(_schedules(options)), 'schedule')}" if options["schedules"] else ""
-
-
-def _pause_schedules(options: Options) -> int:
-    count = 0
-    for row in _schedules(options):
-        try:
-            schedules.pause(row, **origin(options))
-        except ScheduleNotFoundError:
-            continue
-        count += 1
-    return count
-
-
-def _of_pause(found: dict[str, int]) -> str:
+def sentence(found: Document) -> str:
+    if "resumed" in found:
+        return f"{text.count(found['resumed'], 'instance')} resumed."
     parts = [f"{text.count(found['paused'], 'instance')} paused"]
     if found["waiting_for_pause"]:
         parts.append(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
-from engine.command import output, text, values
-from engine.command.address import find, origin, take_instance, take_limit, take_origin
+from engine.command import text, values
+from engine.command.address import take_instance, take_limit, take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
-from engine.models import Event
-from engine.status.gathering import database_now
-from engine.status.record import events_of
-from engine.steer import events, requests
+from engine.status.json_text import Document
 from engine.values.states import EventState
 
 STATES = [str(state) for state in EventState]
@@ -24,40 +22,43 @@ def _arguments_of_list(parser: ArgumentParser) -> None:
     take_limit(parser, "events")
 
 
-def _list(terminal: Terminal, options: Options) -> None:
-    instance = find(options["instance"])
-    wanted = events_of(instance, with_payloads=options["full"])
-    if options["state"] is not None:
-        wanted = wanted.filter(state=options["state"])
-    rows = list(wanted[: options["limit"]])
-    total = events_of(instance).count()
-    document = {"events": [output.event(row, full=options["full"]) for row in rows], "total": total}
-    terminal.answer(document, lambda: event_lines(terminal, rows, full=options["full"]))
+def _lines_of_list(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    return event_lines(terminal, found["events"], found["now"], full=options["full"])
 
 
-def event_lines(terminal: Terminal, rows: Sequence[Event], *, full: bool) -> Iterator[str]:
-    if not rows:
+def event_lines(
+    terminal: Terminal, events: Sequence[Document], now: datetime, *, full: bool
+) -> Iterator[str]:
+    if not events:
         yield "No events match."
         return
-    now = database_now()
     cells = [("RECEIVED", "STATE", "BY", "TYPE")]
     cells += [
-        (text.ago(row.received_at, now), _state(row), text.plain(row.sent_by) or "-", text.plain(row.type))
-        for row in rows
+        (
+            text.ago(one["received_at"], now),
+            _state(one),
+            text.plain(one["sent_by"]) or "-",
+            text.plain(one["type"]),
+        )
+        for one in events
     ]
     found = text.columns(cells)
     yield text.GAP.join(next(found))
-    for row, cell in zip(rows, found, strict=True):
+    for one, cell in zip(events, found, strict=True):
         yield text.cut(text.GAP.join(cell), terminal.width)
         if full:
-            yield f"    {text.value(row.payload, terminal.width - 4)}"
+            yield f"    {text.value(one['payload'], terminal.width - 4)}"
 
 
-def _state(row: Event) -> str:
-    return row.state if row.consumed_by is None else f"{row.state} by step {row.consumed_by}"
+def _state(event: Document) -> str:
+    step = event["consumed_by"]
+    state: str = event["state"]
+    return state if step is None else f"{state} by step {step}"
 
 
-LIST = Subcommand("list", "list the events of an instance, newest first", _arguments_of_list, _list)
+LIST = Subcommand(
+    "events list", "list the events of an instance, newest first", _arguments_of_list, _lines_of_list
+)
 
 
 def _arguments_of_send(parser: ArgumentParser) -> None:
@@ -68,15 +69,11 @@ def _arguments_of_send(parser: ArgumentParser) -> None:
     take_origin(parser)
 
 
-def _send(terminal: Terminal, options: Options) -> None:
-    instance = find(options["instance"])
-    payload = values.value(options, "payload")
-    event = events.send_event(instance, options["type"], payload, options["dedup_key"], **origin(options))
-    document = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
-    terminal.answer(document, lambda: [f"Event {text.plain(event.type)} was sent to {instance}."])
+def _lines_of_send(terminal: Terminal, sent: Document, options: Options) -> Iterator[str]:
+    yield f"Event {text.plain(sent['event']['type'])} was sent to {text.named(sent['instance'])}."
 
 
-SEND = Subcommand("send", "send an event to an instance", _arguments_of_send, _send)
+SEND = Subcommand("events send", "send an event to an instance", _arguments_of_send, _lines_of_send)
 EVENTS = (LIST, SEND)
 
 
@@ -88,19 +85,14 @@ def _arguments_of_answer(parser: ArgumentParser) -> None:
     take_origin(parser)
 
 
-def _answer(terminal: Terminal, options: Options) -> None:
-    instance = find(options["instance"])
-    name = options["request"]
-    request = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name
-    event = requests.answer(
-        instance,
-        request,
-        values.value(options, "answer"),
-        comment=options["comment"],
-        **origin(options),
-    )
-    document = {"instance": output.instance(instance.refresh()), "event": output.event(event, full=False)}
-    terminal.answer(document, lambda: [f"Request {name} of {instance} is answered."])
+def request_of(options: Options) -> int | str:
+    """Return the number of the request's step, or its name."""
+    name: str = options["request"]
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name
 
 
-ANSWER = Subcommand("answer", "answer a request", _arguments_of_answer, _answer)
+def _lines_of_answer(terminal: Terminal, given: Document, options: Options) -> Iterator[str]:
+    yield f"Request {options['request']} of {text.named(given['instance'])} is answered."
+
+
+ANSWER = Subcommand("answer", "answer a request", _arguments_of_answer, _lines_of_answer)

@@ -6,13 +6,11 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from datetime import timedelta
 
-from django.utils import timezone
-
 from engine.command import text
 from engine.command.address import natural
 from engine.command.subcommand import Options, Subcommand, Terminal
-from engine.status import health
-from engine.status.health import Facts, Health, Limits, counted
+from engine.status.json_text import Document
+from engine.status.limits import Limits, counted
 from engine.values.durations import format_duration, parse_duration
 
 UNHEALTHY = 1
@@ -60,37 +58,35 @@ def _whole(said: str) -> int:
     return 0 if said == "0" else natural(said)
 
 
-def _health(terminal: Terminal, options: Options) -> int:
-    limits = Limits(options["max_due"], options["min_workers"], options["max_paused"])
-    found = health.read(limits=limits, timeout=timedelta(seconds=options["timeout"]))
-    terminal.answer(found.to_json(), lambda: _lines(terminal, found))
-    return 0 if found.is_healthy else UNHEALTHY
+def limits_of(options: Options) -> Limits:
+    return Limits(options["max_due"], options["min_workers"], options["max_paused"])
 
 
-HEALTH = Subcommand("health", "say whether database, workers and schedules work", _arguments, _health)
+def _code(found: Document) -> int:
+    return 0 if found["is_healthy"] else UNHEALTHY
 
 
-def _lines(terminal: Terminal, found: Health) -> Iterator[str]:
-    yield (
-        terminal.paint("complete", "healthy") if found.is_healthy else terminal.paint("errored", "unhealthy")
-    )
-    yield from found.problems
-    if found.facts is not None:
-        for name, said in _said(found.facts):
+def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    is_healthy = found["is_healthy"]
+    yield terminal.paint("complete", "healthy") if is_healthy else terminal.paint("errored", "unhealthy")
+    yield from found["problems"]
+    if "workers" in found:
+        for name, said in _said(found):
             yield f"{name:<12}{said}"
 
 
-def _said(facts: Facts) -> Iterator[tuple[str, str]]:
-    clusters, workers = text.count(facts.clusters, "cluster"), text.count(facts.workers, "worker")
-    yield "workers", f"{workers} in {clusters}, {facts.held:,} of {facts.slots:,} slots in use"
-    yield "heartbeat", text.ago(facts.last_heartbeat_at, timezone.now())
-    late = timedelta(seconds=facts.oldest_due_seconds or 0)
-    oldest = f", the oldest for {format_duration(late)}" if facts.due else ""
-    yield "due", f"{counted(facts.due)}{oldest}"
-    yield "schedules", f"{facts.schedules_overdue:,} overdue"
-    requests = "request" if facts.open_requests == 1 else "requests"
-    yield (
-        "for people",
-        f"{counted(facts.paused_by_engine)} paused by the engine, {counted(facts.open_requests)} {requests}",
-    )
-    yield "failed", f"{counted(facts.failed_in_24_h)} in the last 24 h"
+def _said(facts: Document) -> Iterator[tuple[str, str]]:
+    clusters, workers = text.count(facts["clusters"], "cluster"), text.count(facts["workers"], "worker")
+    yield "workers", f"{workers} in {clusters}, {facts['held']:,} of {facts['slots']:,} slots in use"
+    yield "heartbeat", text.ago(facts["last_heartbeat_at"], facts["now"])
+    late = timedelta(seconds=facts["oldest_due_seconds"] or 0)
+    oldest = f", the oldest for {format_duration(late)}" if facts["due"] else ""
+    yield "due", f"{counted(facts['due'])}{oldest}"
+    yield "schedules", f"{facts['schedules_overdue']:,} overdue"
+    requests = "request" if facts["open_requests"] == 1 else "requests"
+    paused, asking = counted(facts["paused_by_engine"]), counted(facts["open_requests"])
+    yield "for people", f"{paused} paused by the engine, {asking} {requests}"
+    yield "failed", f"{counted(facts['failed_in_24_h'])} in the last 24 h"
+
+
+HEALTH = Subcommand("health", "say whether database, workers and schedules work", _arguments, _lines, _code)

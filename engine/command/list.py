@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from django.db.models import QuerySet
-
-from engine.command import output, text
-from engine.command.address import check_workflow, take_limit
+from engine.command import text
+from engine.command.address import take_limit
 from engine.command.subcommand import Options, Subcommand, Terminal
-from engine.declare.registry import Workflow, workflows
-from engine.models import Instance
-from engine.status import search
-from engine.status.facts import StatusFacts
-from engine.status.gathering import database_now, facts_by_key, without_values
-from engine.status.sentences.sentence import as_text
-from engine.status.sentences.status_line import short_line
-from engine.status.servers import servers_of
-from engine.values.errors import RepriseError
-from engine.values.identity import check_tags
+from engine.status.json_text import Document
 from engine.values.states import FINAL, InstanceStatus
 
 GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
-COUNTED = 10_000  # instances of a workflow and status
-COUNTED_AS = "10,000+"
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -59,59 +45,23 @@ def _key(text: str) -> int:
     return int(text)
 
 
-def _list(terminal: Terminal, options: Options) -> None:
-    if options["what"] == "workflows":
-        _list_workflows(terminal)
-    else:
-        _list_instances(terminal, options)
+def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    return _workflow_lines(found) if options["what"] == "workflows" else _instance_lines(terminal, found)
 
 
-LIST = Subcommand("list", "list instances, newest first, or the workflows", _arguments, _list)
+LIST = Subcommand("list", "list instances, newest first, or the workflows", _arguments, _lines)
 
 
-# Instances
-
-
-def _list_instances(terminal: Terminal, options: Options) -> None:
-    limit = options["limit"]
-    rows = list(_matching(options).order_by("-key")[: limit + 1])
-    older = rows[limit - 1].key if len(rows) > limit else None
-    rows = rows[:limit]
-    facts = facts_by_key(rows)
-    document = {"instances": [_document(row, facts[row.key]) for row in rows], "older": older}
-    terminal.answer(document, lambda: _instance_lines(terminal, rows, facts, older))
-
-
-def _matching(options: Options) -> QuerySet[Instance]:
-    rows = without_values().defer(None).defer("params", "output", "error", "pause_reason")
-    if options["workflow"] is not None:
-        check_workflow(options["workflow"])
-        rows = rows.filter(workflow=options["workflow"])
-    if options["status"]:
-        chosen = [status for one in options["status"] for status in GROUPS.get(one, [one])]
-        rows = rows.filter(status__in=chosen)
-    if options["tag"] is not None:
-        rows = rows.filter(tags__contains=check_tags([options["tag"]]))
-    if options["q"] is not None:
-        rows = search.by_id(rows, options["q"].replace("\0", ""))
-    return rows if options["before"] is None else rows.filter(key__lt=options["before"])
-
-
-def _document(row: Instance, facts: StatusFacts) -> output.Document:
-    return output.instance(row) | {"why": as_text(short_line(facts), facts.now)}
-
-
-def _instance_lines(
-    terminal: Terminal, rows: Sequence[Instance], facts: dict[int, StatusFacts], older: int | None
-) -> Iterator[str]:
+def _instance_lines(terminal: Terminal, found: Document) -> Iterator[str]:
+    rows, now = found["instances"], found["now"]
     if not rows:
         yield "No instances match."
         return
-    cells = [(row.status, text.ago(row.created_at, facts[row.key].now), str(row)) for row in rows]
+    cells = [(row["status"], text.ago(row["created_at"], now), text.named(row)) for row in rows]
     for row, (status, created, name) in zip(rows, text.columns(cells), strict=True):
         head = text.GAP.join((status, created, name))
-        said = _said(facts[row.key])
-        painted = head.replace(status, terminal.paint(row.status, status), 1)
+        said = text.plain(row["why"])
+        painted = head.replace(status, terminal.paint(row["status"], status), 1)
         beside = terminal.width - len(head) - len(text.GAP)
         if said and len(said) <= beside:
             yield f"{painted}{text.GAP}{said}"
@@ -120,74 +70,28 @@ def _instance_lines(
         if said:
             indent = " " * (len(status) + len(text.GAP))
             yield indent + text.cut(said, terminal.width - len(indent))
-    if older is not None:
-        yield f"There are more: --before {older}"
+    if found["older"] is not None:
+        yield f"There are more: --before {found['older']}"
 
 
-def _said(facts: StatusFacts) -> str:
-    return text.plain(as_text(short_line(facts), facts.now))
-
-
-# Workflows
-
-
-def _list_workflows(terminal: Terminal) -> None:
-    names = search.workflow_names()
-    servers = servers_of(names)
-    counts = {name: _counts(name) for name in names}
-    document = {
-        "workflows": [
-            _workflow_document(name, counts[name]) | {"workers": servers[name].count} for name in names
-        ],
-        "counted_up_to": COUNTED,
-    }
-    terminal.answer(document, lambda: _workflow_lines(terminal, names, counts))
-
-
-def _counts(name: str) -> dict[str, int]:
-    """Count up to a limit: beyond it, "many" is enough, and counting a million rows takes too long."""
-    rows = Instance.objects.filter(workflow=name)
-    return {str(status): rows.filter(status=status)[:COUNTED].count() for status in InstanceStatus}
-
-
-def _workflow_document(name: str, counts: dict[str, int]) -> output.Document:
-    declared: Workflow[Any, Any] | None = workflows.get(name)
-    return {
-        "name": name,
-        "is_declared": declared is not None,
-        "description": declared.description if declared else "",
-        "params_schema": _schema(declared) if declared else None,
-        "max_running": declared.max_running if declared else None,
-        "retention": declared.retention.seconds() if declared else None,
-        "counts": counts,
-    }
-
-
-def _schema(declared: Workflow[Any, Any]) -> object:
-    try:
-        return declared.params_schema()
-    except RepriseError:  # a type without a schema
-        return None
-
-
-def _workflow_lines(
-    terminal: Terminal, names: Sequence[str], counts: dict[str, dict[str, int]]
-) -> Iterator[str]:
-    if not names:
+def _workflow_lines(found: Document) -> Iterator[str]:
+    rows, most = found["workflows"], found["counted_up_to"]
+    if not rows:
         yield "There are no workflows. They are found in the workflows.py of installed apps."
         return
-    open_ones = [sum(counts[name][status] for status in GROUPS["open"]) for name in names]
     cells = [("WORKFLOW", "OPEN", *(status.upper() for status in sorted(FINAL)), "")]
-    for name, number in zip(names, open_ones, strict=True):
-        finished = [_number(counts[name][status]) for status in sorted(FINAL)]
-        cells.append((name, _number(number), *finished, "" if name in workflows else "not in the code"))
+    for row in rows:
+        counts = row["counts"]
+        number = sum(counts[status] for status in GROUPS["open"])
+        finished = [_number(counts[status], most) for status in sorted(FINAL)]
+        cells.append(
+            (row["name"], _number(number, most), *finished, "" if row["is_declared"] else "not in the code")
+        )
     for cell in text.columns(cells):
         yield text.GAP.join(cell).rstrip()
-    now = database_now()
-    newest = Instance.objects.order_by("-key").only("created_at").first()
-    if newest is not None:
-        yield f"The last start was {text.ago(newest.created_at, now)}."
+    if found["last_start_at"] is not None:
+        yield f"The last start was {text.ago(found['last_start_at'], found['now'])}."
 
 
-def _number(count: int) -> str:
-    return COUNTED_AS if count >= COUNTED else f"{count:,}"
+def _number(count: int, most: int) -> str:
+    return f"{most:,}+" if count >= most else f"{count:,}"

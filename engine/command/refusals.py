@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import psycopg
 from django.db import Error, OperationalError
 
-from engine.command.output import Document
-from engine.command.subcommand import as_json
-from engine.status import schema
-from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, UnknownWorkflowError
+from engine.status.json_text import Document, as_json
+from engine.values.errors import (
+    InvalidParamsError,
+    InvalidValueError,
+    LimitError,
+    RepriseError,
+    UnknownWorkflowError,
+)
 from engine.values.serialization import InvalidJSON
+
+
+class RefusedElsewhereError(RepriseError):
+    """A Studio elsewhere has refused a command, or it could not be asked.
+
+    Do what the message says. Check REPRISE_URL and REPRISE_TOKEN if it is about the address or the token.
+    """
+
+    def __init__(
+        self,
+        type: str,
+        message: str,
+        errors: Sequence[Mapping[str, Any]] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.type, self.errors, self.facts = type, list(errors), dict(facts or {})
+        super().__init__(message)
 
 
 def text(error: Exception, *, is_json: bool) -> str:
@@ -20,17 +44,18 @@ def sentence(error: Exception) -> str:
     """Return the error as text, with each wrong field on its own line."""
     if isinstance(error, Error):
         return of_database(error)
-    if not isinstance(error, InvalidParamsError):
-        return str(error)
-    wrong = (f"  {one['path'] or 'as a whole'}: {one['message']}" for one in error.errors)
-    return "\n".join((str(error).partition(": ")[0] + ":", *wrong))
+    wrong = [f"  {one['path'] or 'as a whole'}: {one['message']}" for one in _wrong_fields(error)]
+    return "\n".join((str(error).partition(": ")[0] + ":", *wrong)) if wrong else str(error)
 
 
 def document(error: Exception) -> Document:
     message = of_database(error) if isinstance(error, Error) else str(error)
-    found: Document = {"type": type(error).__name__, "message": message}
-    if isinstance(error, InvalidParamsError):
-        found["errors"] = error.errors
+    name = error.type if isinstance(error, RefusedElsewhereError) else type(error).__name__
+    found: Document = {"type": name, "message": message}
+    if wrong := _wrong_fields(error):
+        found["errors"] = wrong
+    if isinstance(error, RefusedElsewhereError):
+        found |= error.facts
     if isinstance(error, InvalidValueError):
         found |= {"path": error.path, "code": error.code}
     if isinstance(error, InvalidJSON):
@@ -42,6 +67,13 @@ def document(error: Exception) -> Document:
     return found
 
 
+def _wrong_fields(error: Exception) -> Sequence[Mapping[str, Any]]:
+    """Return what is wrong with params, a payload or an answer."""
+    if isinstance(error, RefusedElsewhereError):
+        return error.errors if error.type == InvalidParamsError.__name__ else ()
+    return error.errors if isinstance(error, InvalidParamsError) else ()
+
+
 def of_database(error: Error) -> str:
     """Return a sentence about a database error: its first line, or that the tables are missing."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -51,6 +83,8 @@ def of_database(error: Error) -> str:
 
 
 def _lacking() -> str:
+    from engine.status import schema  # needs the settings, which a command without a project lacks
+
     try:
         lacking = schema.missing()
     except psycopg.Error:

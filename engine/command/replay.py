@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import redirect_stdout
+from collections.abc import Iterable
 from datetime import timedelta
 
-from engine.command import output, text
-from engine.command.address import Address, check_workflow, find, natural, take_limit
-from engine.command.subcommand import Options, Subcommand, Terminal, UsageError
-from engine.dry_run import replaying
-from engine.dry_run.verdict import Finding, Verdict
-from engine.values.errors import InstanceFinishedError
-
-PROBLEMS = 1  # the exit code if an instance would not simply go on
+from engine.command.address import Address, natural, take_limit
+from engine.command.subcommand import Options, Subcommand, Terminal
+from engine.status.json_text import Document
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -43,77 +35,9 @@ def _seconds(text: str) -> timedelta:
     return timedelta(seconds=natural(text))
 
 
-def _replay(terminal: Terminal, options: Options) -> int:
-    counts: Counter[Verdict] = Counter()
-    problems = _problems(_findings(options), counts)
-    with redirect_stdout(sys.stderr):  # what handlers print; the terminal has its own stream
-        _answer(terminal, problems, counts, options["limit"])
-    return PROBLEMS if counts.total() > counts[Verdict.FITS] else 0
+def _lines(terminal: Terminal, found: Document, options: Options) -> Iterable[str]:
+    """Return no lines: `engine.command.local.replay` prints its findings one by one, as it makes them."""
+    return ()
 
 
-def _answer(terminal: Terminal, problems: Iterator[Finding], counts: Counter[Verdict], limit: int) -> None:
-    if terminal.is_json:
-        shown = [output.finding(one) for one in _first(problems, limit)]
-        terminal.answer({"findings": shown, "replayed": counts.total(), **_counts(counts)}, list)
-    else:
-        terminal.answer({}, lambda: _lines(terminal, problems, counts, limit))
-
-
-REPLAY = Subcommand("replay", "replay open instances with today's code; write nothing", _arguments, _replay)
-
-
-def _findings(options: Options) -> Iterable[Finding]:
-    address: Address | None = options["instance"]
-    if address is None:
-        for name in options["workflow"] or ():
-            check_workflow(name)
-        return replaying.replay_open(options["workflow"], timeout=options["timeout"])
-    if options["workflow"]:
-        raise UsageError("--workflow goes with --all-open. An instance is named as WORKFLOW/ID.")
-    instance = find(address)
-    found = replaying.replay_one(instance.key, timeout=options["timeout"])
-    if found is None:
-        raise InstanceFinishedError(instance.refresh().workflow, instance.id, instance.status, "replay")
-    return [found]
-
-
-def _problems(findings: Iterable[Finding], counts: Counter[Verdict]) -> Iterator[Finding]:
-    """Count all findings, and yield those that name a problem."""
-    for one in findings:
-        counts[one.verdict] += 1
-        if one.verdict is not Verdict.FITS:
-            yield one
-
-
-def _first(problems: Iterator[Finding], limit: int) -> Iterator[Finding]:
-    """Yield the first ones, and count the others."""
-    for at, one in enumerate(problems):
-        if at < limit:
-            yield one
-
-
-def _counts(counts: Counter[Verdict]) -> dict[str, int]:
-    return {str(verdict): counts[verdict] for verdict in Verdict}
-
-
-def _lines(
-    terminal: Terminal, problems: Iterator[Finding], counts: Counter[Verdict], limit: int
-) -> Iterator[str]:
-    for one in _first(problems, limit):
-        yield f"{terminal.paint(str(one.verdict), f'{one.verdict:7}')}{text.GAP}{one.workflow}/{one.id}  ({one.status})"
-        where = f'step "{text.plain(one.step)}": ' if one.step else ""
-        yield f"{'':7}{text.GAP}{where}{text.plain(one.reason)}"
-    found = counts.total() - counts[Verdict.FITS]
-    if found > limit:
-        yield f"and {found - limit:,} more: --limit shows up to 1,000."
-    yield _summary(counts)
-
-
-def _summary(counts: Counter[Verdict]) -> str:
-    said = [
-        f"{counts[Verdict.FITS]:,} would go on as recorded",
-        f"{counts[Verdict.DIFFERS]:,} would take another way",
-        f"{counts[Verdict.STOPS]:,} would stop",
-        f"{counts[Verdict.UNKNOWN]:,} of a workflow that the code does not declare",
-    ]
-    return f"{text.count(counts.total(), 'open instance')} replayed: {', '.join(said)}. Nothing was written."
+REPLAY = Subcommand("replay", "replay open instances with today's code; write nothing", _arguments, _lines)

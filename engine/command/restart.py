@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from engine.command import output, text
-from engine.command.address import find, natural, origin, said, take_instance, take_name
+from engine.command import text
+from engine.command.address import natural, said, take_instance, take_name
 from engine.command.subcommand import Options, Subcommand, Terminal
-from engine.models import Instance
-from engine.steer import restart
-from engine.steer.restart import PlannedStep, RestartPlan
+from engine.status.json_text import Document
 from engine.values.states import StepKind
 
 
@@ -26,57 +23,42 @@ def _arguments(parser: ArgumentParser) -> None:
     either.add_argument("--preview", action="store_true", help="show what it would do, without doing it")
 
 
-def _restart(terminal: Terminal, options: Options) -> None:
-    instance = find(options["instance"])
-    where = (options["from_step"], options["count"], options["kind"])
+def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
     if options["preview"]:
-        plan = restart.preview(instance, *where)
-        terminal.answer(_document(plan), lambda: _plan_lines(terminal, instance, plan))
+        yield from _plan_lines(terminal, str(options["instance"]), found)
         return
-    instance = restart.restart(instance, *where, **origin(options))
-    sentence = f"{instance} is {instance.status}: generation {instance.generation} starts."
-    terminal.answer({"instance": output.instance(instance)}, lambda: [sentence])
+    instance = found["instance"]
+    yield f"{text.named(instance)} is {instance['status']}: generation {instance['generation']} starts."
 
 
-RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _restart)
+RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _lines)
 
 
-def _document(plan: RestartPlan) -> output.Document:
-    return {
-        "generation": plan.generation,
-        "keeps": [_step(one) for one in plan.keeps],
-        "runs_again": [_step(one) for one in plan.runs_again],
-        "returned_events": plan.returned_events,
-        "dropped_events": plan.dropped_events,
-        "ended_children": plan.ended_children,
-        "refused": plan.refused or None,
-    }
-
-
-def _step(one: PlannedStep) -> dict[str, Any]:
-    return {"seq": one.seq, "kind": one.kind, "name": one.name, "count": one.count, "status": one.status}
-
-
-def _plan_lines(terminal: Terminal, instance: Instance, plan: RestartPlan) -> Iterator[str]:
-    if plan.refused:
-        yield plan.refused
+def _plan_lines(terminal: Terminal, instance: str, plan: Document) -> Iterator[str]:
+    if plan["refused"]:
+        yield plan["refused"]
         return
-    yield f"{instance} would start generation {plan.generation}."
-    yield from _steps(terminal, "KEPT", plan.keeps)
-    yield from _steps(terminal, "RUNS AGAIN, with its side effects", plan.runs_again)
+    yield f"{instance} would start generation {plan['generation']}."
+    yield from _steps(terminal, "KEPT", plan["keeps"])
+    yield from _steps(terminal, "RUNS AGAIN, with its side effects", plan["runs_again"])
     yield ""
-    yield f"{text.count(plan.returned_events, 'event')} would go back to the buffer."
-    yield f"{text.count(plan.dropped_events, 'event')} would be dropped."
-    yield f"{text.count(plan.ended_children, 'child', 'children')} would be terminated."
+    yield f"{text.count(plan['returned_events'], 'event')} would go back to the buffer."
+    yield f"{text.count(plan['dropped_events'], 'event')} would be dropped."
+    yield f"{text.count(plan['ended_children'], 'child', 'children')} would be terminated."
     yield "Nothing has changed."
 
 
-def _steps(terminal: Terminal, head: str, steps: Sequence[PlannedStep]) -> Iterator[str]:
+def _steps(terminal: Terminal, head: str, steps: Sequence[Document]) -> Iterator[str]:
     if steps:
         yield ""
         yield head
-    cells = [(str(one.seq), one.status, text.plain(one)) for one in steps]
+    cells = [(str(one["seq"]), one["status"], text.plain(_named(one))) for one in steps]
     for one, (seq, status, name) in zip(steps, text.columns(cells), strict=True):
         beginning = f"{seq}{text.GAP}{status}{text.GAP}"
-        painted = beginning.replace(status, terminal.paint(one.status, status), 1)
+        painted = beginning.replace(status, terminal.paint(one["status"], status), 1)
         yield painted + text.cut(name, terminal.width - len(beginning))
+
+
+def _named(step: Document) -> str:
+    number = "" if step["count"] == 1 else f" #{step['count']}"
+    return f'{step["kind"]} "{step["name"]}"{number}'

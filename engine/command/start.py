@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator
 
-from engine.command import output, values
-from engine.command.address import origin, take_origin
+from engine.command import text, values
+from engine.command.address import take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
-from engine.declare.registry import workflows
-from engine.steer import launch
+from engine.status.json_text import Document
 
 EVER = "ever"
 
@@ -28,25 +28,19 @@ def _arguments(parser: ArgumentParser) -> None:
     take_origin(parser)
 
 
-def _rule(text: str) -> tuple[str, str | None]:
-    status, _, duration = text.partition("=")
+def _rule(given: str) -> tuple[str, str | None]:
+    status, _, duration = given.partition("=")
     if not (status and duration):
-        raise ArgumentTypeError(f'"{text}" is not a rule. Write it as complete=7d, or complete={EVER}.')
+        raise ArgumentTypeError(f'"{given}" is not a rule. Write it as complete=7d, or complete={EVER}.')
     return status, None if duration == EVER else duration
 
 
-def _start(terminal: Terminal, options: Options) -> None:
-    workflow = workflows[options["workflow"]]
-    params = values.value(options, "params")
-    instance = launch.start(
-        workflow,
-        params,
-        id=options["id"],
-        tags=options["tag"],
-        retention=dict(options["retention"]) if options["retention"] else None,
-        **origin(options),
-    )
-    terminal.answer({"instance": output.instance(instance)}, lambda: [f"Started {instance}."])
+def retention_of(options: Options) -> dict[str, str | None] | None:
+    return dict(options["retention"]) if options["retention"] else None
 
 
-START = Subcommand("start", "start an instance", _arguments, _start)
+def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    yield f"Started {text.named(found['instance'])}."
+
+
+START = Subcommand("start", "start an instance", _arguments, _lines)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
-from engine.values.serialization import Unreadable
-from engine.values.serialization.envelope import masked
+from engine.status.json_text import Document, as_json
 
 NARROW = 80  # columns in which every answer is readable
 
@@ -71,26 +68,20 @@ _ROLES = {
 }
 
 
-def as_json(document: Mapping[str, Any]) -> str:
-    return json.dumps(masked(document), indent=2, ensure_ascii=False, default=_plain)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, Unreadable):  # something else wrote it
-        return {"unreadable": value.reason}
-    raise TypeError(f"{type(value).__qualname__} is not a JSON type")
-
-
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A name, its arguments, and the function that runs it.
+    """What people type, its arguments, and its answer as text. A source (`engine.command.source`) has the answer.
 
-    An engine error means that it is refused. It may return another exit code than 0 for what it found and printed.
+    `code` is the exit code for an answer. The texts are made of nothing but the document, wherever it comes from.
     """
 
-    name: str
+    words: str
     help: str
     add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Terminal, Options], int | None]
+    lines: Callable[[Terminal, Document, Options], Iterable[str]]
+    code: Callable[[Document], int] = lambda _: 0
+
+    @property
+    def name(self) -> str:
+        """Return the last of its words."""
+        return self.words.rpartition(" ")[2]

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from engine.status.json_text import Document
+from engine.status.json_text import plain as as_plain
 from engine.values.durations import format_duration
 from engine.values.serialization.envelope import masked
 
@@ -54,7 +56,7 @@ def cut(text: str, width: int) -> str:
 
 def value(given: object, width: int) -> str:
     """Write the beginning of a JSON value on one line, its secrets masked."""
-    return cut(plain(json.dumps(masked(given), ensure_ascii=False, default=str)), width)
+    return cut(plain(json.dumps(masked(given), ensure_ascii=False, default=as_plain)), width)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
@@ -69,3 +71,8 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
 
 def count(number: int, one: str, more: str = "") -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def named(instance: Document) -> str:
+    """Return an instance as lists and arguments name it."""
+    return f"{instance['workflow']}/{instance['id']}"

@@ -48,7 +48,7 @@ def _keys(shape: Any) -> set[str]:
         return {key for one in shape for key in _keys(one)}
     if not isinstance(shape, dict):
         return set()
-    own = ("params", "params_schema", "output", "payload", "data", "counts", "retention")
+    own = ("params", "params_schema", "output", "payload", "data", "counts", "retention", "items")
     return {*shape} | {key for name, one in shape.items() if name not in own for key in _keys(one)}
 
 
@@ -204,7 +204,8 @@ def test_workflows_are_listed_with_their_counts() -> None:
 
 def test_an_empty_list_says_so() -> None:
     assert run("list") == "No instances match.\n"
-    assert answer("list") == {"instances": [], "older": None}
+    found = answer("list")
+    assert (found["instances"], found["older"]) == ([], None)
 
 
 # Showing
@@ -233,7 +234,7 @@ def test_show_as_json_has_these_keys() -> None:
     shown = answer("show", str(found))
     assert set(shown) == {
         *("instance", "steps", "steps_total", "events", "events_total", "children", "children_total"),
-        *("generations", "audit"),
+        *("generations", "audit", "now"),
     }
     assert shown["instance"]["why"].startswith("Step 2 “charge_card” failed 3 times")
     reserve, charge = shown["steps"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser
 from typing import Any, NoReturn
@@ -9,6 +10,7 @@ from django.core.management.base import CommandError
 from django.db import Error
 
 from engine.command import refusals
+from engine.command.choice import URL, chosen_source
 from engine.command.program import Program
 from engine.command.subcommand import Subcommand, Terminal, UsageError
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
@@ -40,12 +42,11 @@ class Command(Program):
                 _add(inner, subcommand)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not settings.USE_TZ:  # named here, because no checks are run
+        if not os.environ.get(URL) and not settings.USE_TZ:  # named here, because no checks are run
             self._end("Reprise needs times with their offset. Add to the settings: USE_TZ = True", REFUSED)
         terminal = Terminal(self.stdout, self.style, is_json=options["json"])
-        subcommand: Subcommand = options["subcommand"]
         try:
-            code = subcommand.run(terminal, options)
+            code = chosen_source().run(options["subcommand"], terminal, options)
         except UsageError as error:
             self._end(str(error), USAGE)
         except (RepriseError, Error) as error:

@@ -1,0 +1,1 @@
+"""Answers of subcommands from the database of this project, one module per kind of subcommand."""

@@ -1,0 +1,41 @@
+"""The database of this project as the source of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from engine.command.local import events, health, lists, replay, restart, schedules, show, start, steering
+from engine.command.source import Source
+from engine.command.subcommand import Options, Subcommand, Terminal
+from engine.status.documents import Document
+
+READERS: Mapping[str, Callable[[Options], Document]] = {
+    "list": lists.listed,
+    "start": start.start,
+    "show": show.show,
+    "pause": steering.pause,
+    "resume": steering.resume,
+    "terminate": steering.terminate,
+    "restart": restart.restart,
+    "delete": steering.delete,
+    "retry-rollback": steering.retry_rollback,
+    "accept-code": steering.accept_code,
+    "answer": events.answer,
+    "health": health.read,
+    "events list": events.listed,
+    "events send": events.send,
+    "schedules list": schedules.listed,
+    "schedules pause": schedules.pause,
+    "schedules resume": schedules.resume,
+    "schedules run": schedules.run,
+}
+
+
+class LocalSource(Source):
+    def run(self, subcommand: Subcommand, terminal: Terminal, options: Options) -> int:
+        if subcommand.words == "replay":  # its answer has no end that could be waited for
+            return replay.replay(terminal, options)
+        return super().run(subcommand, terminal, options)
+
+    def read(self, words: str, options: Options) -> Document:
+        return READERS[words](options)
