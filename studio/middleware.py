@@ -10,6 +10,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from studio.api.site import PREFIX
 from studio.frame.errors import LONGEST_PATH, too_long
 from studio.frame.headers import set_headers
 
@@ -23,7 +24,8 @@ class PathLengthMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if len(request.path) > LONGEST_PATH:
+        is_api = request.path_info.startswith(f"/{PREFIX}")  # it answers with a problem of its own
+        if len(request.path) > LONGEST_PATH and not is_api:
             return too_long(request)
         return self.get_response(request)
 

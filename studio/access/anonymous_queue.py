@@ -1,7 +1,11 @@
 """Serve anonymous requests one at a time, after requests of people who are signed in, and pause after each.
 
-A request counts as anonymous unless a view has recently accepted its session. All pages share one process: without the
-queue, two dozen anonymous clients that ask as fast as they can take all of its time.
+A request counts as anonymous unless a view has recently accepted its session or token. All pages share one process:
+without the queue, two dozen anonymous clients that ask as fast as they can take all of its time.
+
+Deliveries of webhooks are anonymous, too, until their signature is checked. They have a lane of their own, in which
+more may wait: senders come in bursts, and many do not repeat what was refused. Strangers at the pages and senders of
+deliveries do not wait for each other.
 """
 
 from __future__ import annotations
@@ -10,19 +14,21 @@ import asyncio
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from studio.access.addresses import sender_of
-from studio.access.cookies import session_key_of
+from studio.access.credentials import credentials_of
 from studio.access.refusals import Application, Receive, Refusal, Scope, Send, refuse
 
 T = TypeVar("T")
 
 MOST_WAITING = 100
 MOST_OF_AN_ADDRESS = 50
+MOST_DELIVERIES = 600
+MOST_DELIVERIES_OF_AN_ADDRESS = 300
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.05
 LONGEST_WAIT_S = 0.1  # for people who are signed in; then an anonymous request is served all the same
 KNOWN_FOR_S = 600.0
@@ -34,7 +40,7 @@ TOO_MANY = Refusal(503, "Too many requests are waiting. Try again in a moment.")
 # Parsing 64 KiB of parts takes Django a tenth of a second, and no form of the Studio sends them.
 MULTIPART = Refusal(415, "Send forms as application/x-www-form-urlencoded.")
 
-_known: OrderedDict[str, float] = OrderedDict()  # session keys, and until when
+_known: OrderedDict[str, float] = OrderedDict()  # keys of sessions and tokens, and until when
 _lock = threading.Lock()
 
 
@@ -43,11 +49,20 @@ class QueueFullError(Exception):
 
 
 class AnonymousQueue:
-    """Queue anonymous requests; answer 503 when too many wait. Only requests that `applies_to` accepts are queued."""
+    """Queue anonymous requests; answer 503 when too many wait. Only requests that `applies_to` accepts are queued.
 
-    def __init__(self, application: Application, applies_to: Callable[[Scope], bool]) -> None:
+    Those for which `is_delivery` holds wait in a lane of their own.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        applies_to: Callable[[Scope], bool],
+        is_delivery: Callable[[Scope], bool] = lambda scope: False,
+    ) -> None:
         self.application = application
         self.applies_to = applies_to
+        self.is_delivery = is_delivery
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # A request that has its turn comes again if a site is wrapped twice: it would wait for itself.
@@ -55,13 +70,15 @@ class AnonymousQueue:
             await self.application(scope, receive, send)
             return
         queue, address = _queue(), sender_of(scope)
-        if is_known(session_key_of(scope)):
+        if is_known(scope):
             with queue.priority(scope):
                 await self.application(scope, receive, send)
-        elif queue.is_full_for(address):
+            return
+        lane = queue.deliveries if self.is_delivery(scope) else queue.pages
+        if lane.is_full_for(address):
             await refuse(scope, receive, send, TOO_MANY)
         else:
-            async with queue.turn(scope, address):
+            async with queue.turn(scope, address, lane):
                 if _is_multipart(scope):
                     await refuse(scope, receive, send, MULTIPART)
                 else:
@@ -73,28 +90,37 @@ async def take_turn(scope: Scope, question: Callable[[Scope], Awaitable[T]]) -> 
 
     Raises QueueFullError if too many requests are waiting.
     """
-    if RELEASE in scope or is_known(session_key_of(scope)):
+    if RELEASE in scope or is_known(scope):
         return await question(scope)
     queue, address = _queue(), sender_of(scope)
-    if queue.is_full_for(address):
+    if queue.pages.is_full_for(address):
         raise QueueFullError
-    async with queue.turn(scope, address):
+    async with queue.turn(scope, address, queue.pages):
         return await question(scope)
 
 
-def remember_session(session_key: str) -> None:
-    """Remember that a view has accepted a session. Thread-safe."""
-    if not session_key:
+def remember(key: str) -> None:
+    """Remember that a view has accepted a session or a token. Thread-safe."""
+    if not key:
         return
     with _lock:
-        _known[session_key] = time.monotonic() + KNOWN_FOR_S
-        _known.move_to_end(session_key)
+        _known[key] = time.monotonic() + KNOWN_FOR_S
+        _known.move_to_end(key)
         if len(_known) > MOST_KNOWN:
             _known.popitem(last=False)
 
 
-def is_known(session_key: str) -> bool:
-    return _known.get(session_key, 0.0) > time.monotonic()
+def forget(keys: Iterable[str]) -> None:
+    """Forget sessions or tokens that a view has refused. Thread-safe."""
+    with _lock:
+        for key in keys:
+            _known.pop(key, None)
+
+
+def is_known(scope: Scope) -> bool:
+    """Tell whether a view has accepted the session or the token of a request lately."""
+    now = time.monotonic()
+    return any(_known.get(key, 0.0) > now for key in credentials_of(scope))
 
 
 def release_turn(scope: MutableMapping[str, Any]) -> None:
@@ -104,14 +130,27 @@ def release_turn(scope: MutableMapping[str, Any]) -> None:
         release()
 
 
-def accept_session(scope: MutableMapping[str, Any], session_key: str) -> None:
-    """Remember that a view has accepted the session of a request. If the request came as anonymous, release its turn.
+def accept(scope: MutableMapping[str, Any], key: str) -> None:
+    """Remember that a view has accepted the session or token of a request. If it came as anonymous, release its turn.
 
-    A request of a known session keeps its priority. Thread-safe.
+    A request that is known keeps its priority. Thread-safe.
     """
-    remember_session(session_key)
-    if session_key and ANONYMOUS in scope:
+    remember(key)
+    if key and ANONYMOUS in scope:
         release_turn(scope)
+
+
+class _Lane:
+    """Requests that wait for each other. `most` says how many may wait, in all and of one address."""
+
+    def __init__(self, most: Callable[[], tuple[int, int]]) -> None:
+        self.most = most
+        self.free = asyncio.Semaphore(1)
+        self.waiting: Counter[str] = Counter()
+
+    def is_full_for(self, address: str) -> bool:
+        in_all, of_an_address = self.most()
+        return self.waiting.total() >= in_all or self.waiting[address] >= of_an_address
 
 
 class _Queue:
@@ -119,14 +158,11 @@ class _Queue:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.free = asyncio.Semaphore(1)
-        self.waiting: Counter[str] = Counter()
+        self.pages = _Lane(lambda: (MOST_WAITING, MOST_OF_AN_ADDRESS))
+        self.deliveries = _Lane(lambda: (MOST_DELIVERIES, MOST_DELIVERIES_OF_AN_ADDRESS))
         self.prior = 0
         self.has_no_prior = asyncio.Event()
         self.has_no_prior.set()
-
-    def is_full_for(self, address: str) -> bool:
-        return self.waiting.total() >= MOST_WAITING or self.waiting[address] >= MOST_OF_AN_ADDRESS
 
     @contextmanager
     def priority(self, scope: Scope) -> Iterator[None]:
@@ -141,15 +177,15 @@ class _Queue:
             end()
 
     @asynccontextmanager
-    async def turn(self, scope: Scope, address: str) -> AsyncIterator[None]:
+    async def turn(self, scope: Scope, address: str, lane: _Lane) -> AsyncIterator[None]:
         """Wait for the turn of an anonymous request, and hold it."""
-        self.waiting[address] += 1
+        lane.waiting[address] += 1
         try:
-            await self.free.acquire()
+            await lane.free.acquire()
         finally:
-            self.waiting -= Counter([address])  # drops addresses at zero
+            lane.waiting -= Counter([address])  # drops addresses at zero
         began = self.loop.time()
-        end = _once(lambda: self._end_turn(self.loop.time() - began))
+        end = _once(lambda: self._end_turn(lane, self.loop.time() - began))
         scope[ANONYMOUS] = True
         scope[RELEASE] = lambda: self.loop.call_soon_threadsafe(end)
         try:
@@ -164,9 +200,9 @@ class _Queue:
         if not self.prior:
             self.has_no_prior.set()
 
-    def _end_turn(self, took: float) -> None:
+    def _end_turn(self, lane: _Lane, took: float) -> None:
         """Start the next turn after as much time as this one took."""
-        self.loop.call_later(min(max(took, SHORTEST_PAUSE_S), LONGEST_PAUSE_S), self.free.release)
+        self.loop.call_later(min(max(took, SHORTEST_PAUSE_S), LONGEST_PAUSE_S), lane.free.release)
 
     async def _wait_for_prior(self) -> None:
         try:

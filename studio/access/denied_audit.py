@@ -11,6 +11,7 @@ from engine.declare.registry import workflows as registry
 from engine.models import Instance
 from engine.steer import audit
 from studio.access import throttle
+from studio.access.principals import Principal
 from studio.access.throttle import Limit
 
 OF_A_PERSON = 20
@@ -52,7 +53,8 @@ def record_for_instance(
 
 def _cause(user: Any) -> audit.Cause | None:
     """Return who acted; the last row says that no more follow. Return None after that."""
-    (count,) = throttle.count([Limit(f"denied actions of {user.pk}", OF_A_PERSON, WITHIN)])
+    who = user.key if isinstance(user, Principal) and user.owner is None else user.pk
+    (count,) = throttle.count([Limit(f"denied actions of {who}", OF_A_PERSON, WITHIN)])
     if count.is_over:
         return None
     return audit.Cause.of(user, LAST if count.n == OF_A_PERSON else "")

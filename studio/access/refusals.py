@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from studio.access.addresses import UNKNOWN, sender_of
+from studio.access.problem import written_for
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -37,9 +38,9 @@ async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -
         await receive()
         await send({"type": "websocket.close"})
         return
-    body = f"{refusal.text}\n".encode()
+    kind, body = written_for(str(scope["path"]), refusal.status, refusal.text)
     headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-type", kind),
         (b"content-length", b"%d" % len(body)),
         (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
         (b"x-frame-options", b"DENY"),

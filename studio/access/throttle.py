@@ -47,11 +47,11 @@ class Count:
 
 _COUNT = """
 INSERT INTO studio_throttle AS held (key, n, ends_at)
-SELECT key, 1, clock_timestamp() + within
+SELECT key, %s, clock_timestamp() + within
   FROM unnest(%s::text[], %s::interval[]) AS given(key, within)
  ORDER BY key
     ON CONFLICT (key) DO UPDATE
-   SET n = CASE WHEN held.ends_at > clock_timestamp() THEN held.n + 1 ELSE 1 END,
+   SET n = CASE WHEN held.ends_at > clock_timestamp() THEN held.n + excluded.n ELSE excluded.n END,
        ends_at = CASE WHEN held.ends_at > clock_timestamp() THEN held.ends_at ELSE excluded.ends_at END
 RETURNING key, n, ends_at - clock_timestamp()
 """
@@ -64,11 +64,11 @@ DELETE FROM studio_throttle WHERE key IN (
 """
 
 
-def count(limits: Sequence[Limit]) -> list[Count]:
-    """Count one event for each limit; return the new counts."""
+def count(limits: Sequence[Limit], *, by: int = 1) -> list[Count]:
+    """Count one event for each limit, or `by` at once; return the new counts."""
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [SWEPT])
-        cursor.execute(_COUNT, [[one.key for one in limits], [one.within for one in limits]])
+        cursor.execute(_COUNT, [by, [one.key for one in limits], [one.within for one in limits]])
         return _counts(limits, cursor.fetchall())
 
 

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from engine.models import Audit, Instance
-from engine.status.search import workflow_names
+from engine.status.search import LONGEST_TRANSACTION, first_key, workflow_names
 
 PAGE = 50
 WINDOW = 100_000  # rows that one query scans
@@ -25,8 +25,6 @@ EXPORTED = 100_000  # rows at most
 LOOKED_THROUGH = 2_000_000  # for an export
 BATCH = 1_000
 NAMESAKES = 100  # deleted instances whose id is in use again
-# The time of a row is the start of its transaction; its key is assigned when it is written.
-LONGEST_TRANSACTION = timedelta(hours=1)
 
 _FIELDS = ("person", "verb", "outcome", "workflow", "id", "since", "until")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -45,6 +43,8 @@ class Wanted:
     id: str = ""
     since: date | None = None
     until: date | None = None
+    begins_at: datetime | None = None  # the same as moments
+    ends_at: datetime | None = None  # excluded
 
     @classmethod
     def of(cls, given: Mapping[str, str] | QueryDict) -> Wanted:
@@ -53,14 +53,17 @@ class Wanted:
         def text(name: str) -> str:
             return str(given.get(name, "")).replace("\0", "").strip()[:150]
 
+        since, until = _day(text("since")), _day(text("until"))
         return cls(
             person=text("person"),
             verb=_fitting(_VERB, text("verb")),
             outcome="denied" if text("outcome") == "denied" else "",
             workflow=_fitting(_NAME, text("workflow")),
             id=_fitting(_ID, text("id")),
-            since=_day(text("since")),
-            until=_day(text("until")),
+            since=since,
+            until=until,
+            begins_at=_midnight(since) if since else None,
+            ends_at=_midnight(until, days=1) if until else None,
         )
 
     @property
@@ -104,14 +107,21 @@ class Page:
         return self.entries[0].key if self.entries else 0
 
 
-def page_of(wanted: Wanted, *, before: int | None = None) -> Page:
-    """Read the newest page, or the page before a key."""
+def page_of(
+    wanted: Wanted,
+    *,
+    before: int | None = None,
+    limit: int | None = None,
+    among: QuerySet[Audit] | None = None,
+) -> Page:
+    """Read the newest page, or the page before a key. `among` are the rows to search, by default all."""
     top, bottom = _span(wanted, before)
+    limit = PAGE if limit is None else limit
     low = bottom if wanted.keys else max(bottom, top - WINDOW)
-    rows = matching(wanted).filter(key__lt=top, key__gte=low).order_by("-key")
-    found = list(rows[: PAGE + 1])
-    if len(found) > PAGE:
-        return Page(found[:PAGE], found[PAGE - 1].key, is_cut=False)
+    rows = matching(wanted, among).filter(key__lt=top, key__gte=low).order_by("-key")
+    found = list(rows[: limit + 1])
+    if len(found) > limit:
+        return Page(found[:limit], found[limit - 1].key, is_cut=False)
     is_cut = low > bottom
     return Page(found, low if is_cut else None, is_cut)
 
@@ -123,19 +133,19 @@ def count_newer(wanted: Wanted, key: int, cap: int = 99) -> int:
     return rows[:cap].count()
 
 
-def matching(wanted: Wanted) -> QuerySet[Audit]:
+def matching(wanted: Wanted, among: QuerySet[Audit] | None = None) -> QuerySet[Audit]:
     """Return the rows that match a filter. The caller bounds them by key."""
-    rows = Audit.objects.all()
+    rows = Audit.objects.all() if among is None else among
     if wanted.keys:
         rows = rows.filter(instance_key__in=wanted.keys)
     elif wanted.id:
         rows = rows.filter(instance_id=wanted.id)
     if wanted.person:
         rows = rows.filter(actor__istartswith=wanted.person)
-    if wanted.since:
-        rows = rows.filter(at__gte=_midnight(wanted.since))
-    if wanted.until:
-        rows = rows.filter(at__lt=_midnight(wanted.until, days=1))
+    if wanted.begins_at:
+        rows = rows.filter(at__gte=wanted.begins_at)
+    if wanted.ends_at:
+        rows = rows.filter(at__lt=wanted.ends_at)
     exact = {name: getattr(wanted, name) for name in ("verb", "outcome", "workflow") if getattr(wanted, name)}
     return rows.filter(**exact)
 
@@ -162,23 +172,11 @@ def _span(wanted: Wanted, before: int | None) -> tuple[int, int]:
     ends = Audit.objects.order_by("key").values_list("key", flat=True)
     first, last = ends.first() or 1, ends.last() or 0
     top = last + 1 if before is None else min(before, last + 1)
-    if wanted.until:
-        top = min(top, _key_at(_midnight(wanted.until, days=1) + LONGEST_TRANSACTION, first, last + 1))
-    if wanted.since:
-        first = _key_at(_midnight(wanted.since) - LONGEST_TRANSACTION, first, last + 1)
+    if wanted.ends_at:
+        top = min(top, first_key(Audit, "at", wanted.ends_at + LONGEST_TRANSACTION))
+    if wanted.begins_at:
+        first = max(first, first_key(Audit, "at", wanted.begins_at - LONGEST_TRANSACTION))
     return top, first
-
-
-def _key_at(moment: datetime, low: int, high: int) -> int:
-    """Find the first key at or after a time by bisection: rows are in order of time, and time has no index."""
-    while low < high:
-        middle = (low + high) // 2
-        row = Audit.objects.filter(key__gte=middle).order_by("key").values_list("key", "at").first()
-        if row is None or row[1] >= moment:
-            high = middle
-        else:
-            low = row[0] + 1
-    return low
 
 
 def _midnight(day: date, *, days: int = 0) -> datetime:

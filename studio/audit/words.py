@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.models import Audit
 from engine.status.sentences import bidi
 from engine.steer import retention, schedules
@@ -21,8 +23,18 @@ ACTIONS = {
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
+    "webhook-create": "made the webhook",
+    "webhook-change": "changed the webhook",
+    "webhook-rotate": "changed the secret of the webhook",
+    "webhook-pause": "paused the webhook",
+    "webhook-resume": "resumed the webhook",
+    "webhook-delete": "deleted the webhook",
+    "webhook-test": "sent a test to the webhook",
+    "webhook-send-again": "sent a delivery again to the webhook",
     "retention": "deleted instances past their retention",
     "sign_in": "signed in",
+    "create_token": "created the token",
+    "revoke_token": "revoked the token",
 }
 
 
@@ -32,22 +44,42 @@ def action_text(entry: Audit) -> str:
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
         return f"could not start the planned run of schedule {_isolated(data.get('schedule'))}"
-    of = f" {_isolated(data['schedule'])}" if data.get("schedule") else ""
+    subject = data.get("schedule") or data.get("webhook")
+    of = f" {_isolated(subject)}" if subject else ""
     if entry.outcome == "denied":
         return f"denied: {verb}{of}"
     if entry.verb == ANSWER:
         return f"answered {_isolated(data.get('request', ''))}"
     if entry.verb == retention.VERB:
         return f"deleted {sum(data.values())} past their retention"
+    if data.get("token"):
+        return _token_text(entry, data)
     if data.get("from_step"):
         return f"restarted from {_isolated(data['from_step'])}"
     kind = data.get("type")
     return f"sent event {_isolated(kind)}" if kind else f"{ACTIONS.get(entry.verb, verb)}{of}"
 
 
+def token_scope(entry: Audit) -> str:
+    """Return what a token that an entry is about may do; empty for any other entry."""
+    data = entry.data if isinstance(entry.data, dict) else {}
+    if not data.get("token"):
+        return ""
+    verbs, patterns = data.get("verbs") or (), data.get("workflows") or ()
+    return f"{', '.join(verbs)} on {'all workflows' if '*' in patterns else ', '.join(patterns)}"
+
+
 def verb_name(verb: str) -> str:
     """Return a verb of the log, or a status, in plain words."""
     return verb.replace("_", " ").replace("-", " ")
+
+
+def _token_text(entry: Audit, data: dict[str, Any]) -> str:
+    done, owner = ACTIONS.get(entry.verb, verb_name(entry.verb)), data.get("owner")
+    if owner is None:
+        done = done.replace("the token", "the team token")
+    of = f" of {_isolated(owner)}" if owner not in (None, entry.actor) else ""
+    return f"{done} “{_isolated(data.get('name'))}”{of}"
 
 
 def _isolated(text: object) -> str:

@@ -29,10 +29,13 @@ from tests.studio.routes import address, names, rules
 
 SignIn = Callable[..., Client]
 PROTECTED = sorted(name for name, rule in rules().items() if not rule.is_public)
-READABLE = [name for name in PROTECTED if "GET" in rules()[name].verbs]
+READABLE = [name for name in PROTECTED if rules()[name].verbs.get("GET") is Verb.VIEW]
+FOR_ADMINS = sorted(
+    {"team-tokens", "people-tokens", *(name for name in PROTECTED if name.startswith("webhook"))}
+)
 SENDABLE = [name for name in PROTECTED if "POST" in rules()[name].verbs]
-OWN = {"password"}  # what every user may change: it concerns no other user
-STEERING = [name for name in PROTECTED if rules()[name].action]
+OWN = {"password", "tokens", "token-revoke"}  # what every user may change: it concerns no other user
+STEERING = [name for name in PROTECTED if rules()[name].action and name not in FOR_ADMINS]
 
 
 class TestGuards:
@@ -48,6 +51,7 @@ class TestGuards:
             "theme",
             "socket",
             "healthz",
+            "hook",  # whose senders sign what they send
             "icons",
             "readyz",
         }
@@ -119,7 +123,7 @@ class TestViewer:
         instance = factories.instance("waiting", workflow="process-order")
         answer = viewer.post(address(name, instance), {"reason": "x", "type": "x", "params": "{}"})
         assert answer.status_code == 403
-        needed = "approver" if name == "answer" else "operator"
+        needed = "approver" if name == "answer" else "admin" if name in FOR_ADMINS else "operator"
         assert f"This requires the <strong>{needed}</strong> role." in answer.content.decode()
         instance.refresh()
         assert (instance.status, Event.objects.count(), Instance.objects.count()) == ("waiting", 0, 1)
@@ -167,6 +171,12 @@ class TestViewer:
         where = address(name, instance)
         answer = viewer.get(where, {"topic": "home"} if name == "live-frame" else {})
         assert answer.status_code == 200
+
+    @pytest.mark.parametrize("name", FOR_ADMINS)
+    def test_does_not_read_what_is_for_admins(self, viewer: Client, name: str) -> None:
+        answer = viewer.get(address(name)) if "GET" in rules()[name].verbs else viewer.post(address(name))
+        assert answer.status_code == 403
+        assert "This requires the <strong>admin</strong> role." in answer.content.decode()
 
     def test_sees_actions_disabled_with_the_reason(self, viewer: Client) -> None:
         """LC-49"""
@@ -380,7 +390,7 @@ class TestMethods:
         assert (answer.status_code, instance.refresh().status) == (405, "waiting")
 
     @pytest.mark.parametrize(
-        "name", [n for n in READABLE if n not in ("start", "restart", "live-frame", *OWN)]
+        "name", [n for n in READABLE if "POST" not in rules()[n].verbs and n != "live-frame"]
     )
     def test_pages_take_no_post(self, operator: Client, name: str) -> None:
         assert operator.post(address(name, factories.instance())).status_code == 405
