@@ -1,0 +1,1 @@
+"""The page of tokens: making, listing and revoking them."""
