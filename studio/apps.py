@@ -1,9 +1,13 @@
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
+
+if TYPE_CHECKING:
+    from engine.command.source import Source
 
 # What the Studio's modules import the models of.
 NEEDED = ("engine", "django.contrib.auth", "django.contrib.contenttypes")
@@ -24,10 +28,26 @@ class StudioConfig(AppConfig):
 
     def ready(self) -> None:
         _refuse_other_engine()
+        from engine.command.choice import use_elsewhere
         from engine.models import router
+        from engine.steer import housekeeping
         from studio import checks  # noqa: F401 - registers itself
+        from studio.access import rehashing
+        from studio.models import expired
+        from studio.webhooks import sweeping
 
         router.keep_in_default(self.label)
+        use_elsewhere(_elsewhere)
+        rehashing.connect()
+        housekeeping.add(sweeping.sweep_all)
+        housekeeping.add(expired.sweep)
+
+
+def _elsewhere() -> "Source":
+    """Return what asks the Studio that REPRISE_URL names. Imported here, because few commands need it."""
+    from studio.remote.source import RemoteSource
+
+    return RemoteSource()
 
 
 def _require(*names: str) -> None:

@@ -9,7 +9,9 @@ from studio.environment.starting import plain_refusals
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
 pages = plain_refusals()(get_asgi_application)()
 
-# It needs Django to be set up.
+# They need Django to be set up.
 from studio.server.application import with_studio  # noqa: E402
+from studio.server.warm import warm_up  # noqa: E402
 
 application = with_studio(pages)
+warm_up()

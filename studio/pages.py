@@ -8,6 +8,8 @@ Every view has a guard (`studio.frame.guard`); `guarded_path` rejects views with
 from django.urls import URLPattern, URLResolver, register_converter
 
 from studio.accounts import passwords, session
+from studio.api import page as api_page
+from studio.api import site as api
 from studio.approvals import views as approvals
 from studio.audit import views as audit
 from studio.frame import addresses, icons
@@ -19,16 +21,28 @@ from studio.instance import views as instance
 from studio.instances import views as instances
 from studio.live import reconcile
 from studio.schedules import views as schedules
+from studio.tokens import views as tokens
+from studio.webhooks import delivery as webhook_delivery
+from studio.webhooks import door as webhook_door
+from studio.webhooks import edit as webhook_edit
+from studio.webhooks import views as webhooks
 from studio.workflows import start
 from studio.workflows import views as workflows
 
 register_converter(addresses.WorkflowName, "workflow")
 register_converter(addresses.InstanceId, "id")
 register_converter(addresses.StepNumber, "step")
+register_converter(addresses.Anything, "anything")
+register_converter(addresses.HookSlug, "hook")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
+_WEBHOOK = "webhooks/<step:key>/"
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    *api.patterns(
+        guarded_path("docs", api_page.docs, "api-docs"),
+        guarded_path("docs/", api_page.docs, "api-docs-with-slash"),
+    ),
     guarded_path("", home.home, "home"),
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
@@ -39,6 +53,23 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
     guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
     guarded_path("schedules/<step:key>/run/", schedules.run, "schedule-run"),
+    guarded_path("tokens/", tokens.own, "tokens"),
+    guarded_path("tokens/team/", tokens.team, "team-tokens"),
+    guarded_path("tokens/people/", tokens.people, "people-tokens"),
+    guarded_path("tokens/<step:key>/revoke/", tokens.revoke, "token-revoke"),
+    guarded_path("webhooks/", webhooks.webhooks, "webhooks"),
+    guarded_path("webhooks/new/", webhook_edit.new, "webhook-new"),
+    guarded_path(_WEBHOOK, webhooks.webhook, "webhook"),
+    guarded_path(f"{_WEBHOOK}edit/", webhook_edit.edit, "webhook-edit"),
+    guarded_path(f"{_WEBHOOK}pause/", webhooks.pause, "webhook-pause"),
+    guarded_path(f"{_WEBHOOK}resume/", webhooks.resume, "webhook-resume"),
+    guarded_path(f"{_WEBHOOK}rotate/", webhooks.rotate, "webhook-rotate"),
+    guarded_path(f"{_WEBHOOK}delete/", webhooks.delete, "webhook-delete"),
+    guarded_path(f"{_WEBHOOK}test/", webhook_delivery.test, "webhook-test"),
+    guarded_path(f"{_WEBHOOK}deliveries/<int:seq>/", webhook_delivery.delivery, "webhook-delivery"),
+    guarded_path(f"{_WEBHOOK}deliveries/<int:seq>/again/", webhook_delivery.send_again, "webhook-send-again"),
+    guarded_path("_f/webhooks/check/", webhook_edit.check, "webhook-check"),
+    guarded_path("hooks/<hook:slug>", webhook_door.receive, "hook"),
     guarded_path("audit/", audit.audit, "audit"),
     guarded_path("audit/export.csv", audit.export, "audit-csv", form="csv"),
     guarded_path("audit/export.json", audit.export, "audit-json", form="json"),
@@ -55,6 +86,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
+    guarded_path("_f/tokens/matches/", tokens.matches, "token-matches"),
     guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
     guarded_path("_f/icons.svg", icons.icons, "icons"),
     guarded_path("ws/", reconcile.socket_address, "socket"),

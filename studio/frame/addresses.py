@@ -24,6 +24,16 @@ class InstanceId(StringConverter):
     regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
 
 
+class Anything(StringConverter):
+    """The rest of a path, also with line breaks, which Django's own converter does not match."""
+
+    regex = r"[\s\S]+"
+
+
+class HookSlug(StringConverter):
+    regex = r"[a-z0-9][a-z0-9_-]{0,79}"
+
+
 class StepNumber:
     regex = r"[0-9]{1,9}"
 

@@ -18,7 +18,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_protect
 
 from studio.access import denied_audit
-from studio.access.anonymous_queue import accept_session
+from studio.access.anonymous_queue import accept
 from studio.access.denied_audit import Subject
 from studio.access.permissions import RefusedError, Verb, allowed
 from studio.frame.errors import (
@@ -54,6 +54,9 @@ class Rule:
     action: str = ""  # its verb in the audit trail, where denied attempts are recorded
     takes_payload: bool = False
     about: Callable[[Names], Subject] = subject_of
+    is_by_token: bool = False  # of the HTTP API, which sessions do not open
+    strangers_bytes: int = 64 * 1024  # in the body of a request without credentials
+    is_signed: bool = False  # deliveries of webhooks, whose senders sign each instead of signing in
 
     @property
     def is_public(self) -> bool:
@@ -88,6 +91,11 @@ def public(*methods: str) -> Callable[[View[P]], View[P]]:
 def rule_of(view: object) -> Rule | None:
     """Return the rule of a guarded view; None for any other view, including a wrapper around a guarded one."""
     return _rules.get(view)
+
+
+def add_rule(view: object, rule: Rule) -> None:
+    """Give a view that checks for itself a rule, so that the Studio's limits apply to it."""
+    _rules[view] = rule
 
 
 def guarded_path(where: str, view: View[P], name: str, **names: Any) -> URLPattern:
@@ -140,7 +148,7 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
         asking.login_required = False  # type: ignore[attr-defined]
         # The middleware would read the form before `read_payload`; `checked` asks for the token.
         asking.csrf_exempt = rule.takes_payload  # type: ignore[attr-defined]
-        _rules[asking] = rule
+        add_rule(asking, rule)
         return asking
 
     return decorate
@@ -157,7 +165,7 @@ def _refusal(rule: Rule, request: HtmxRequest, names: Names) -> HttpResponseBase
         subject = rule.about(names)
         if allowed(user, verb, subject.workflow):
             session_key = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
-            accept_session(getattr(request, "scope", {}), session_key)
+            accept(getattr(request, "scope", {}), session_key)
         else:
             if rule.action and request.method == "POST":
                 denied_audit.record(rule.action, subject, user)

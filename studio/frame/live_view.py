@@ -18,6 +18,7 @@ class LiveView(ABC):
     """A topic with its filter. Equal views look the same to users with equal rights, unless a drawing is personal."""
 
     topic: ClassVar[re.Pattern[str]]
+    verb: ClassVar[Verb] = Verb.VIEW  # what a user needs to see it
     seconds_between: ClassVar[float] = 1.0  # to collect changes before rendering
     moves_by_itself: ClassVar[bool] = False  # render again even without changes: bars grow
 
@@ -44,7 +45,7 @@ class LiveView(ABC):
 
         Raises RefusedError if the user may not see it.
         """
-        require(user, Verb.VIEW, self.workflow)
+        require(user, self.verb, self.workflow)
         return self.drawing(user)
 
     @abstractmethod

@@ -21,8 +21,8 @@ from studio.access.permissions import RefusedError, rights
 from studio.access.routes import routes_of
 from studio.approvals.live import count_piece
 from studio.frame import pieces
+from studio.frame.hub import hub
 from studio.frame.live_view import LiveView
-from studio.live.hub import hub
 from studio.live.topics import UnknownViewError, view_of
 
 log = logging.getLogger("studio.live")
@@ -96,7 +96,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
         if self.user is None:
             await self.close(SIGNED_OUT)
             return
-        anonymous_queue.remember_session(session_key_of(self.scope))
+        anonymous_queue.remember(session_key_of(self.scope))
         try:
             self.topic = view_of(self.scope["query_string"].decode("ascii", "replace"))
         except UnknownViewError:

@@ -11,6 +11,7 @@ from studio.home.live import HomeView
 from studio.instance.live import InstanceView
 from studio.instances.live import InstancesView
 from studio.schedules.live import SchedulesView
+from studio.webhooks.live import WebhooksView, WebhookView
 from studio.workflows.live import WorkflowsView, WorkflowView
 
 VIEWS: tuple[type[LiveView], ...] = (
@@ -22,6 +23,8 @@ VIEWS: tuple[type[LiveView], ...] = (
     ApprovalsView,
     SchedulesView,
     AuditView,
+    WebhooksView,
+    WebhookView,
 )
 LONGEST_QUERY = 4_000
 

@@ -22,9 +22,10 @@ from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
 from studio.access.login import is_own_login
+from studio.access.permissions import Verb, allowed
 from studio.accounts.session import THEMES
 from studio.approvals import queries as inbox
-from studio.audit.words import action_text, verb_name
+from studio.audit.words import action_text, token_scope, verb_name
 from studio.display import payloads
 from studio.display.at_least import AtLeast
 from studio.display.status import PARTS, Look
@@ -35,6 +36,7 @@ from studio.frame.notes import notes_of
 
 register = template.Library()
 register.filter("action_text", action_text)
+register.filter("token_scope", token_scope)
 register.filter("verb_name", verb_name)
 
 _UNKNOWN = Look("queued", "circle-dashed", "idle")
@@ -52,6 +54,7 @@ def frame(context: RequestContext) -> str:
     context["theme"] = theme if theme in THEMES else "system"
     context["server_time"] = timezone.now()
     context["has_password_page"] = is_own_login
+    context["may_administer"] = lambda: allowed(user, Verb.ADMINISTER, None)
     context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
     return ""
 

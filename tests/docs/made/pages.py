@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from tests.docs.made import api, checks, commands, errors, settings, states
+from tests.docs.made import api, checks, commands, errors, http, settings, states
 from tests.docs.pages import PROJECT
 
 # What stands between two such lines is made.
@@ -17,10 +17,12 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     **api.SECTIONS,
     **commands.SECTIONS,
     **errors.SECTIONS,
+    **http.SECTIONS,
     **states.SECTIONS,
 }
 REFERENCE = PROJECT / "docs" / "reference"
 PAGES = [
+    PROJECT / "docs" / "api.md",
     PROJECT / "docs" / "existing-project.md",
     PROJECT / "docs" / "settings.md",
     *(REFERENCE / name for name in ("api.md", "errors.md", "states.md", "command-line.md")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,3 +40,14 @@ def test_every_style_and_script_is_on_a_page() -> None:
     pages = "".join(path.read_text() for path in _templates())
     files = [path.relative_to(root / "static") for path in _sources() if path.suffix in (".css", ".js")]
     assert [str(file) for file in files if f"'{file}'" not in pages] == []
+
+
+def test_vendored_files_are_those_that_are_named() -> None:
+    vendor = Path(settings.BASE_DIR) / "static" / "studio" / "vendor"
+    named = dict(
+        re.findall(r"^\| `(\S+)` .* `([0-9a-f]{64})` \|$", (vendor / "VERSIONS.md").read_text(), re.MULTILINE)
+    )
+    files = [*vendor.glob("*.*"), *vendor.glob("fonts/*")]
+    found = {str(path.relative_to(vendor)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    del found["VERSIONS.md"]
+    assert found == named

@@ -19,9 +19,10 @@ log = logging.getLogger("studio.live")
 
 CHANNEL = "engine_changed"
 EVERYTHING = "*"
+NO_INSTANCE = ""
 LONGEST_WAIT_S = 5.0
 
-Listener = Callable[[frozenset[int] | None], None]  # the instance keys that changed; None for "whatever"
+Listener = Callable[[frozenset[int] | None], None]  # the instances that changed, if any; None for "whatever"
 
 
 class Hub:
@@ -54,7 +55,7 @@ class Hub:
         return self._any, self._versions.get(key, 0) if key is not None else 0
 
     def tell(self, keys: frozenset[int] | None) -> None:
-        """Report that these instances changed; None if it is unknown which."""
+        """Report that these instances changed, or something else if there are none; None if it is unknown what."""
         self._any += 1
         if keys is None or len(self._versions) > 50_000:
             self._versions.clear()
@@ -90,7 +91,9 @@ def hub() -> Hub:
 
 
 def changed_keys(payload: str) -> frozenset[int] | None:
-    """Read a notification: instance keys separated by commas, or `*`."""
+    """Read a notification: instance keys separated by commas, nothing for what belongs to no instance, or `*`."""
+    if payload == NO_INSTANCE:
+        return frozenset()
     try:
         return frozenset(int(part) for part in payload.split(",")) if payload != EVERYTHING else None
     except ValueError:

@@ -1,0 +1,102 @@
+"""One request for each operation of the API that does what the operation is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.studio.api.shop import ORDER, PAID
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, and the status of its answer to somebody who may."""
+
+    operation: str
+    method: str
+    path: str
+    body: Any = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+_SHIP = "/workflows/ship-order/instances"
+_WAITING, _PAUSED, _COMPLETE = f"{_SHIP}/order-1042", f"{_SHIP}/order-1039", f"{_SHIP}/order-1041"
+_ASKING = "/workflows/refund/instances/refund-7"
+_WEEKLY = "/schedules/sales-report/weekly"
+
+
+def _read(operation: str, path: str) -> Call:
+    return Call(operation, "GET", path)
+
+
+def _do(operation: str, path: str, body: Any, status: int = 200) -> Call:
+    return Call(operation, "POST", path, body, status)
+
+
+CALLS = (
+    _read("read_me", "/me"),
+    _read("list_workflows", "/workflows"),
+    _read("read_workflow", "/workflows/sales-report"),
+    _do("start_instance", _SHIP, {"params": ORDER, "id": "order-1043", "tags": ["eu"]}, 201),
+    _do(
+        "start_instances",
+        f"{_SHIP}/batch",
+        {
+            "items": [
+                {"params": ORDER, "id": "order-1044"},
+                {"params": {"customer": "Bo", "lines": []}, "id": "order-1045"},
+            ]
+        },
+    ),
+    _read("list_instances", "/instances?workflow=ship-order&status=open&limit=1"),
+    _read("read_instance", f"{_COMPLETE}?full=true"),
+    _read("list_steps", f"{_WAITING}/steps"),
+    _read("read_step", f"{_COMPLETE}/steps/1"),
+    _read("list_events", f"{_COMPLETE}/events"),
+    _read("list_children", f"{_COMPLETE}/children"),
+    _read("list_generations", f"{_COMPLETE}/generations"),
+    _read("list_logs", f"{_COMPLETE}/logs"),
+    _read("list_actions", f"{_PAUSED}/audit"),
+    _read("list_requests_of", f"{_ASKING}/requests"),
+    _read("read_payload", f"{_COMPLETE}/payloads/output"),
+    _read("read_step_payload", f"{_COMPLETE}/steps/1/payloads/output"),
+    _do("pause_instance", f"{_WAITING}/pause", {"reason": "The customer has called."}),
+    _do("resume_instance", f"{_PAUSED}/resume", {"reason": "They still want it."}),
+    _do("terminate_instance", f"{_WAITING}/terminate", {"reason": "Ordered twice.", "rollback": False}),
+    _do(
+        "restart_instance",
+        f"{_COMPLETE}/restart",
+        {"reason": "It was lost.", "from_step": "label", "kind": "child"},
+    ),
+    _do("preview_restart", f"{_COMPLETE}/restart/preview", {"from_step": "label", "kind": "child"}),
+    _do("retry_rollback", f"{_SHIP}/order-1038/retry-rollback", {"reason": "The warehouse is back."}),
+    _do("accept_code", f"{_SHIP}/order-1037/accept-code", {"reason": "Only a comment has changed."}),
+    Call("delete_instance", "DELETE", _COMPLETE, {"reason": "The customer asked for it."}),
+    _do(
+        "send_event",
+        f"{_WAITING}/events",
+        {"type": "payment-received", "payload": PAID, "dedup_key": "ch_82"},
+        202,
+    ),
+    _do(
+        "send_event_to",
+        "/events",
+        {"workflow": "ship-order", "id": "order-1042", "type": "payment-received", "payload": PAID},
+        202,
+    ),
+    _read("list_requests", "/requests?mine=true"),
+    _do(
+        "answer_request",
+        f"{_ASKING}/requests/1/answer",
+        {"answer": {"refund": True}, "comment": "The lid broke."},
+    ),
+    _read("list_schedules", "/schedules"),
+    _do("pause_schedule", f"{_WEEKLY}/pause", {"reason": "Holidays."}),
+    _do("resume_schedule", "/schedules/sales-report/yearly/resume", {}),
+    _do("run_schedule", f"{_WEEKLY}/run", {"reason": "The boss asked for it."}, 201),
+    _read("list_workers", "/workers"),
+    _read("read_health", "/health"),
+    _read("list_audit", "/audit?verb=pause"),
+)
+BY_OPERATION = {call.operation: call for call in CALLS}
