@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.status.health import Health
+from django.utils import timezone
 
-HEADERS = {
+from engine.status import documents
+from engine.status.documents import Document, as_json
+from engine.status.health import Health
+from studio.health.audience import Audience
+
+HEADERS: Mapping[str, str] = {
     "Content-Type": "application/json",
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -18,6 +23,7 @@ HEADERS = {
 class ProbeAnswer:
     status: int
     body: bytes
+    headers: Mapping[str, str]
 
 
 def alive() -> ProbeAnswer:
@@ -25,12 +31,18 @@ def alive() -> ProbeAnswer:
     return _answer(200, {"status": "ok"})
 
 
-def ready(found: Health, details: Health | None) -> ProbeAnswer:
-    """Answer whether the database answers and is migrated. What workers do is in the details only."""
-    if not found.is_ready:
-        return _answer(503, {"status": "not ready", "reason": " ".join(found.problems)})
-    return _answer(200, {"status": "ready", **({} if details is None else details.to_json())})
+def unready(found: Health) -> ProbeAnswer:
+    """Answer why pages cannot be served."""
+    return _answer(503, {"status": "not ready", "reason": " ".join(found.problems)})
 
 
-def _answer(status: int, document: dict[str, object]) -> ProbeAnswer:
-    return ProbeAnswer(status, json.dumps(document, default=str).encode() + b"\n")
+def ready(audience: Audience, details: Health | None) -> ProbeAnswer:
+    """Answer that the database answers and is migrated. What workers do is in the details only."""
+    more = {} if details is None else documents.health(details, timezone.now())
+    return _answer(200, {"status": "ready", **more}, audience.headers)
+
+
+def _answer(status: int, document: Document, headers: Mapping[str, str] | None = None) -> ProbeAnswer:
+    return ProbeAnswer(
+        status, as_json(document, indent=None).encode() + b"\n", {**HEADERS, **(headers or {})}
+    )

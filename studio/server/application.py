@@ -31,13 +31,14 @@ def with_studio(application: Any) -> Any:
         route_limits.may_be_large,
         route_limits.is_from_known,
         applies_to=route_limits.is_studio_request,
+        strangers_bytes=route_limits.strangers_bytes,
     )
     announce_web()
     limit_daphne(limits)
     sockets: Any = StudioConsumer.as_asgi()
     site = _Site(application, OriginCheck(sockets))
     is_ours = route_limits.is_studio_request
-    return Probes(AnonymousQueue(HeaderLimits(site, is_ours), is_ours))
+    return Probes(AnonymousQueue(HeaderLimits(site, is_ours), is_ours, route_limits.is_delivery))
 
 
 class _Site:

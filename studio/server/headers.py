@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
+from django.utils.http import parse_header_parameters
 
 from engine.configuration import setting
 from studio.access.cookies import broken_cookie, deletion_of
@@ -45,16 +46,27 @@ def refusal_of(scope: Scope) -> Refusal | None:
         return Refusal(400, "A cookie of this site was not valid. It was deleted.", (header,))
     if scope["type"] == "websocket" and not _is_host_allowed(scope):
         return Refusal(403, "This host name is not allowed.")
-    for header, value in scope["headers"]:
-        if header == b"content-type" and not _is_utf8(value):
-            return Refusal(415, "Send forms in UTF-8.")
+    kinds = [value for header, value in scope["headers"] if header == b"content-type"]
+    if not all(map(_is_utf8, kinds)):
+        return Refusal(415, "Send text in UTF-8.")
+    if not _is_readable(b",".join(kinds)):
+        return Refusal(415, "The header Content-Type cannot be read.")
     return None
 
 
 def _is_utf8(content_type: bytes) -> bool:
     """Tell whether a content type names no charset but UTF-8. Some of Python's codecs do not even decode to text."""
     found = _CHARSET.findall(content_type)
-    return all(not star and charset.lower() == b"utf-8" for star, charset in found)
+    return all(not star and charset.lower() in (b"utf-8", b"utf8") for star, charset in found)
+
+
+def _is_readable(content_type: bytes) -> bool:
+    """Tell whether Django can read a content type; it reads that of every request, before any view."""
+    try:
+        parse_header_parameters(content_type.decode("latin1"))
+    except Exception:  # noqa: BLE001  encodings of parameters fail in many ways
+        return False
+    return True
 
 
 def _is_host_allowed(scope: Scope) -> bool:

@@ -15,6 +15,7 @@ from twisted.internet import reactor
 from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.web.http import HTTPChannel
 
+from studio.access.problem import written_for
 from studio.access.refusals import RETRY_AFTER_S
 
 logger = logging.getLogger("studio.refused")
@@ -25,6 +26,8 @@ REFUSAL_TAKES_SECONDS = 0.5
 LINGER_SECONDS = 2
 # By default the kernel buffers several megabytes for a connection.
 RECEIVE_BUFFER = 128 * 1024
+# Who is not signed in may send no more than this, except where a view takes more from strangers.
+SMALL = 64 * 1024
 # Between two reads of data that is discarded.
 PAUSE_SECONDS = 0.1
 
@@ -35,7 +38,8 @@ class Limits:
 
     `may_be_large` decides whether a body over 64 KiB is read; it may raise QueueFullError. `is_known` tells whether a
     view has recently accepted the sender's session. `applies_to` tells whether the body of a request is limited at all.
-    All get an ASGI scope.
+    `strangers_bytes` says what an address takes from everybody; where that is more than 64 KiB, nobody is asked. All
+    get an ASGI scope.
     """
 
     max_body_bytes: int
@@ -44,6 +48,7 @@ class Limits:
     is_known: Callable[[dict[str, Any]], bool] = lambda scope: False
     max_waiting: int = 400  # connections without a complete request
     applies_to: Callable[[dict[str, Any]], bool] = lambda scope: True
+    strangers_bytes: Callable[[dict[str, Any]], int] = lambda scope: SMALL
 
 
 class LimitedChannel(HTTPChannel):
@@ -64,7 +69,8 @@ class LimitedChannel(HTTPChannel):
     @property
     def request_target(self) -> bytes:
         """The target in the first line of the request."""
-        target: bytes = self._path  # Twisted keeps it only here until the request is complete
+        # Twisted keeps it only here, from the first line until the request is complete.
+        target: bytes = getattr(self, "_path", b"")
         return target
 
     def connectionMade(self) -> None:  # noqa: N802
@@ -90,6 +96,8 @@ class LimitedChannel(HTTPChannel):
             return False
 
     def allContentReceived(self) -> None:  # noqa: N802
+        if self.refused:  # by its headers, and it has no body: the clock is that of the answer
+            return
         self._stop_waiting()
         super().allContentReceived()
 
@@ -127,12 +135,13 @@ class LimitedChannel(HTTPChannel):
         self._clock = reactor.callLater(REFUSAL_TAKES_SECONDS, self._answer, status, message)
 
     def _answer(self, status: HTTPStatus, message: str) -> None:
-        body = message.encode() + b"\n"
+        path = self.request_target.split(b"?", 1)[0].decode("latin1")
+        kind, body = written_for(path, status.value, message)
         is_busy = status is HTTPStatus.SERVICE_UNAVAILABLE
         retry_after = f"Retry-After: {RETRY_AFTER_S}\r\n" if is_busy else ""
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-            "Content-Type: text/plain; charset=utf-8\r\n"
+            f"Content-Type: {kind.decode()}\r\n"
             f"Content-Length: {len(body)}\r\n"
             "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
             "X-Frame-Options: DENY\r\n"

@@ -2,24 +2,32 @@
 
 A kubelet asks by the address of a pod, without TLS: the Host header names no allowed host, and a redirect to https
 would lead nowhere. And a probe that waits in the queue of anonymous requests would fail during a flood, and make it
-worse: the process would be restarted.
+worse: the process would be restarted. Only who sends a token of which nothing is known waits there, and not for long:
+nobody can try out tokens faster here than at the API.
 """
 
 from __future__ import annotations
 
 import asyncio
+from io import BytesIO
+
+from django.core.handlers.asgi import ASGIRequest
 
 from engine.configuration import setting
 from engine.status.health import Health
 from studio.access.addresses import is_listed_scope
+from studio.access.anonymous_queue import QueueFullError, take_turn
+from studio.access.people import in_thread
 from studio.access.refusals import Application, Receive, Scope, Send
 from studio.health import answers, views
-from studio.health.answers import HEADERS, ProbeAnswer
+from studio.health.answers import ProbeAnswer
+from studio.health.audience import EVERYBODY, LISTED, Audience, audience_of, names_sender
 from studio.health.readiness import TIMEOUT, TOO_SLOW, Question, details, readiness
 from studio.server import route_limits
 
 METHODS = ("GET", "HEAD")
 ENDINGS = ("/healthz", "/readyz")
+TOKEN_TIMEOUT = TIMEOUT
 
 
 class Probes:
@@ -47,8 +55,32 @@ def _view(scope: Scope) -> object:
 
 async def _ready(scope: Scope) -> ProbeAnswer:
     found = await _answer_to(readiness)
-    is_listed = is_listed_scope(scope, setting("HEALTH_ADDRESSES"))
-    return answers.ready(found, await _answer_to(details) if is_listed and found.is_ready else None)
+    if not found.is_ready:
+        return answers.unready(found)
+    audience = await _audience_of(scope)
+    return answers.ready(audience, await _answer_to(details) if audience.sees_details else None)
+
+
+async def _audience_of(scope: Scope) -> Audience:
+    if is_listed_scope(scope, setting("HEALTH_ADDRESSES")):
+        return LISTED
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    if not names_sender(b",".join(given).decode("latin1")):
+        return EVERYBODY
+    try:
+        return await asyncio.wait_for(take_turn(scope, _asked), TOKEN_TIMEOUT.total_seconds())
+    except (QueueFullError, TimeoutError):
+        return EVERYBODY
+
+
+async def _asked(scope: Scope) -> Audience:
+    return await in_thread(_read_audience, scope)
+
+
+def _read_audience(scope: Scope) -> Audience:
+    # Django fails on some content types, and a probe has none.
+    headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+    return audience_of(ASGIRequest({"query_string": b"", **scope, "headers": headers}, BytesIO()))
 
 
 async def _answer_to(question: Question) -> Health:
@@ -60,7 +92,7 @@ async def _answer_to(question: Question) -> Health:
 
 
 async def _send(scope: Scope, send: Send, answer: ProbeAnswer) -> None:
-    headers = {**HEADERS, "Content-Length": str(len(answer.body))}
+    headers = {**answer.headers, "Content-Length": str(len(answer.body))}
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": answer.status, "headers": raw})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})

@@ -18,13 +18,16 @@ import daphne.server
 from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
+from studio.access.addresses import sender_of
 from studio.access.anonymous_queue import TOO_MANY, QueueFullError
-from studio.server.limited_channel import LimitedChannel, Limits
+from studio.api.stream import flow
+from studio.api.stream.flow import Flow
+from studio.server.large_bodies import LargeBodies
+from studio.server.limited_channel import SMALL, LimitedChannel, Limits
 
 logger = logging.getLogger("studio.refused")
 
-# Who is not signed in may send no more than this.
-SMALL = 64 * 1024
+of_strangers = LargeBodies()
 
 
 class LimitedRequest(WebRequest):
@@ -37,8 +40,10 @@ class LimitedRequest(WebRequest):
         self.limits = self.channel.limits
         self.is_limited = True
         self.body_bytes = 0
+        self.strangers_bytes = 0  # of a body over 64 KiB at an address that takes more from everybody
         self._asking: asyncio.Task[bool] | None = None
         self._received: tuple[bytes, bytes, bytes] | None = None
+        self._flow: Flow | None = None
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Check the size after the headers, before the body; `length` is None for a chunked one."""
@@ -76,6 +81,32 @@ class LimitedRequest(WebRequest):
             self._asking.cancel()
         super().connectionLost(reason)
 
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        """Let a stream know when the connection takes no more. Send no body of an answer to HEAD.
+
+        Daphne leaves out the first part of a body only, and clients would read the rest as the next answer.
+        """
+        if message["type"] == "http.response.body" and self.method == b"HEAD":
+            message = {**message, "body": b""}
+        if message["type"] == "http.response.start" and self.channel is not None:
+            headers = dict(message.get("headers", ()))
+            self._flow = flow.flow_of(headers.pop(flow.HEADER, b""))
+            if self._flow is not None:
+                message = {**message, "headers": [*headers.items()]}
+                self._flow.attach(self.channel.transport.abortConnection)
+                self.registerProducer(self._flow, True)
+        super().handle_reply(message)
+
+    def check_timeouts(self) -> None:
+        """Let streams go on for longer than other answers."""
+        if self._flow is None:
+            super().check_timeouts()
+
+    def finish(self) -> None:
+        if self._flow is not None:
+            self.unregisterProducer()
+        super().finish()
+
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
         """Log daphne's own refusals, too."""
         logger.info("Refused a request from %s: %s", self.getClientIP(), body)
@@ -85,12 +116,28 @@ class LimitedRequest(WebRequest):
         """Refuse a body of this size, or find out whether it is allowed."""
         if not self.is_limited:
             return
-        if size > self.limits.max_body_bytes:
-            self._refuse_large(self.limits.max_body_bytes)
-        elif size > SMALL and self._asking is None and not self.channel.refused:
+        if size > (self.strangers_bytes or self.limits.max_body_bytes):
+            self._refuse_large(self.strangers_bytes or self.limits.max_body_bytes)
+        elif size <= SMALL or self._asking is not None or self.strangers_bytes or self.channel.refused:
+            return
+        elif (most := self.limits.strangers_bytes(self._scope())) > SMALL:
+            self._take_from_stranger(size, min(most, self.limits.max_body_bytes))
+        else:
             self.channel.transport.pauseProducing()
             self._asking = asyncio.ensure_future(self.limits.may_be_large(self._scope()))
             self._asking.add_done_callback(self._told)
+
+    def _take_from_stranger(self, size: int, most: int) -> None:
+        """Receive a large body of somebody unknown: only some of them at a time."""
+        self.strangers_bytes = most
+        address = sender_of(self._scope())
+        if size > most:
+            self._refuse_large(most)
+        elif of_strangers.is_full_for(address):
+            self._refuse(HTTPStatus(TOO_MANY.status), TOO_MANY.text)
+        else:
+            of_strangers.enter(address)
+            self.notifyFinish().addBoth(lambda _: of_strangers.leave(address))
 
     def scope_of_headers(self) -> dict[str, Any]:
         """Return the part of an ASGI scope that is still known when the request is over."""
@@ -146,6 +193,7 @@ def limit_daphne(limits: Limits) -> None:
             protocol.limits, protocol.waiting = limits, waiting
             return protocol
 
+    flow.serve()
     # Without Twisted's wrapper, which negotiates HTTP/2 over TLS: that is the job of a proxy.
     LimitedFactory.protocol = LimitedChannel
     # Daphne has no option for this; its server looks these names up when it starts.

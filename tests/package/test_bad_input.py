@@ -13,6 +13,7 @@ import pytest
 from engine.version import VERSION
 from studio.embedded import EmbeddedServer
 from tests.conftest import copy_database
+from tests.live import PROJECT
 from tests.package.environment import Folder, Installed
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
@@ -200,6 +201,10 @@ def test_a_second_run_in_the_same_folder_names_the_first_and_disturbs_nothing(us
     assert used.said().count("\n") <= 5, "it was told nothing"
 
 
+def last_of(app: str) -> str:
+    return max(path.stem for path in (PROJECT / app / "migrations").glob("[0-9]*.py"))
+
+
 @pytest.mark.parametrize("app", ["engine", "studio"])
 def test_a_database_of_a_newer_version_is_left_as_it_is(
     used: Folder, server: EmbeddedServer, app: str
@@ -213,7 +218,7 @@ def test_a_database_of_a_newer_version_is_left_as_it_is(
         f"{app}.0002_next."
     )
     advice = "Install that version again, or use it to undo its migrations: "
-    advice += f"`python manage.py migrate {app} 0001_start`.\n"
+    advice += f"`python manage.py migrate {app} {last_of(app)}`.\n"
     checked = used.run("reprise", "check")
     assert checked.returncode == 1
     assert f"(engine.E016) {sentence}\n\tHINT: {advice}" in checked.stderr

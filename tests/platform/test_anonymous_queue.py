@@ -19,7 +19,7 @@ from studio.access.anonymous_queue import (
     AnonymousQueue,
     QueueFullError,
     release_turn,
-    remember_session,
+    remember,
     take_turn,
 )
 from studio.access.cookies import session_key_of
@@ -39,7 +39,11 @@ class Server:
     """An application behind the queue whose requests continue when the test says so."""
 
     def __init__(self) -> None:
-        self.lane = AnonymousQueue(self.application, lambda scope: scope.get("ours", True))
+        self.lane = AnonymousQueue(
+            self.application,
+            lambda scope: scope.get("ours", True),
+            lambda scope: scope.get("delivery", False),
+        )
         self.begun: list[str] = []
         self.go_on: dict[str, asyncio.Event] = {}
         self.scopes: dict[str, Any] = {}
@@ -82,7 +86,7 @@ class Server:
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
-    remember_session(KNOWN)
+    remember(KNOWN)
     made = Server()
     yield made
     for task in made.tasks:
@@ -94,7 +98,7 @@ async def test_a_request_does_not_wait_for_itself_if_a_site_is_wrapped_twice() -
     server = Server()
     server.lane = AnonymousQueue(server.lane, lambda scope: True)
     for session in ("", KNOWN):
-        remember_session(session)
+        remember(session)
         path = f"/{session}"
         server.go_on.setdefault(path, asyncio.Event()).set()
         assert await asyncio.wait_for(server.ask(path, session=session), 60) == 200
@@ -126,8 +130,8 @@ class TestLane:
         assert server.begun == ["a"]
 
     async def test_nobody_is_known_by_an_empty_session(self, server: Server) -> None:
-        remember_session("")
-        assert not anonymous_queue.is_known("")
+        remember("")
+        assert not anonymous_queue.is_known(with_session(""))
 
     async def test_a_stranger_waits_while_somebody_is_served_but_not_for_ever(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
@@ -193,6 +197,38 @@ class TestLane:
         await asyncio.sleep(0)
         assert await server.ask("f", address="10.0.0.3") == 503
 
+    async def test_deliveries_wait_for_each_other_and_not_for_pages(self, server: Server) -> None:
+        for path in ("a", "b"):
+            server.ask(path)
+            server.ask(f"hook-{path}", delivery=True)
+        await server.until(lambda: server.begun == ["a", "hook-a"])
+        await asyncio.sleep(0.05)
+        assert server.begun == ["a", "hook-a"]
+        server.finish("hook-a")
+        await server.until(lambda: server.begun == ["a", "hook-a", "hook-b"])
+
+    async def test_more_deliveries_may_wait_than_pages(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(anonymous_queue, "MOST_OF_AN_ADDRESS", 1)
+        monkeypatch.setattr(anonymous_queue, "MOST_DELIVERIES_OF_AN_ADDRESS", 3)
+        for path in ("a", "b", "c", "d"):
+            server.ask(path, delivery=True)
+        await server.until(lambda: server.begun == ["a"])
+        assert await server.ask("e", delivery=True) == 503
+
+    async def test_deliveries_wait_for_people_who_are_signed_in(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(anonymous_queue, "LONGEST_WAIT_S", 60)
+        server.ask("page", session=KNOWN)
+        await server.until(lambda: server.begun == ["page"])
+        server.ask("hook", delivery=True)
+        await asyncio.sleep(0.05)
+        assert server.begun == ["page"]
+        server.finish("page")
+        await server.until(lambda: server.begun == ["page", "hook"])
+
     async def test_forms_in_many_parts_are_not_read(self, server: Server) -> None:
         kind = [(b"content-type", b" Multipart/Form-Data; boundary=x")]
         assert await server.ask("a", headers=kind) == 415
@@ -219,8 +255,13 @@ class TestLane:
         monkeypatch.setattr(anonymous_queue, "_known", type(anonymous_queue._known)())
         monkeypatch.setattr(anonymous_queue, "MOST_KNOWN", 2)
         for key in ("a", "b", "a", "c"):
-            remember_session(key)
-        assert [anonymous_queue.is_known(key) for key in "abc"] == [True, False, True]
+            remember(key)
+        assert [anonymous_queue.is_known(with_session(key)) for key in "abc"] == [True, False, True]
+
+
+def with_session(key: str) -> dict[str, Any]:
+    """Return the part of a request that says who sent it."""
+    return {"headers": [(b"cookie", f"{settings.SESSION_COOKIE_NAME}={key}".encode())]}
 
 
 class TestAcceptedSessions:

@@ -112,3 +112,25 @@ def test_make_help_is_aligned() -> None:
     lines = [line for line in done.stdout.splitlines() if line.startswith("  make ")]
     assert len(lines) > 8
     assert {len(line) - len(line[7:].split(maxsplit=1)[1]) for line in lines} == {19}
+
+
+def test_what_stays_loaded_is_left_out_of_collections(tmp_path: Path) -> None:
+    """A collection of everything would keep all requests waiting."""
+    script = "import gc, studio.asgi; print(gc.get_freeze_count(), len(gc.get_objects()))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(PROJECT),
+            "REPRISE_HOME": str(tmp_path),
+            "REPRISE_ROLE": "web",
+            "DATABASE_URL": "postgresql://reprise@127.0.0.1:1/reprise",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    frozen, left = map(int, done.stdout.split())
+    assert frozen > 100_000, done
+    assert left < frozen / 20

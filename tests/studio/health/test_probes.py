@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import connections
 from django.test import Client
 
 from engine.status.health import Facts, Health
@@ -210,6 +211,13 @@ class TestViews:
         """Without the mark of a test that uses the database, a query fails."""
         client.cookies["reprise-session"] = "x" * 32
         assert client.get("/healthz").status_code == 200
+
+    @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+    def test_they_begin_no_transaction_where_all_views_do(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch, path: str
+    ) -> None:
+        monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
+        assert client.get(path).status_code == 200
 
     def test_an_unready_one_answers_503(self, client: Client, says: Callable[[Health], None]) -> None:
         says(DOWN)
