@@ -1,0 +1,150 @@
+"""The client for programs without asyncio."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import httpx2
+
+from studio.client.answers import Whole
+from studio.client.call import Call
+from studio.client.http import options_of
+from studio.client.methods import method, pages
+from studio.client.operations import messages, operating, reading, scheduling, starting, steering
+from studio.client.sending import Sending
+from studio.client.settings import make_settings
+from studio.client.stream import StreamEvent, Subscription, is_stream
+from studio.client.waiting import Waiting
+
+T = TypeVar("T")
+
+
+class Client:
+    """Talks to the HTTP API of a Studio. Thread-safe; close it, or use it in a `with` block.
+
+    `base_url` and `token` default to REPRISE_URL and REPRISE_TOKEN. `timeout` is for each attempt, in seconds;
+    a request is tried up to `retries` times again if the Studio cannot be reached, is overloaded or restarts, and
+    waits at most `max_wait` seconds before each.
+    Raises AddressError if address or token cannot be used.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        retries: int = 4,
+        max_wait: float = 30.0,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        self._settings = make_settings(base_url, token, timeout=timeout, retries=retries, max_wait=max_wait)
+        self._http = httpx2.Client(**options_of(self._settings, verify))
+
+    def __repr__(self) -> str:
+        return f"<Client {self._settings.base_url}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def send(self, call: Call[T], /) -> T:
+        """Send a call and return its answer. Raises ApiError."""
+        sending = Sending(self._settings, call)
+        while True:
+            try:
+                response = self._http.request(**sending.request())
+            except httpx2.RequestError as error:
+                pause = sending.pause_after_error(error)
+            else:
+                wanted = sending.pause_after(response)
+                if wanted is None:
+                    return sending.answer(response)
+                pause = wanted
+            time.sleep(pause)
+
+    def subscribe(
+        self,
+        workflow: str,
+        id: str,
+        *,
+        cursor: str | None = None,
+        types: Sequence[str] | None = None,
+    ) -> Iterator[StreamEvent]:
+        """Iterate over what happens to an instance, from its start or behind `cursor`, until it has ended.
+
+        `types` leaves out other events than `generation`, `action`, `event`, `step`, `attempt`, `log` and `instance`.
+        Goes on by itself after a lost connection, with nothing left out or repeated. The last event is `end`.
+        """
+        stream = Subscription(self._settings, workflow, id, cursor, types)
+        while not stream.is_over:
+            lost = None
+            try:
+                with self._http.stream(**stream.request()) as response:
+                    if not is_stream(response):
+                        response.read()
+                    stream.begin(response)
+                    for piece in response.iter_bytes():
+                        yield from stream.feed(piece)
+                        if stream.is_over:
+                            return
+            except httpx2.RequestError as error:
+                lost = error
+            if not stream.is_over:
+                time.sleep(stream.pause_after(lost))
+
+    def wait(self, workflow: str, id: str, *, timeout: float | None = None) -> Whole:
+        """Wait until an instance has ended, and return it. Raises WaitTimeoutError."""
+        waiting = Waiting(workflow, id, timeout)
+        while True:
+            found = self.send(waiting.call)["instance"]
+            pause = waiting.pause_after(found)
+            if pause is None:
+                return found
+            time.sleep(pause)
+
+    workflows = method(starting.workflows)
+    workflow = method(starting.workflow)
+    start = method(starting.start)
+    start_batch = method(starting.start_batch)
+    instances = pages(reading.instances)
+    instances_page = method(reading.instances_page)
+    instance = method(reading.instance)
+    steps = pages(reading.steps)
+    step = method(reading.step)
+    events = pages(reading.events)
+    events_page = method(reading.events_page)
+    children = pages(reading.children)
+    generations = pages(reading.generations)
+    logs = pages(reading.logs)
+    payload = method(reading.payload)
+    actions = pages(reading.actions)
+    pause = method(steering.pause)
+    resume = method(steering.resume)
+    terminate = method(steering.terminate)
+    restart = method(steering.restart)
+    preview_restart = method(steering.preview_restart)
+    retry_rollback = method(steering.retry_rollback)
+    accept_code = method(steering.accept_code)
+    delete = method(steering.delete)
+    send_event = method(messages.send_event)
+    requests = pages(messages.requests)
+    answer = method(messages.answer)
+    schedules = pages(scheduling.schedules)
+    schedules_page = method(scheduling.schedules_page)
+    pause_schedule = method(scheduling.pause_schedule)
+    resume_schedule = method(scheduling.resume_schedule)
+    run_schedule = method(scheduling.run_schedule)
+    workers = method(operating.workers)
+    health = method(operating.health)
+    audit = pages(operating.audit)
+    me = method(operating.me)

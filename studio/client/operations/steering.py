@@ -1,0 +1,116 @@
+"""Actions on an instance."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from studio.client import answers
+from studio.client.call import Call, Query, query_of
+from studio.client.operations.making import address_of, post
+
+LONGEST_IN_ADDRESS = 1_000  # characters of a reason, so that every server and proxy accepts the address
+
+
+def pause(
+    workflow: str,
+    id: str,
+    *,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """Pause an instance. Running bodies end first and are recorded."""
+    return _steer(address_of(workflow, id, "pause"), {"reason": reason}, idempotency_key, if_match)
+
+
+def resume(
+    workflow: str,
+    id: str,
+    *,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """Resume a paused instance."""
+    return _steer(address_of(workflow, id, "resume"), {"reason": reason}, idempotency_key, if_match)
+
+
+def terminate(
+    workflow: str,
+    id: str,
+    *,
+    reason: str,
+    rollback: bool = False,
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """End an instance now, with `rollback` after its steps are rolled back."""
+    body = {"reason": reason, "rollback": rollback}
+    return _steer(address_of(workflow, id, "terminate"), body, idempotency_key, if_match)
+
+
+def restart(
+    workflow: str,
+    id: str,
+    *,
+    reason: str,
+    from_step: str | None = None,
+    count: int = 1,
+    kind: str = "do",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Instance]:
+    """Begin a new generation, from the start or from a step. Side effects repeat."""
+    body = {"reason": reason, "from_step": from_step, "count": count, "kind": kind}
+    return _steer(address_of(workflow, id, "restart"), body, idempotency_key, if_match, part="instance")
+
+
+def preview_restart(
+    workflow: str, id: str, *, from_step: str | None = None, count: int = 1, kind: str = "do"
+) -> Call[answers.RestartPlan]:
+    """Return what a restart would keep, run again and drop. Changes nothing."""
+    body = {"from_step": from_step, "count": count, "kind": kind}
+    return post(address_of(workflow, id, "restart", "preview"), body, None)
+
+
+def retry_rollback(
+    workflow: str,
+    id: str,
+    *,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """Give a failed rollback a new set of attempts."""
+    return _steer(address_of(workflow, id, "retry-rollback"), {"reason": reason}, idempotency_key, if_match)
+
+
+def accept_code(
+    workflow: str,
+    id: str,
+    *,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """Let an instance go on with the current code of its workflow."""
+    return _steer(address_of(workflow, id, "accept-code"), {"reason": reason}, idempotency_key, if_match)
+
+
+def delete(workflow: str, id: str, *, reason: str, if_match: str | None = None) -> Call[answers.Deleted]:
+    """Delete a finished instance. Its audit trail stays."""
+    headers = {} if if_match is None else {"If-Match": if_match}
+    query, body = _why(reason)
+    return Call("DELETE", address_of(workflow, id), query, body, headers, part="deleted")
+
+
+def _why(reason: str) -> tuple[Query, Any]:
+    """Return a reason as a query, because proxies may drop the body of a DELETE, or as a body if it is too long."""
+    if reason.isprintable() and len(quote(reason)) <= LONGEST_IN_ADDRESS:
+        return query_of(reason=reason), None
+    return (), {"reason": reason}
+
+
+def _steer(path: str, body: Any, key: str | None, if_match: str | None, part: str | None = None) -> Call[Any]:
+    return post(path, body, key, {} if if_match is None else {"If-Match": if_match}, part)
