@@ -32,10 +32,12 @@ usage: reprise COMMAND …
   COMMAND --help   show the options of a command
   --version        show the version, {VERSION}
 
+With REPRISE_URL and REPRISE_TOKEN, `reprise workflow` asks a Studio elsewhere, in any folder.
 Use it in a folder with a workflows.py, or name your Django apps: REPRISE_APPS=shop reprise run
 """
 
 OWN: Mapping[str, Callable[[Sequence[str]], None]] = {"run": run, "init": init, "check": check}
+URL = "REPRISE_URL"
 
 
 def main() -> None:
@@ -45,6 +47,10 @@ def main() -> None:
         sys.stdout.write(HELP)
     elif name in ("--version", "version"):
         sys.stdout.write(f"Reprise {VERSION}\n")
+    elif name == "workflow" and os.environ.get(URL):
+        from studio.command.elsewhere import workflow
+
+        workflow(sys.argv)
     else:
         _prepare()
         with plain_refusals():

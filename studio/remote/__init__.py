@@ -1,0 +1,1 @@
+"""The subcommands of `workflow` against a Studio elsewhere, over its HTTP API: REPRISE_URL and REPRISE_TOKEN."""

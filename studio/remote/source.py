@@ -1,0 +1,59 @@
+"""A Studio elsewhere as the source of answers for the command line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from engine.command.source import Source
+from engine.command.subcommand import Options, UsageError
+from engine.status.json_text import Document
+from studio.client import Client, ClientError
+from studio.remote import acting, all_at_once, reading
+from studio.remote.refusals import refusal
+
+READERS: Mapping[str, Callable[[Client, Options], Document]] = {
+    "list": reading.listed,
+    "show": reading.show,
+    "health": reading.health,
+    "events list": reading.events,
+    "schedules list": reading.schedules,
+    "start": acting.start,
+    "pause": all_at_once.pause,
+    "resume": all_at_once.resume,
+    "terminate": acting.terminate,
+    "restart": acting.restart,
+    "delete": acting.delete,
+    "retry-rollback": acting.retry_rollback,
+    "accept-code": acting.accept_code,
+    "answer": acting.answer,
+    "events send": acting.send_event,
+    "schedules pause": acting.pause_schedule,
+    "schedules resume": acting.resume_schedule,
+    "schedules run": acting.run_schedule,
+}
+
+RETRIES = 2  # somebody waits
+MOST_WAIT = 65.0  # for the next minute of a rate limit
+
+
+class RemoteSource(Source):
+    """Asks the Studio that the environment names."""
+
+    def __init__(self) -> None:
+        # It logs each request, which a project's settings may print between the lines of the answer.
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
+
+    def read(self, words: str, options: Options) -> Document:
+        if words not in READERS:
+            raise UsageError(
+                f"`workflow {words}` runs the code of this project: use it where the project and its database are, "
+                "without REPRISE_URL."
+            )
+        if options.get("by") is not None:
+            raise UsageError("Leave out --by: in a Studio elsewhere, the token says who acts.")
+        try:
+            with Client(timeout=options.get("timeout") or 30, retries=RETRIES, max_wait=MOST_WAIT) as client:
+                return READERS[words](client, options)
+        except ClientError as error:
+            raise refusal(error) from error

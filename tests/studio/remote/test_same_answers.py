@@ -1,0 +1,364 @@
+"""With REPRISE_URL, each subcommand prints the same and ends with the same code as where the database is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from engine import workflows
+from engine.command.subcommands import GROUPS, SUBCOMMANDS
+from engine.models import Event, Instance, ScheduleRow
+from engine.steer import events
+from studio.remote.source import READERS
+from tests.studio import factories
+from tests.studio.remote.conftest import Run
+
+pytestmark = pytest.mark.second_tier
+
+# What a moment later is another: the time, and sentences that count the seconds.
+PASSING = frozenset(("now", "why", "oldest_due_seconds"))
+# What differs between two instances, and says who acted: a token over HTTP, the user of the system here.
+OWN = PASSING | {
+    *("started_by", "sent_by", "paused_by"),
+    *("created_at", "started_at", "finished_at", "received_at", "wake_at", "deadline_at", "paused_at"),
+}
+ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
+
+
+def _much() -> None:
+    """Record a bit of everything that texts show."""
+    found = factories.retrying()
+    factories.event(found, "order-approved", payload={"n": 1})
+    factories.deed(found, "pause", reason="for lunch")
+    factories.child(found, "complete", id="child")
+    errored = factories.instance(
+        "errored", id="mapped", tags=["red"], error={"type": "Oh", "message": "\x1b[2J no"}
+    )
+    map_ = factories.step(errored, "resize", kind="map", status="errored")
+    for count, status in enumerate(["complete", "errored", "complete", "cancelled"], 1):
+        factories.attempt(
+            factories.step(errored, "resize", parent=map_.seq, count=count, status=status), status
+        )
+    factories.instance(
+        "complete", id="done", output={"total": 1e16, "rest": [-0.0, None]}, params={"b": 1, "a": 2}
+    )
+    factories.instance("paused", id="0193f2c4-7c1e-7000-8000-000000000000", workflow="a-rather-long-name")
+    soon = timezone.now() + timedelta(hours=3, minutes=1)
+    for name, at in (("mornings", soon), ("*/5 * * * *", None)):
+        ScheduleRow.objects.create(
+            workflow="tick",
+            name=name,
+            expression="*/5 * * * *",
+            timezone="UTC",
+            next_at=at,
+            paused_at=None if at else soon,
+        )
+
+
+READS = [
+    ["list"],
+    ["list", "--limit", "2"],
+    ["list", "--status", "open", "--status", "errored"],
+    ["list", "--tag", "red"],
+    ["list", "--q", "MAP"],
+    ["list", "--workflow", "a-rather-long-name"],
+    ["list", "--before", "1"],
+    ["list", "workflows"],
+    ["show", "{retrying}"],
+    ["show", "{retrying}", "--full"],
+    ["show", "{retrying}", "--limit", "1"],
+    ["show", "orders/mapped"],
+    ["show", "orders/mapped", "--full"],
+    ["show", "orders/done"],
+    ["show", "orders/done", "--generation", "1"],
+    ["show", "orders/done", "--generation", "7"],
+    ["events", "list", "{retrying}"],
+    ["events", "list", "{retrying}", "--full", "--state", "buffered"],
+    ["schedules"],
+    ["schedules", "list", "--workflow", "tick"],
+    ["health"],
+    ["health", "--min-workers", "0", "--max-due", "10d", "--max-paused", "5"],
+    ["restart", "orders/mapped", "--preview"],
+    ["restart", "orders/mapped", "--preview", "--from-step", "resize", "--kind", "map"],
+    # Refused, by the engine or by the parser:
+    ["show", "orders/none"],
+    ["show", "tik/none"],
+    ["list", "--workflow", "tik"],
+    ["schedules", "list", "--workflow", "tik"],
+    ["schedules", "run", "tick", "evenings"],
+    ["start", "proces-order", "{}"],
+    ["start", "process-order", '{"customer": "Ada", "items": [{"sku": "", "quantity": 0}]}'],
+    ["start", "process-order", "{"],
+    ["start", "tick", "--id", "no id"],
+    ["start", "tick", "--retention", "done=7d"],
+    ["delete", "{retrying}", "--reason", "x"],
+    ["retry-rollback", "orders/mapped"],
+    ["restart", "orders/mapped", "--from-step", "resiz", "--kind", "map", "--reason", "x"],
+    ["events", "send", "orders/done", "x"],
+    ["answer", "{retrying}", "decide", "1"],
+    ["answer", "{retrying}", "1", "1"],
+    ["pause", "orders/done", "--yes"],
+    ["pause", "--all-open"],
+    ["resume", "--all-paused", "--workflow", "a-rather-long-name"],
+    ["frobnicate"],
+    ["terminate", "orders/done"],
+]
+
+
+def test_what_is_read_or_refused_is_printed_alike(here: Run, elsewhere: Run) -> None:
+    _much()
+    retrying = str(Instance.objects.get(id__startswith="order-"))
+    for words in READS:
+        words = [word.replace("{retrying}", retrying) for word in words]
+        assert elsewhere(*words) == here(*words), words
+
+
+def test_documents_are_alike(here: Run, elsewhere: Run) -> None:
+    _much()
+    retrying = str(Instance.objects.get(id__startswith="order-"))
+    for words in READS:
+        words = [*(word.replace("{retrying}", retrying) for word in words), "--json"]
+        local, remote = here(*words), elsewhere(*words)
+        assert (remote.code, _document(remote.out, PASSING)) == (local.code, _document(local.out, PASSING)), (
+            words
+        )
+
+
+def test_each_action_is_printed_alike(here: Run, elsewhere: Run) -> None:
+    """Each is done to two instances that differ in nothing but their id."""
+    for words, before in ACTIONS:
+        for name in ("a", "b"):
+            before(name)
+        local = here(*(word.replace("{id}", "a") for word in words))
+        remote = elsewhere(*(word.replace("{id}", "b") for word in words))
+        assert (remote.code, remote.out.replace("/b", "/a"), remote.err) == (
+            local.code,
+            local.out,
+            local.err,
+        ), words
+        assert local.code == 0, (words, local, remote)
+        _forget()
+
+
+def test_documents_of_actions_are_alike(here: Run, elsewhere: Run) -> None:
+    for words, before in ACTIONS:
+        for name in ("a", "b"):
+            before(name)
+        local = here(*(word.replace("{id}", "a") for word in words), "--json")
+        remote = elsewhere(*(word.replace("{id}", "b") for word in words), "--json")
+        assert _document(remote.out.replace('"b"', '"a"'), OWN) == _document(local.out, OWN), words
+        _forget()
+
+
+def test_every_subcommand_is_in_one_of_the_tables() -> None:
+    tried = {tuple(words[:2]) for words, _ in ACTIONS} | {tuple(words[:2]) for words in READS}
+    first, both = {words[0] for words in tried}, {" ".join(words) for words in tried}
+    named = [one.words for group in GROUPS.values() for one in group[1]]
+    assert [one.words for one in SUBCOMMANDS if one.words not in first] == ["replay"]
+    assert [words for words in named if words not in both] == []
+    assert {one.words for one in SUBCOMMANDS} | {*named} == {*READERS, "replay"}
+
+
+# Actions, and what is there before
+
+
+def _tick(id: str) -> None:
+    workflows["tick"].start(id=id)
+
+
+def _none(id: str) -> None:
+    pass
+
+
+def _paused(id: str) -> None:
+    workflows["tick"].start(id=id).pause(reason="for lunch")
+
+
+def _finished(id: str) -> None:
+    factories.attempt(factories.step(factories.instance("complete", id=id), "reserve"))
+
+
+def _asking(id: str) -> None:
+    factories.request(factories.instance("waiting", id=id))
+
+
+def _with_rollback(id: str) -> None:
+    found = factories.instance("waiting", id=id, wake_at=timezone.now() + timedelta(hours=1))
+    step = factories.step(found, "charge", options={"rollback": {"max_attempts": 3}})
+    factories.attempt(step)
+
+
+def _rollback_failed(id: str) -> None:
+    found = factories.instance("errored", id=id)
+    Instance.objects.filter(key=found.key).update(rollback="failed")
+
+
+def _other_code(id: str) -> None:
+    Instance.objects.filter(key=workflows["tick"].start(id=id).key).update(code="other")
+
+
+def _listening(id: str) -> None:
+    workflows["listen-for"].start(["go"], id=id)
+
+
+def _scheduled(id: str) -> None:
+    at = timezone.now() + timedelta(days=1)
+    ScheduleRow.objects.get_or_create(
+        workflow="tick",
+        name="*/5 * * * *",
+        expression="*/5 * * * *",
+        timezone="UTC",
+        defaults={"next_at": at},
+    )
+
+
+def _schedule_paused(id: str) -> None:
+    _scheduled(id)
+    ScheduleRow.objects.update(paused_at=timezone.now(), next_at=None)
+
+
+def _forget() -> None:
+    Instance.objects.all().delete()
+    ScheduleRow.objects.all().delete()
+
+
+ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
+    (["start", "tick", "--id", "{id}", "--tag", "x", "--retention", "complete=7d", "--reason", "why"], _none),
+    (["start", "process-order", ORDER, "--id", "{id}"], _none),
+    (["pause", "tick/{id}", "--reason", "x"], _tick),
+    (["pause", "tick/{id}"], _paused),
+    (["resume", "tick/{id}"], _paused),
+    (["resume", "tick/{id}"], _tick),
+    (["terminate", "tick/{id}", "--reason", "x"], _tick),
+    (["terminate", "orders/{id}", "--rollback", "--reason", "x"], _with_rollback),
+    (["restart", "orders/{id}", "--reason", "x"], _finished),
+    (["restart", "orders/{id}", "--from-step", "reserve", "--reason", "x"], _finished),
+    (["delete", "orders/{id}", "--reason", "x"], _finished),
+    (["retry-rollback", "orders/{id}"], _rollback_failed),
+    (["accept-code", "tick/{id}"], _other_code),
+    (["answer", "orders/{id}", "decide", '{"refund": true, "amount": 5}', "--comment", "fine"], _asking),
+    (["answer", "orders/{id}", "1", '{"refund": true, "amount": 5}'], _asking),
+    (["events", "send", "listen-for/{id}", "go", '{"n": 1}', "--dedup-key", "k"], _listening),
+    (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
+    (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
+]
+
+
+def _with_key(id: str) -> None:
+    _listening(id)
+    events.send_event(Instance.objects.get(id=id), "go", 2, dedup_key="k")
+
+
+def _full(id: str) -> None:
+    _listening(id)
+    row = Instance.objects.get(id=id)
+    made = [
+        Event(instance_id=row.key, type="go", payload=1, received_at=timezone.now())
+        for _ in range(events.MAX_BUFFERED)
+    ]
+    Event.objects.bulk_create(made)
+
+
+REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
+    (["show", "orders/none"], _none),
+    (["show", "tik/none"], _none),
+    (["start", "proces-order", "{}"], _none),
+    (["start", "process-order", '{"customer": "Ada", "items": [{"sku": "", "quantity": 0}]}'], _none),
+    (["start", "process-order", '{"customer": "Ada", "items": [{"sku": "a/b"}, 1], "x.y/z": 1}'], _none),
+    (["start", "process-order", "{"], _none),
+    (["start", "process-order", '{"a": "\\u0000"}'], _none),
+    (["start", "tick", "--id", "no id"], _none),
+    (["start", "tick", "--id", "a"], _tick),
+    (["start", "tick", "--retention", "done=7d"], _none),
+    (["start", "tick", "--retention", "complete=1 fortnight"], _none),
+    (["start", "tick", "--tag", "x" * 101], _none),
+    (["start", "tick", *(word for n in range(51) for word in ("--tag", str(n)))], _none),
+    (["start", "tick", "--reason", "x" * 2001], _none),
+    (["start", "sort-letters", '"' + "x" * 300_000 + '"'], _none),
+    (["start", "sort-letters", "[" * 150 + "]" * 150], _none),
+    (["pause", "tick/a", "--reason", "x" * 2001], _tick),
+    (["terminate", "tick/a", "--reason", "x" * 2001], _tick),
+    (["delete", "tick/a", "--reason", "x"], _tick),
+    (["delete", "orders/a", "--reason", "x" * 2001], _finished),
+    (["restart", "orders/a", "--from-step", "never", "--reason", "x"], _finished),
+    (["retry-rollback", "tick/a"], _tick),
+    (["accept-code", "orders/a"], _finished),
+    (["answer", "orders/a", "decide", '{"refund": "perhaps", "amount": []}'], _asking),
+    (["answer", "orders/a", "decide", "1", "--comment", "x" * 2001], _asking),
+    (["answer", "orders/a", "nothing", "1"], _asking),
+    (["events", "send", "listen-for/a", ""], _listening),
+    (["events", "send", "listen-for/a", "x" * 101], _listening),
+    (["events", "send", "listen-for/a", "go", "--dedup-key", "x" * 1000], _listening),
+    (["events", "send", "listen-for/a", "order-approved", '{"approved": [1]}'], _listening),
+    (["events", "send", "listen-for/a", "go", "1", "--dedup-key", "k"], _with_key),
+    (["events", "send", "listen-for/a", "go", "1"], _full),
+    (["schedules", "run", "tick", "evenings"], _none),
+]
+
+
+@pytest.mark.parametrize(("words", "before"), REFUSED, ids=[" ".join(words)[:60] for words, _ in REFUSED])
+def test_documents_of_refusals_are_alike(
+    here: Run, elsewhere: Run, words: list[str], before: Callable[[str], Any]
+) -> None:
+    before("a")
+    local, remote = here(*words, "--json"), elsewhere(*words, "--json")
+    assert (local.code, local.out) == (1, "")
+    assert (remote.code, remote.out, json.loads(remote.err)) == (1, "", json.loads(local.err))
+
+
+def test_a_schedule_is_run(here: Run, elsewhere: Run) -> None:
+    _scheduled("a")
+    for run in (here, elsewhere):
+        done = run("schedules", "run", "tick", "*/5 * * * *")
+        assert (done.code, done.out[:13]) == (0, "Started tick/")
+    assert Instance.objects.count() == 2
+
+
+def test_all_are_paused_and_resumed(here: Run, elsewhere: Run) -> None:
+    said = []
+    for run in (here, elsewhere):
+        for name in ("one", "two"):
+            _tick(name)
+        _paused("held")
+        factories.instance("paused", id="by-engine", pause_reason={"type": "Oh", "message": "no"})
+        _scheduled("")
+        said.append(
+            [
+                run("pause", "--all-open", "--schedules", "--reason", "restored", "--yes"),
+                run("resume", "--all-paused", "--paused-for", "restored", "--yes"),
+                run("resume", "--all-paused", "--workflow", "tick", "--yes", "--json"),
+            ]
+        )
+        _forget()
+    assert said[0] == said[1]
+    assert [done.out for done in said[1][:2]] == [
+        "2 instances paused, 1 schedule paused.\n",
+        "2 instances resumed.\n",
+    ]
+
+
+def test_more_schedules_than_a_page_are_all_listed_and_all_paused(here: Run, elsewhere: Run) -> None:
+    row = {"workflow": "tick", "expression": "*/5 * * * *", "timezone": "UTC"}
+    soon = timezone.now() + timedelta(hours=3, minutes=1)
+    ScheduleRow.objects.bulk_create(ScheduleRow(name=f"{n:03}", next_at=soon, **row) for n in range(230))
+    assert elsewhere("schedules").out == here("schedules").out
+    done = elsewhere("pause", "--all-open", "--schedules", "--reason", "restored", "--yes")
+    assert done.out == "0 instances paused, 230 schedules paused.\n"
+    assert not ScheduleRow.objects.filter(paused_at=None).exists()
+
+
+def _document(out: str, ignored: frozenset[str]) -> Any:
+    return _without(json.loads(out), ignored) if out else None
+
+
+def _without(document: Any, ignored: frozenset[str]) -> Any:
+    if isinstance(document, list):
+        return [_without(one, ignored) for one in document]
+    if not isinstance(document, dict):
+        return document
+    return {key: _without(value, ignored) for key, value in document.items() if key not in ignored}
