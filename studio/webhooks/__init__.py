@@ -1,0 +1,1 @@
+"""Webhooks in: deliveries of other systems, which start workflows and send events."""
