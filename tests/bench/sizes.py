@@ -29,6 +29,7 @@ class Sizes:
     starts_many: int = 5_000
     history: int = 10_000
     quiet_seconds: float = 20.0
+    http_seconds: float = 4.0  # for which requests are sent as fast as they are answered
 
 
 FULL = Sizes()
@@ -57,4 +58,5 @@ TINY = Sizes(
     starts_many=10,
     history=20,
     quiet_seconds=0.2,
+    http_seconds=0.2,
 )

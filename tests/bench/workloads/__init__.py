@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tests.bench.figures import Figure
 from tests.bench.ground import Ground
 from tests.bench.sizes import Sizes
-from tests.bench.workloads import idle, kills, latency, memory, replay, starts, throughput, waits
+from tests.bench.workloads import http, idle, kills, latency, memory, replay, starts, throughput, waits
 
 Workload = Callable[[Ground, Sizes], Iterator[Figure]]
 
@@ -19,6 +19,7 @@ WORKLOADS: dict[str, Workload] = {
     "W2": throughput.sequences,
     "W3": latency.of_starts,
     "W4": latency.of_events,
+    "api": http.api,
     "W5": waits.in_bodies,
     "W6": waits.lateness,
     "W8": memory.of_sleepers,

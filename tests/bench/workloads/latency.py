@@ -19,8 +19,8 @@ def of_starts(ground: Ground, sizes: Sizes) -> Iterator[Figure]:
     def call(one: str) -> None:
         chain.start({"inst": one, "n": 1, "size": 0, "ms": 0, "marks": "all"}, id=one)
 
-    late = _late(driver.names(sizes.calls), call, marks.BODY, sizes.pause)
-    yield from _figures("W3", "start() to the first body", late)
+    found = late(driver.names(sizes.calls), call, marks.BODY, sizes.pause)
+    yield from _figures("W3", "start() to the first body", found)
 
 
 def of_events(ground: Ground, sizes: Sizes) -> Iterator[Figure]:
@@ -29,11 +29,11 @@ def of_events(ground: Ground, sizes: Sizes) -> Iterator[Figure]:
     driver.start("event", ids)
     driver.wait_for(ids, "waiting")
     event = driver.workflow("event")
-    late = _late(ids, lambda one: event.get(one).send_event("go", {"go": 1}), marks.RESUMES, sizes.pause)
-    yield from _figures("W4", "send_event() to the next body", late)
+    found = late(ids, lambda one: event.get(one).send_event("go", {"go": 1}), marks.RESUMES, sizes.pause)
+    yield from _figures("W4", "send_event() to the next body", found)
 
 
-def _late(ids: Sequence[str], call: Callable[[str], object], kind: str, pause: float) -> list[float]:
+def late(ids: Sequence[str], call: Callable[[str], object], kind: str, pause: float) -> list[float]:
     """Call for one after the other; return how many milliseconds later each had its mark."""
     chance = random.Random(7)
     with marks.Marks() as log:
@@ -46,6 +46,6 @@ def _late(ids: Sequence[str], call: Callable[[str], object], kind: str, pause: f
     return [(begun[one] - called[one]) / 1e6 for one in ids]
 
 
-def _figures(workload: str, what: str, late: Sequence[float]) -> Iterator[Figure]:
+def _figures(workload: str, what: str, found: Sequence[float]) -> Iterator[Figure]:
     for percent in (50, 99):
-        yield Figure(workload, f"{what}, p{percent}", percentile(late, percent), "ms", Beside.ONE_COMMIT)
+        yield Figure(workload, f"{what}, p{percent}", percentile(found, percent), "ms", Beside.ONE_COMMIT)
