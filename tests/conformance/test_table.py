@@ -33,7 +33,8 @@ def _profile() -> None:
 
 def named(path: Path) -> set[str]:
     """Return the cases that a file's tests name in their docstrings."""
-    tests = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    nodes = ast.walk(ast.parse(path.read_text()))
+    tests = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     said = " ".join(ast.get_docstring(test) or "" for test in tests if test.name.startswith("test_"))
     return set(re.findall(r"\b(?:CF|LC|KC|HC|CC)-\d+\b", said))
 
@@ -41,7 +42,7 @@ def named(path: Path) -> set[str]:
 def test_every_case_has_one_row_with_a_state_and_a_note() -> None:
     assert len(ROWS) == 149
     assert len({case for case, _, _ in ROWS}) == len(ROWS)
-    assert {state for _, state, _ in ROWS} == {"passed", "ours differs", "not yet", "not applicable"}
+    assert {state for _, state, _ in ROWS} <= {"passed", "ours differs", "not yet", "not applicable"}
 
 
 @pytest.mark.parametrize(("case", "note"), TESTED, ids=[case for case, _ in TESTED])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 from django.db.models import Model
@@ -11,6 +12,12 @@ from django.db.models import Model
 from engine import workflows
 from engine.models import Instance, Step
 from engine.testing import workflow_test
+from studio.access import tokens
+from studio.access.token_rules import GIVABLE
+from tests.docs.served import serving
+from tests.studio import factories
+
+T = TypeVar("T")
 
 
 class Stage:
@@ -48,6 +55,17 @@ class Stage:
         """Run it as far as it goes, which is this status."""
         assert self.test.run(instance).status == status, instance.status
         return instance
+
+    def serve(self, address: str) -> str:
+        """Let clients reach the API at this address, in this thread and transaction. Return a token for it."""
+        self._loop = self._open.enter_context(serving(address))
+        admin = factories.person("admin")
+        issued = tokens.issue("docs", by=admin, owner=None, verbs=GIVABLE, workflows=("*",))
+        return issued.text
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine that asks the API."""
+        return self._loop.run(coroutine)
 
     def pass_time(self, duration: str) -> None:
         self.test.time.travel(duration)
