@@ -9,11 +9,13 @@ import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from string import ascii_lowercase, digits
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.crypto import get_random_string
 from django.views.decorators.debug import sensitive_variables
 
 from engine.steer import audit
@@ -32,7 +34,7 @@ SECRET_BYTES = 32
 MOST_OF_AN_OWNER = 100  # that are not revoked; as many team tokens
 USE_NOTED_EVERY = timedelta(minutes=1)
 _TOKEN = re.compile(r"rpr_[a-z0-9]{8}_[A-Za-z0-9_-]{43}")
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+_CHARACTERS = ascii_lowercase + digits
 
 # Another request that uses the token right now notes it: no request waits for another one's transaction.
 _NOTE_USE = """
@@ -66,7 +68,7 @@ def issue(
     verbs = {Verb.VIEW, *verbs}
     _refuse_unless(_may_issue(by, owner, verbs))
     token_rules.check(name, verbs=verbs, workflows=workflows, expires_at=expires_at, now=timezone.now())
-    prefix = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    prefix = get_random_string(8, _CHARACTERS)
     text = f"{START}_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
     row = Token(
         prefix=prefix,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,12 +14,14 @@ from studio.webhooks import sources
 from studio.webhooks.mapping import MappingError, Written
 from studio.webhooks.schemes import SCHEMES
 from studio.webhooks.schemes.scheme import SecretRefusedError
+from studio.webhooks.schemes.shared import SECRET_HEADER
 from studio.webhooks.sources import SourceError
 
 LONGEST_NAME = 64
 LONGEST_TEXT = 10_000
 LONGEST_EXAMPLE = 100_000
 MOST_PER_MINUTE = 100_000
+_PER_MINUTE = re.compile("[0-9]{1,9}")
 MAPPING = {
     "id": "id_from",
     "type": "type_from",
@@ -118,6 +121,9 @@ def check(typed: Typed, *, is_new: bool) -> Checked:
         rules = typed.written.read()
     except MappingError as error:
         problems.append(Problem(MAPPING[error.field], str(error)))
+    else:
+        if typed.scheme == "shared" and _secret_header(typed) in rules.headers:
+            problems.append(Problem("secret_header", "The secret is in it, so nothing else may read it."))
     if not typed.starts:
         needed = {"id_from": "which instance gets the event", "type_from": "the type of the event"}
         problems += [
@@ -153,9 +159,7 @@ def _plain_problems(typed: Typed) -> list[Problem]:
         problems.append(Problem("workflow", "Choose a workflow."))
     if typed.action not in ("start", "event"):
         problems.append(Problem("action", "Choose what a delivery does."))
-    if not (typed.per_minute.isascii() and typed.per_minute.isdigit()) or not (
-        1 <= int(typed.per_minute[:9]) <= MOST_PER_MINUTE
-    ):
+    if not _PER_MINUTE.fullmatch(typed.per_minute) or not 1 <= int(typed.per_minute) <= MOST_PER_MINUTE:
         problems.append(Problem("per_minute", f"Write a whole number from 1 to {MOST_PER_MINUTE:,}."))
     problems += [
         Problem(name, f"It may have {LONGEST_TEXT:,} characters at most.")
@@ -186,7 +190,13 @@ def _scheme_problems(typed: Typed) -> list[Problem]:
         else:
             if isinstance(source, sources.Constant):
                 problems.append(Problem("delivery_id_from", "A constant does not tell deliveries apart."))
+            elif _secret_header(typed) in sources.header_names([source]):
+                problems.append(Problem("delivery_id_from", "The secret is in this header."))
     return problems
+
+
+def _secret_header(typed: Typed) -> str:
+    return (typed.secret_header or SECRET_HEADER).lower()
 
 
 def _is_header(name: str) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from datetime import timedelta
+from string import ascii_lowercase, digits
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.http import Http404
 from django.utils import timezone
+from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
 from engine.steer import audit, notify
@@ -23,7 +25,7 @@ OLD_SECRET_FOR = {
     "24": timedelta(days=1),
     "168": timedelta(days=7),
 }
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+_CHARACTERS = ascii_lowercase + digits
 
 
 class NameTakenError(Exception):
@@ -47,14 +49,16 @@ def create(values: Mapping[str, Any], secret: str, *, by: Any) -> Webhook:
 
 
 def change(hook: Webhook, values: Mapping[str, Any], *, by: Any) -> list[str]:
-    """Change what is different; return the names of it. Raises NameTakenError."""
+    """Change what is different; return the names of it. Raises NameTakenError, or Http404 if it was deleted."""
     changed = [name for name, value in values.items() if getattr(hook, name) != value]
     if not changed:
         return []
     cause = audit.Cause.of(by)
     try:
         with transaction.atomic():
-            Webhook.objects.filter(key=hook.key).update(**{name: values[name] for name in changed})
+            rows = Webhook.objects.filter(key=hook.key)
+            if not rows.update(**{name: values[name] for name in changed}):
+                raise Http404
             hook.refresh_from_db()
             _note("webhook-change", hook, cause, changed=changed)
     except IntegrityError:
@@ -63,14 +67,15 @@ def change(hook: Webhook, values: Mapping[str, Any], *, by: Any) -> list[str]:
 
 
 def rotate(hook: Webhook, secret: str, *, old_for: timedelta, by: Any) -> None:
-    """Set a new secret; the one before stays valid for a while."""
+    """Set a new secret; the one before stays valid for a while. Raises Http404 if the hook was deleted."""
     cause = audit.Cause.of(by)
     until = timezone.now() + old_for if old_for else None
     with transaction.atomic():
         # In one statement, so that of two rotations the second keeps the secret of the first as the old one.
-        Webhook.objects.filter(key=hook.key).update(
+        if not Webhook.objects.filter(key=hook.key).update(
             old_secret=F("secret") if until else "", old_secret_until=until, secret=keys.sealed(secret)
-        )
+        ):
+            raise Http404
         _note("webhook-rotate", hook, cause, old_until=until.isoformat() if until else None)
     hook.refresh_from_db()
 
@@ -119,5 +124,5 @@ def _note(verb: str, hook: Webhook, cause: audit.Cause, **data: Any) -> None:
 
 def _new_slug(name: str) -> str:
     """Return the last part of the address, which cannot be guessed from the name."""
-    random = "".join(secrets.choice(_ALPHABET) for _ in range(16))
+    random = get_random_string(16, _CHARACTERS)
     return "-".join(part for part in (slugify(name)[:40].strip("-_"), random) if part)

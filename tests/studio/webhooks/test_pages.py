@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.http import Http404
 from django.test import Client
 from pydantic import BaseModel, SecretStr
 
 from engine import WorkflowStep, workflow
 from engine.models import Audit, Event, Instance
 from studio.models import Webhook, WebhookDelivery
+from studio.webhooks import hooks
+from tests.studio import factories
 from tests.studio.webhooks.conftest import NAP, SECRETS, Make, body_of, deliver, signed
 
 pytestmark = pytest.mark.django_db
@@ -87,11 +91,20 @@ class TestMaking:
             ({"per_minute": "0"}, "Write a whole number"),
             ({"per_minute": "1e9"}, "Write a whole number"),
             ({"per_minute": "９"}, "Write a whole number"),
+            ({"per_minute": "00000000199999999999"}, "Write a whole number"),
             ({"id_from": "{{ id }}"}, "is not a source"),
             ({"only_if": "/a = ^(a+)+$"}, "Line 1:"),
             ({"action": "event"}, "Say which instance gets the event."),
             ({"scheme": "shared", "secret_header": "a b"}, "A header has 1 to 64 letters"),
             ({"scheme": "shared", "delivery_id_from": "= 1"}, "A constant does not tell deliveries apart."),
+            (
+                {"scheme": "shared", "secret_header": "X-Auth", "delivery_id_from": "header x-auth"},
+                "The secret is in this header.",
+            ),
+            (
+                {"scheme": "shared", "secret_header": "X-Auth", "payload_from": "who: header X-Auth"},
+                "The secret is in it, so nothing else may read it.",
+            ),
         ],
     )
     def test_what_is_wrong_is_said_at_its_field(
@@ -349,6 +362,15 @@ class TestChanging:
         hook = make_hook("github")
         assert admin.post(f"/webhooks/{hook.key}/rotate/", given).status_code == 422
         assert Webhook.objects.get().secret == hook.secret
+
+    def test_what_was_deleted_meanwhile_is_not_changed(self, make_hook: Make) -> None:
+        hook, admin = make_hook("github"), factories.person("admin")
+        hooks.delete(Webhook.objects.get(), by=admin, reason="only a test")
+        with pytest.raises(Http404):
+            hooks.rotate(hook, "a-secret-of-at-least-16", old_for=timedelta(0), by=admin)
+        with pytest.raises(Http404):
+            hooks.change(hook, {"name": "another"}, by=admin)
+        assert Audit.objects.order_by("key").last().verb == "webhook-delete"  # type: ignore[union-attr]
 
     def test_a_deletion_needs_a_reason(self, admin: Client, make_hook: Make) -> None:
         hook = make_hook("github")
