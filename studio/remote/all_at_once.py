@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from engine.command import text
 from engine.command.bulk import confirm, require_one, require_reason
 from engine.command.subcommand import Options
 from engine.status.json_text import Document
-from studio.client import Client, NotFoundError
-from studio.client.answers import Listed, Schedule, Steered
+from studio.client import Client, ConflictError, NotFoundError
+from studio.client.answers import Listed, Schedule
 from studio.remote.refusals import instance_named, require_workflow
 
-UNCHANGED = "unchanged"
+STALE = "stale"  # the code of an instance that has changed since it was seen
 RUNNING = ("queued", "running", "waiting")  # open, and not paused
 PAUSED = ("paused", "waiting_for_pause")
 
@@ -43,7 +43,7 @@ def _pause_all(client: Client, options: Options) -> Document:
     also = f" and {text.count(len(timetable), 'schedule')}" if options["schedules"] else ""
     confirm(options, "Pause", f"{text.count(len(rows), 'open instance')}{also}")
     paused = _pause_schedules(client, timetable, options)
-    counts = _each(rows, lambda row: client.pause(row["workflow"], row["id"], reason=options["reason"]))
+    counts = _pause_each(client, rows, options)
     return {
         "paused": counts["paused"],
         "waiting_for_pause": counts["waiting_for_pause"],
@@ -51,13 +51,40 @@ def _pause_all(client: Client, options: Options) -> Document:
     }
 
 
+def _pause_each(client: Client, rows: Iterable[Listed], options: Options) -> Counter[str]:
+    """Count those that this paused, by status after it."""
+    counts = Counter[str]()
+    for row in rows:
+        try:
+            steered = client.pause(row["workflow"], row["id"], reason=options["reason"])
+        except NotFoundError:  # deleted meanwhile
+            continue
+        counts[steered["instance"]["status"]] += steered["has_changed"]
+    return counts
+
+
 def _resume_all(client: Client, options: Options) -> Document:
-    rows = [row for row in _rows(client, options, PAUSED) if _is_paused_by_people(client, row)]
+    seen = [(row, _paused_by_people(client, row)) for row in _rows(client, options, PAUSED)]
+    rows = [(row, etag) for row, etag in seen if etag is not None]
     confirm(options, "Resume", f"up to {text.count(len(rows), 'paused instance')}")
-    reason = options["paused_for"]
-    wanted = [row for row in rows if reason is None or _last_reason(client, row) == reason]
-    counts = _each(wanted, lambda row: client.resume(row["workflow"], row["id"], reason=options["reason"]))
-    return {"resumed": counts.total() - counts[UNCHANGED]}
+    return {"resumed": sum(_resume_as_seen(client, row, etag, options) for row, etag in rows)}
+
+
+def _resume_as_seen(client: Client, row: Listed, etag: str | None, options: Options) -> bool:
+    """Resume it, and return whether this did; if it has changed since it was seen, look at it again first."""
+    paused_for, reason = options["paused_for"], options["reason"]
+    while etag is not None and (paused_for is None or _last_reason(client, row) == paused_for):
+        try:
+            resumed = client.resume(row["workflow"], row["id"], reason=reason, if_match=etag)
+        except NotFoundError:  # deleted meanwhile
+            return False
+        except ConflictError as error:
+            if error.code != STALE:
+                raise
+            etag = _paused_by_people(client, row)
+        else:
+            return resumed["has_changed"]
+    return False
 
 
 def _rows(client: Client, options: Options, statuses: Iterable[str]) -> list[Listed]:
@@ -69,30 +96,21 @@ def _rows(client: Client, options: Options, statuses: Iterable[str]) -> list[Lis
     return sorted(rows, key=lambda row: row["created_at"])
 
 
-def _is_paused_by_people(client: Client, row: Listed) -> bool:
+def _paused_by_people(client: Client, row: Listed) -> str | None:
+    """Return the version of an instance that people paused, else None."""
     try:
         found = client.instance(row["workflow"], row["id"], limit=1)
     except NotFoundError:  # deleted meanwhile
-        return False
-    return found["instance"]["pause_reason"] is None
+        return None
+    instance = found["instance"]
+    is_theirs = instance["status"] in PAUSED and instance["pause_reason"] is None
+    return found["etag"] if is_theirs else None
 
 
 def _last_reason(client: Client, row: Listed) -> str | None:
     """Return the reason of its last pause."""
     done = (one for one in client.actions(row["workflow"], row["id"]) if one["outcome"] == "done")
     return next((one["reason"] for one in done if one["verb"] == "pause"), None)
-
-
-def _each(rows: Iterable[Listed], act: Callable[[Listed], Steered]) -> Counter[str]:
-    """Do it to each. Count them by status after it."""
-    counts = Counter[str]()
-    for row in rows:
-        try:
-            status = act(row)["instance"]["status"]
-        except NotFoundError:  # deleted meanwhile
-            continue
-        counts[UNCHANGED if status == row["status"] else status] += 1
-    return counts
 
 
 def _schedules(client: Client, options: Options) -> Iterator[Schedule]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from engine import workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.models import Event, Instance, ScheduleRow
 from engine.steer import events
+from studio.client import Client
 from studio.remote.source import READERS
 from tests.studio import factories
 from tests.studio.remote.conftest import Run
@@ -340,6 +343,54 @@ def test_all_are_paused_and_resumed(here: Run, elsewhere: Run) -> None:
         "2 instances paused, 1 schedule paused.\n",
         "2 instances resumed.\n",
     ]
+
+
+def _meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, act: Callable[[], object]) -> None:
+    """Act once, on a connection of its own, when the client is about to make its first such call."""
+    real, todo = getattr(Client, method), [act]
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        while todo:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(todo.pop()).result()
+                pool.submit(lambda: connection.close()).result()  # that of the thread
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(Client, method, call)
+
+
+def test_what_others_pause_meanwhile_is_not_counted(elsewhere: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two", "three"):
+        _tick(name)
+
+    def others() -> None:
+        workflows["tick"].get("one").pause()
+        workflows["tick"].get("two").terminate()
+
+    _meanwhile(monkeypatch, "pause", others)
+    done = elsewhere("pause", "--all-open", "--reason", "restored", "--yes")
+    assert (done.code, done.out) == (0, "1 instance paused.\n")
+
+
+def test_what_is_not_paused_by_people_any_more_is_not_resumed(
+    elsewhere: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three", "four"):
+        _paused(name)
+
+    def others() -> None:
+        workflows["tick"].get("one").resume()
+        workflows["tick"].get("two").terminate()
+        workflows["tick"].get("three").resume()
+        paused = {"status": "paused", "wake_at": None, "paused_at": timezone.now()}
+        Instance.objects.filter(id="three").update(**paused, pause_reason={"type": "Oh", "message": "no"})
+        workflows["tick"].get("four").send_event("approved")
+
+    _meanwhile(monkeypatch, "resume", others)
+    done = elsewhere("resume", "--all-paused", "--yes")
+    assert (done.code, done.out, done.err) == (0, "1 instance resumed.\n", "")
+    found = dict(Instance.objects.values_list("id", "status"))
+    assert found == {"one": "queued", "two": "terminated", "three": "paused", "four": "queued"}
 
 
 def test_more_schedules_than_a_page_are_all_listed_and_all_paused(here: Run, elsewhere: Run) -> None:
