@@ -444,8 +444,13 @@ class TestManySchedules:
         assert [[one["name"] for one in page] for page in found] == [["*/5 * * * *", "b\nc"], ["été"]]
 
     @pytest.mark.parametrize(
-        "cursor", [*BAD_CURSORS, "YQ", "_w", "YQoA", "a" * 2_000, quote("a\n"), "YQpi=", "YWFhY"]
+        "cursor",
+        [*BAD_CURSORS, "61", "61.", ".61", "6.61", "61.00", "61.6G", "61." + 401 * "61", quote("61.61\n")],
     )
     def test_what_is_no_cursor_is_refused(self, program: Program, cursor: str) -> None:
         answer = program.get(f"/schedules?cursor={cursor}")
         assert (answer.status_code, json.loads(answer.content)["errors"][0]["path"]) == (422, "cursor")
+
+    @pytest.mark.parametrize("cursor", ["61.61", "ff.c3", "0a." + 400 * "7f"])
+    def test_whatever_its_schema_allows_is_a_place(self, program: Program, cursor: str) -> None:
+        assert get(program, f"/schedules?cursor={cursor}")["schedules"] == []
