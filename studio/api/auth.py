@@ -100,11 +100,8 @@ def holder_of(request: HttpRequest) -> Any:
 
 def refusal(holder: Any, verb: Verb, workflow: str | None) -> ProblemError:
     """Return the answer to a holder who may not do this: 404 for a workflow that they may not even see."""
-    if verb is not Verb.VIEW and allowed(holder, Verb.VIEW, workflow):
-        return ProblemError(
-            403, "not_allowed", f'This needs the verb "{verb}", which the token does not allow.'
-        )
-    if workflow is not None and allowed(holder, Verb.VIEW, None):
+    may_view = verb is not Verb.VIEW and allowed(holder, Verb.VIEW, workflow)
+    if not may_view and workflow is not None and allowed(holder, Verb.VIEW, None):
         return not_found()
     return ProblemError(403, "not_allowed", f'This needs the verb "{verb}", which the token does not allow.')
 

@@ -56,7 +56,7 @@ class ConflictError(ApiError):
 
 
 class InvalidError(ApiError):
-    """The request is wrong; `errors` says where (400, 413, 415, 422)."""
+    """The request is wrong; `errors` says where (400, 405, 408, 413, 414, 415, 422, 431)."""
 
 
 class RateLimitedError(ApiError):
@@ -66,11 +66,11 @@ class RateLimitedError(ApiError):
 
 
 class UnavailableError(ApiError):
-    """The Studio could not be reached, or answered 502, 503 or 504, also when asked again."""
+    """The Studio could not be reached, or answered 504, or 502 or 503 also when asked again."""
 
 
 class UnexpectedAnswerError(ApiError):
-    """What answered is not the HTTP API of Reprise: a page, a redirect, or an error of the server."""
+    """What answered is not the HTTP API of Reprise: a page, a redirect, or an error of the server (500)."""
 
 
 class AddressError(ClientError, ValueError):
@@ -86,6 +86,8 @@ BY_STATUS: dict[int, type[ApiError]] = {
     401: NotAuthenticatedError,
     403: NotAllowedError,
     404: NotFoundError,
+    405: InvalidError,
+    408: InvalidError,
     409: ConflictError,
     412: ConflictError,
     413: InvalidError,
@@ -93,6 +95,7 @@ BY_STATUS: dict[int, type[ApiError]] = {
     415: InvalidError,
     422: InvalidError,
     429: RateLimitedError,
+    431: InvalidError,
     502: UnavailableError,
     503: UnavailableError,
     504: UnavailableError,
