@@ -1,7 +1,7 @@
 """Keep personal tokens when Django stores the same password again, because its hasher has changed.
 
 A token ends with the password of its owner, of which there is only a hash. That a new hash is of the same password is
-known in one place: when somebody signs in with it. Django then saves the new hash and nothing else, and clears
+known in one place: when its owner signs in. Django then saves the new hash and nothing else, and clears
 `_password`, so that nobody takes it for a change (`AbstractBaseUser.check_password`). This watches for exactly that, on
 whichever page people sign in. Everything else that writes a hash ends the tokens: a form, a script, an import.
 """
@@ -43,7 +43,7 @@ def _before(
 
 
 def _is_same_password(user: Any, update_fields: Collection[str] | None) -> bool:
-    """Tell whether Django is about to save a new hash of the password that somebody has signed in with."""
+    """Tell whether Django is about to save a new hash of the password that was just used to sign in."""
     kept = vars(user)
     if "_password" not in kept:  # `set_password` was not called
         return False

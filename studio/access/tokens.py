@@ -163,7 +163,7 @@ def is_usable(row: Token, now: datetime) -> bool:
 
 
 def _may_issue(by: Any, owner: Any, verbs: Collection[Verb]) -> bool:
-    """Nobody makes a token for somebody else, and nobody gives a team token what they may not do themselves."""
+    """Tell whether they may: a personal token is made by its owner, a team token with verbs that its maker has."""
     if isinstance(by, Principal):
         return False
     if owner is not None:

@@ -17,7 +17,7 @@ class Mark:
     """A reader has seen what all transactions before `xmin` wrote, and those in `seen`; nothing of any other.
 
     `xmin` is that of a snapshot: the oldest transaction that was open. `seen` are the later ones that had committed
-    and written rows of the instance. PostgreSQL's own `pg_visible_in_snapshot` is no substitute: it takes a row
+    and written rows of the instance. PostgreSQL's own `pg_visible_in_snapshot` does not help here: it takes a row
     written in a savepoint for visible while the transaction around it is open, and a reader would miss it.
     """
 

@@ -147,7 +147,7 @@ def _state(instance: Instance, *, names_relatives: bool) -> documents.Document:
 def _digest(instance: Instance) -> int:
     """Return a number by which to tell whether a reader knows this state.
 
-    A worker that holds the instance moves `wake_at` on every few seconds, which is no news.
+    A worker that holds the instance moves `wake_at` on every few seconds; that is not a change.
     """
     known: documents.Document = documents.instance(instance) | {"error": instance.last_problem}
     if instance.owner is not None:
