@@ -21,9 +21,10 @@ from engine import WorkflowStep, workflow
 def say() -> str:
     return "{word}"
 
-def be_slow(began: str) -> str:
-    Path(began).touch()
-    time.sleep(13)
+def be_slow(folder: str) -> str:
+    Path(folder, "began").touch()
+    while not Path(folder, "over").exists():
+        time.sleep(0.05)
     return "slow {word}"
 
 @workflow
@@ -31,9 +32,10 @@ async def greet(step: WorkflowStep) -> str:
     return await step.do("say", say)
 
 @workflow
-async def dawdle(step: WorkflowStep, began: str) -> list[str]:
-    return [await step.do("be-slow", be_slow, began), await step.do("say", say)]
+async def dawdle(step: WorkflowStep, folder: str) -> list[str]:
+    return [await step.do("be-slow", be_slow, folder), await step.do("say", say)]
 """
+LONGER_THAN_A_STOP_MAY_TAKE = 11.0
 START = """
 WITH started AS (
     INSERT INTO engine_instance (workflow, id, status, params, wake_at)
@@ -94,14 +96,15 @@ def test_changed_code_runs_and_a_body_under_way_ends_first(
 ) -> None:
     shop = Shop(tmp_path, make_stack)
     assert shop.end_of(shop.start("greet")) == ("one", 1)
-    began = tmp_path / "began"
-    slow = shop.start("dawdle", str(began))
-    while not began.exists():
+    slow = shop.start("dawdle", str(tmp_path))
+    while not (tmp_path / "began").exists():
         time.sleep(0.05)
 
     shop.write("two")
     shop.wait_for_reload(1)
     assert shop.end_of(shop.start("greet")) == ("two", 1)
+    time.sleep(LONGER_THAN_A_STOP_MAY_TAKE)
+    (tmp_path / "over").touch()
     assert shop.end_of(slow) == (["slow one", "two"], 2)
 
     # A mistake stops nothing, and is said once.
