@@ -51,6 +51,14 @@ def _named(stack: LiveStack, part: str) -> list[int]:
     return [pid for pid, command in marked(stack.run).items() if part in command]
 
 
+def _slowdown() -> float:
+    """Return how many times longer work takes just now than on a machine that is idle otherwise."""
+    began, used = time.monotonic(), time.thread_time()
+    while time.thread_time() - used < 0.5:
+        pass
+    return (time.monotonic() - began) / 0.5
+
+
 def _wait_for(condition: Callable[[], bool], timeout: float = 60) -> None:
     deadline = time.monotonic() + timeout
     while not condition():
@@ -65,7 +73,7 @@ def test_a_stop_signal_ends_everything_in_order_and_the_data_stays(make_stack: M
         began = time.monotonic()
         stack.start()
         assert _status(f"{stack.url}/sign-in/") == 200
-        took.append(time.monotonic() - began)
+        took.append((time.monotonic() - began) / _slowdown())
         with psycopg.connect(stack.dsn(), autocommit=True) as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS kept (number int)")
             connection.execute("INSERT INTO kept VALUES (%s)", [number])
@@ -78,7 +86,7 @@ def test_a_stop_signal_ends_everything_in_order_and_the_data_stays(make_stack: M
         said = (stack.home / "postgresql.log").read_text().rstrip()
         assert said.endswith("database system is shut down")
 
-    # The best of three: other tests may share the machine.
+    # The best of three, and what other tests take of the machine left out.
     assert min(took) < 10
     assert "was not properly shut down" not in said
 
