@@ -15,7 +15,8 @@ from typing import Any
 from django.db import connection, transaction
 
 from engine.models import IndexedPath
-from engine.steer.indexing.writers import Writers
+from engine.steer.indexing import writers
+from engine.steer.indexing.writers import Waiting
 from engine.values.states import InstanceStatus
 
 FIRST_BATCH, MOST_AT_ONCE = 500, 5_000  # instances
@@ -71,26 +72,21 @@ ON CONFLICT (instance_id, path_id) DO NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many instances of a workflow this run has read, or how many transactions it waits for."""
+    """How many instances of a workflow this run has read so far."""
 
     workflow: str
-    read: int = 0
-    waits_for: int = 0
+    read: int
 
 
-def fill(workflow: str, paths: Sequence[IndexedPath]) -> Iterator[Progress]:
-    """Fill the incomplete paths of a workflow and mark them complete, reporting after each batch.
+def fill(workflow: str, paths: Sequence[IndexedPath]) -> Iterator[Progress | Waiting]:
+    """Fill the incomplete paths of a workflow and mark them complete; report after each batch.
 
     To be called outside of a transaction.
     """
     incomplete = [one for one in paths if not one.is_complete]
-    if not incomplete:
-        return
-    writers = Writers()
-    while left := writers.left():
-        yield Progress(workflow, waits_for=left)
-        time.sleep(AGAIN_SECONDS)
-    yield from _Filling(workflow, incomplete).run()
+    if incomplete:
+        yield from writers.wait()
+        yield from _Filling(workflow, incomplete).run()
 
 
 class _Filling:

@@ -9,10 +9,9 @@ from django.db import connection
 
 from engine.declare.registry import workflows
 from engine.models import IndexedPath
-from engine.steer.indexing.writers import Writers
+from engine.steer.indexing import writers
 
-WAIT_SECONDS = 2.0
-LOOK_SECONDS = 0.05
+WAIT_SECONDS = 0.5
 
 # A path that is being removed stays that, so that its removal can end; it is added again after that. In one order, so
 # that two processes cannot deadlock.
@@ -73,9 +72,5 @@ def _without_instances(keys: Collection[int]) -> bool:
 
 
 def _have_writers_ended() -> bool:
-    writers, until = Writers(), time.monotonic() + WAIT_SECONDS
-    while writers.left():
-        if time.monotonic() > until:
-            return False
-        time.sleep(LOOK_SECONDS)
-    return True
+    until = time.monotonic() + WAIT_SECONDS
+    return all(time.monotonic() < until for _ in writers.wait())

@@ -15,7 +15,8 @@ from django.db import connection
 from engine.declare.registry import workflows
 from engine.models import IndexedPath
 from engine.steer import clusters
-from engine.steer.indexing.writers import Writers
+from engine.steer.indexing import writers
+from engine.steer.indexing.writers import Waiting
 
 BATCH = 5_000  # values
 AGAIN_SECONDS = 0.1
@@ -38,11 +39,10 @@ class Removed:
     path: str
     values: int
     is_over: bool = False
-    waits_for: int = 0
 
 
-def remove(only: Collection[str] | None = None) -> Iterator[Removed]:
-    """Remove what is not declared, of these workflows or of all, reporting after each batch.
+def remove(only: Collection[str] | None = None) -> Iterator[Removed | Waiting]:
+    """Remove what is not declared, of these workflows or of all; report after each batch.
 
     Paths of workflows that this code does not declare stay while a running cluster declares the workflow. To be called
     outside of a transaction.
@@ -52,10 +52,7 @@ def remove(only: Collection[str] | None = None) -> Iterator[Removed]:
         is_declared=False, is_complete=False
     )
     if doomed:
-        writers = Writers()
-        while left := writers.left():
-            yield Removed(doomed[0].workflow, doomed[0].path, 0, waits_for=left)
-            time.sleep(AGAIN_SECONDS)
+        yield from writers.wait()
     for row in doomed:
         yield from _remove(row)
 

@@ -7,7 +7,13 @@ before: the engine does not support this level.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from django.db import connection
+
+LOOK_SECONDS = 0.05
 
 # Virtual ids of transactions, which are not used again. The prepared ones are included.
 _WRITERS = """
@@ -18,17 +24,23 @@ WHERE locktype = 'relation' AND relation = 'engine_instance'::regclass AND mode 
 """
 
 
-class Writers:
-    """The transactions that were open when this object was made, after the change was committed."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many transactions are still open that were open when the change was committed."""
 
-    def __init__(self) -> None:
-        self._open = _writers()
+    transactions: int
 
-    def left(self) -> int:
-        """Return how many of them are still open."""
-        if self._open:
-            self._open &= _writers()
-        return len(self._open)
+
+def wait() -> Iterator[Waiting]:
+    """Wait until none of the transactions is left that are open now; say how many are, many times a second.
+
+    To be called after the change was committed.
+    """
+    left = _writers()
+    while left:
+        yield Waiting(len(left))
+        time.sleep(LOOK_SECONDS)
+        left &= _writers()
 
 
 def _writers() -> set[str]:
