@@ -43,7 +43,7 @@ def make(test: WorkflowTest, count: int = 1) -> list[Instance]:
     for n in range(count):
         for kind, (name, params, tags, by) in enumerate(KINDS):
             given = params | {"n": n, "kind": kind}
-            instance = known[name].start(given, id=f"{name}-{kind}-{n}", tags=tags, by=by)
+            instance = known[name].start(given, id=f"{name}-{kind}-{n}", tags=tags, by=by or None)
             test.run(instance)
             test.time.travel("7 minutes")
     ended = Instance.objects.filter(status="complete").first()

@@ -27,7 +27,7 @@ Test = Callable[[Instance], Any]
 
 @pytest.fixture
 def made(own_registry: None, db: None) -> Iterator[list[Instance]]:
-    with workflow_test(allow_unused=True) as test:
+    with workflow_test(allow_unused=True, skips_time=False) as test:
         yield found.make(test, 2)
 
 
