@@ -1,5 +1,5 @@
--- Values at the declared search paths, written in the transaction that starts or ends an instance: no code path can
--- forget one. Workflows without paths pay for one look into a small table per start and per end.
+-- Values at the declared search paths, written in the transaction that starts, ends or deletes an instance: no code path
+-- can forget one. Workflows without paths pay for one look into a small table for each.
 
 -- What a document has at a path. Escapes that do not stand for a character, which the engine never writes, make
 -- PostgreSQL refuse the whole document; it is then as if it had nothing there: a start must not fail because of them.
@@ -74,3 +74,17 @@ $$;
 CREATE OR REPLACE TRIGGER engine_instance_end_is_indexed AFTER UPDATE OF status ON engine_instance FOR EACH ROW
 WHEN ((NEW.status = 'complete') <> (OLD.status = 'complete'))
 EXECUTE FUNCTION engine_index_ended();
+
+-- Here and not in the statement of the engine that deletes instances: processes of an earlier version delete some, too.
+CREATE OR REPLACE FUNCTION engine_index_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM engine_indexedpath) THEN
+        DELETE FROM engine_searchvalue v USING deleted d WHERE v.instance_id = d.key;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER engine_instance_delete_is_indexed AFTER DELETE ON engine_instance
+REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT
+EXECUTE FUNCTION engine_index_deleted();
