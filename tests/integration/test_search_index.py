@@ -149,6 +149,15 @@ def test_a_deletion_and_retention_delete_the_values() -> None:
     assert not SearchValue.objects.exists()
 
 
+def test_a_process_of_an_earlier_version_that_deletes_an_instance_leaves_no_values() -> None:
+    order = declare("customer")
+    paths.register()
+    instance = order.start({"customer": "c"})
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM engine_instance WHERE key = %s", [instance.key])
+    assert not SearchValue.objects.exists()
+
+
 def test_what_the_engine_never_writes_fails_no_start_and_no_end() -> None:
     declare("text", "number", "far", "output")
     paths.register()
