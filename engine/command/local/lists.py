@@ -11,8 +11,8 @@ from engine.status.documents import Document
 from engine.status.gathering import database_now, facts_by_key, without_values
 from engine.status.searching import filters, searching
 from engine.status.searching.found import Found
-from engine.status.searching.order import NEWEST_FIRST
 from engine.values.identity import check_tags
+from engine.values.query.order import NEWEST_FIRST
 from engine.values.query.parsing import parsed
 
 

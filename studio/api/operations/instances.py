@@ -16,10 +16,10 @@ from engine.status.gathering import database_now, facts_by_key, without_values
 from engine.status.record import Limits
 from engine.status.search import workflow_names
 from engine.status.searching import filters
-from engine.status.searching.order import NEWEST_FIRST, Sort, is_place, key_of
 from engine.status.searching.searching import search
 from engine.status.snapshot import snapshot
 from engine.status.steps import read_old_milestones, without_done_items
+from engine.values.query.order import NEWEST_FIRST, Sort, is_place, key_of
 from engine.values.query.parsing import parsed
 from studio.access.permissions import visible
 from studio.api.answers import answer, etag_of
