@@ -105,6 +105,7 @@ UPDATE engine_instance i SET
     quarantined = false,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
     owner = NULL, fence = i.fence + 1, signals = i.signals + 1, notify_pending = true,
+    keys_from = CASE WHEN %(same_keys)s THEN coalesce(i.keys_from, i.generation) END,
     code = coalesce(%(code)s, i.code),
     deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval
         ELSE i.deadline_at - coalesce((

@@ -19,8 +19,10 @@ from engine.values.errors.instances import (
     InstanceNotCompleteError,
     InstanceNotFinishedError,
     InstanceNotFoundError,
+    KeysSpentError,
     RestartError,
     RollbackNotFailedError,
+    StepNotFailedError,
     StepNotFoundError,
 )
 from engine.values.errors.steps import (
@@ -88,6 +90,7 @@ __all__ = [
     "InvalidNameError",
     "InvalidParamsError",
     "InvalidValueError",
+    "KeysSpentError",
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
@@ -110,6 +113,7 @@ __all__ = [
     "StepArgumentsError",
     "StepConfigError",
     "StepError",
+    "StepNotFailedError",
     "StepNotFoundError",
     "StepTimeoutError",
     "UnknownWorkflowError",
