@@ -21,7 +21,7 @@ from engine.values.errors import InstanceNotFoundError, InvalidValueError
 from engine.values.identity import REQUEST_TYPE
 from engine.values.states import Action, InstanceStatus
 
-__all__ = ["PlannedStep", "RestartPlan", "preview", "preview_retry", "restart", "retry_step"]
+__all__ = ["NEW", "SAME", "PlannedStep", "RestartPlan", "preview", "preview_retry", "restart", "retry_step"]
 
 NEW, SAME = "new", "same"  # idempotency keys
 

@@ -10,7 +10,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from engine.models import Instance
 from engine.steer import lifecycle, restart
-from engine.values.errors import InstanceNotFoundError, RestartError, StepNotFoundError
+from engine.values.errors import (
+    InstanceNotFoundError,
+    KeysSpentError,
+    RestartError,
+    StepNotFailedError,
+    StepNotFoundError,
+)
 from studio.access.permissions import Verb, allowed
 from studio.frame.addresses import cursor
 from studio.frame.guard import guard
@@ -18,13 +24,14 @@ from studio.frame.notes import note
 from studio.frame.pieces import page
 from studio.instance.actions import reason_of, who_did
 
+RETRY = "retry"  # the step that ended the instance, with its idempotency key
 LISTED = 100  # steps in each list, at most
 CHOICES = 200  # steps to choose from
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The step to restart from, as in an address: `do:charge:1`. Empty for the start."""
+    """The step to restart from, as in an address: `do:charge:1`, or `retry` for the failed one. Empty for the start."""
 
     kind: str = ""
     name: str = ""
@@ -43,10 +50,27 @@ class Target:
         return {"from_step": self.name, "count": self.count, "kind": self.kind} if self.kind else {}
 
     @property
+    def is_retry(self) -> bool:
+        return self.kind == RETRY and not self.name
+
+    @property
     def key(self) -> str:
-        return f"{self.kind}:{self.name}:{self.count}" if self.kind else ""
+        return RETRY if self.is_retry else f"{self.kind}:{self.name}:{self.count}" if self.kind else ""
+
+    def preview(self, instance: Instance) -> restart.RestartPlan:
+        return (
+            restart.preview_retry(instance) if self.is_retry else restart.preview(instance, **self.arguments)
+        )
+
+    def act(self, instance: Instance, *, keys: str, by: Any, reason: str) -> None:
+        if self.is_retry:
+            restart.retry_step(instance, by=by, reason=reason)
+        else:
+            restart.restart(instance, **self.arguments, keys=keys, by=by, reason=reason)
 
     def __str__(self) -> str:
+        if self.is_retry:
+            return "the failed step"
         return self.name if self.count == 1 else f"{self.name} #{self.count}"
 
 
@@ -73,7 +97,7 @@ def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     except StalePageError:
         text = who_did(instance, "It was restarted after you opened this page. Nothing was changed.")
         return _preview(request, instance.refresh(), status=409, refused=text, reason=reason)
-    except (RestartError, StepNotFoundError) as error:
+    except (KeysSpentError, RestartError, StepNotFailedError, StepNotFoundError) as error:
         return _preview(request, instance.refresh(), status=409, refused=str(error), reason=reason)
     where = f"from {target}" if target.kind else "from the start"
     note(request, f"Restarted {instance.id} {where} as generation {instance.generation}.")
@@ -85,7 +109,20 @@ def _restart_unless_stale(request: HttpRequest, instance: Instance, target: Targ
     with transaction.atomic():
         if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
             raise StalePageError
-        restart.restart(instance, **target.arguments, by=request.user, reason=reason)
+        target.act(instance, keys=_keys(request), by=request.user, reason=reason)
+
+
+def _keys(request: HttpRequest) -> str:
+    return restart.SAME if request.POST.get("keys") == restart.SAME else restart.NEW
+
+
+def _is_failed(instance: Instance) -> bool:
+    """Return whether a step has ended the instance and can run again with its key."""
+    try:
+        plan = restart.preview_retry(instance)
+    except StepNotFailedError:
+        return False
+    return not (plan.refused or plan.keys_spent)
 
 
 def _preview(
@@ -94,8 +131,8 @@ def _preview(
     given = request.POST if request.method == "POST" else request.GET
     target = Target.of(given.get("step", ""))
     try:
-        plan = restart.preview(instance, **target.arguments)
-    except StepNotFoundError as error:
+        plan = target.preview(instance)
+    except (StepNotFailedError, StepNotFoundError) as error:
         target, status, refused = Target(), max(status, 404), str(error)
         plan = restart.preview(instance)
     top = sorted([*plan.keeps, *plan.runs_again], key=lambda one: one.seq)
@@ -110,6 +147,9 @@ def _preview(
         choices=choices,
         is_far=bool(target.kind) and target.key not in dict(choices),
         is_cut=len(top) > CHOICES,
+        may_retry=target.is_retry or _is_failed(instance),
+        keys=_keys(request),
+        impossible=plan.refused or (plan.keys_spent if target.is_retry else ""),
         listed=LISTED,
         first=f":{LISTED}",
         refused=refused,

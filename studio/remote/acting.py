@@ -58,7 +58,14 @@ def restart(client: Client, options: Options) -> Document:
     with instance_named(client, at.workflow, at.id):
         if options["preview"]:
             return dict(client.preview_restart(at.workflow, at.id, **where))
-        return {"instance": client.restart(at.workflow, at.id, reason=options["reason"], **where)}
+        keys = options["keys"]
+        return {"instance": client.restart(at.workflow, at.id, reason=options["reason"], keys=keys, **where)}
+
+
+def retry_step(client: Client, options: Options) -> Document:
+    at = options["instance"]
+    with instance_named(client, at.workflow, at.id):
+        return {"instance": client.retry_step(at.workflow, at.id, reason=options["reason"])}
 
 
 def delete(client: Client, options: Options) -> Document:

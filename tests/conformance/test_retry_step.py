@@ -14,6 +14,7 @@ from engine import (
     RestartError,
     RollbackContext,
     StepContext,
+    StepError,
     StepNotFailedError,
     WorkflowStep,
     workflow,
@@ -161,7 +162,7 @@ def test_a_failure_that_the_handler_caught_stays_as_it_was() -> None:
     async def story(step: WorkflowStep) -> str:
         try:
             await step.do("shaky", shaky, max_attempts=1)
-        except Exception:
+        except StepError:
             return await step.do("charge", provider.charge, max_attempts=1)
         return "?"
 

@@ -1,4 +1,4 @@
-"""Restart instances, or preview it."""
+"""Restart instances, preview it, and retry their failed steps."""
 
 from __future__ import annotations
 
@@ -14,4 +14,10 @@ def restart(options: Options) -> Document:
     where = (options["from_step"], options["count"], options["kind"])
     if options["preview"]:
         return documents.plan(restarting.preview(instance, *where))
-    return {"instance": documents.instance(restarting.restart(instance, *where, **origin(options)))}
+    keys, cause = options["keys"], origin(options)
+    return {"instance": documents.instance(restarting.restart(instance, *where, keys=keys, **cause))}
+
+
+def retry_step(options: Options) -> Document:
+    instance = find(options["instance"])
+    return {"instance": documents.instance(restarting.retry_step(instance, **origin(options)))}
