@@ -1,8 +1,14 @@
-"""Restarts that keep the idempotency keys of the generation before."""
+"""Restarts that keep the idempotency keys of the generation before, or change the params."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from django.db import migrations, models
+
+from engine.models.fields import JsonField
+
+SQL = Path(__file__).parent / "restart"
 
 
 class Migration(migrations.Migration):
@@ -10,4 +16,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField("instance", "keys_from", models.IntegerField(null=True)),
+        migrations.AddField("generation", "params", JsonField(null=True)),
+        migrations.RunSQL((SQL / "params.sql").read_text(), migrations.RunSQL.noop),
     ]

@@ -17,6 +17,7 @@ from engine.models.step import Step
 from engine.models.typed import Output_co, Typed
 from engine.values.between_steps import async_twin
 from engine.values.states import FINAL, InstanceStatus
+from engine.values.unchanged import UNCHANGED
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -37,6 +38,7 @@ class Steering(Protocol):
         count: int,
         kind: str,
         *,
+        params: Any,
         keys: str,
         by: Any,
         reason: str,
@@ -241,6 +243,7 @@ class Instance(models.Model, Typed[Output_co]):
         count: int = 1,
         kind: str = "do",
         *,
+        params: Any = UNCHANGED,
         keys: Literal["new", "same"] = "new",
         by: Any = None,
         reason: str = "",
@@ -249,14 +252,15 @@ class Instance(models.Model, Typed[Output_co]):
 
         With `from_step` (a top-level step, by name, count and kind), it keeps the outcomes of the steps that
         started before that one, and runs it and all later ones again. Without, it keeps nothing, and buffered
-        events are dropped. With `keys="same"`, steps that run again keep their idempotency keys, so that a service
+        events are dropped; then `params` may give this generation others, validated as at a start. With `keys="same"`, steps that run again keep their idempotency keys, so that a service
         that knows a key does nothing twice.
 
         Returns the instance in its new state. Raises StepNotFoundError, RestartError if a step that it would keep
-        was rolled back, KeysSpentError if a step that would keep its key was, and InstanceNotFoundError; then
-        nothing is changed.
+        was rolled back, KeysSpentError if a step that would keep its key was, InstanceNotFoundError, and for params
+        the errors of `start`; then nothing is changed.
         """
-        return self.steering.restart(self, from_step, count, kind, keys=keys, by=by, reason=reason)
+        steering = self.steering
+        return steering.restart(self, from_step, count, kind, params=params, keys=keys, by=by, reason=reason)
 
     def retry_step(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
         """Run the step again that has failed for good and ended the instance, with all its attempts and the same

@@ -7,19 +7,23 @@ instance, steps, attempts, events.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
+from engine.declare.params import validate_params
 from engine.declare.registry import workflows
 from engine.models import Event, Instance, Step, Waiter
 from engine.steer import audit, notify, relations, sql
 from engine.steer.lifecycle import end, lock
 from engine.steer.restart_plan import PlannedStep, RestartPlan, Split, split, split_at_failure
 from engine.values import between_steps
+from engine.values.argument import Argument
 from engine.values.errors import InstanceNotFoundError, InvalidValueError
 from engine.values.identity import REQUEST_TYPE
 from engine.values.states import Action, InstanceStatus
+from engine.values.unchanged import UNCHANGED
 
 __all__ = ["NEW", "SAME", "PlannedStep", "RestartPlan", "preview", "preview_retry", "restart", "retry_step"]
 
@@ -32,6 +36,7 @@ def restart(
     count: int = 1,
     kind: str = "do",
     *,
+    params: Any = UNCHANGED,
     keys: str = NEW,
     by: object = None,
     reason: str = "",
@@ -40,19 +45,23 @@ def restart(
 
     With `from_step` (a top-level step, by name, count and kind), it keeps the outcomes of the steps that started
     before that one, and runs it and all later ones again; events consumed by their waits go back to the buffer.
-    Without `from_step`, it keeps nothing, and buffered events are dropped. Raises StepNotFoundError, RestartError if a
-    step that it would keep was rolled back, KeysSpentError if a step that would keep its idempotency key was, and
-    InstanceNotFoundError; then nothing is changed. Returns the instance in its new state.
+    Without `from_step`, it keeps nothing, and buffered events are dropped; then `params` may give it others, which are
+    validated as at a start. Raises StepNotFoundError, RestartError if a
+    step that it would keep was rolled back, KeysSpentError if a step that would keep its idempotency key was,
+    InstanceNotFoundError, and for params the errors of `start`; then nothing is changed. Returns the instance in its
+    new state.
     """
     between_steps.refuse("restart")
     cause = audit.Cause.of(by, reason)
-    same_keys = _keeps_keys(keys)
+    same_keys, text = _keeps_keys(keys), _checked(instance, params, from_step)
     target = None if from_step is None else (from_step, count, kind)
     with transaction.atomic():
         row = lock(instance)
         steps = split(row, target)
         data: dict[str, Any] = {} if target is None else {"count": count, "kind": kind}
-        _renew(row, steps, cause, data | {"from_step": from_step}, same_keys=same_keys, drops=target is None)
+        data |= {"from_step": from_step} | ({} if text is None else {"has_new_params": True})
+        begin = _Beginning(text, same_keys=same_keys, drops=target is None)
+        _renew(row, steps, cause, data, begin)
         return instance.refresh()
 
 
@@ -70,7 +79,7 @@ def retry_step(instance: Instance, *, by: object = None, reason: str = "") -> In
         row = lock(instance)
         steps, failed = split_at_failure(row)
         data = {"from_step": failed.name, "count": failed.count, "kind": failed.kind, "is_retry": True}
-        _renew(row, steps, cause, data, same_keys=True, drops=False)
+        _renew(row, steps, cause, data, _Beginning(same_keys=True))
         return instance.refresh()
 
 
@@ -117,44 +126,65 @@ def _keeps_keys(keys: str) -> bool:
     return keys == SAME
 
 
+def _checked(instance: Instance, params: Any, from_step: str | None) -> str | None:
+    """Return new params as they are stored; None if they stay as they are."""
+    if params is UNCHANGED:
+        return None
+    if from_step is not None:
+        rule = "Only a restart from the start can change them: kept steps have run with the old ones."
+        raise InvalidValueError("$", "not_from_the_start", rule, what="params")
+    with Argument("params"):
+        return validate_params(workflows[instance.workflow], params)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """How the next generation begins, besides the steps that it keeps."""
+
+    params: str | None = None  # new ones, as they are stored
+    same_keys: bool = False
+    drops: bool = False  # buffered events
+
+
 def _renew(
-    row: Instance, steps: Split, cause: audit.Cause, data: dict[str, Any], *, same_keys: bool, drops: bool
+    row: Instance, steps: Split, cause: audit.Cause, data: dict[str, Any], beginning: _Beginning
 ) -> None:
     """Close the generation of the locked row, and begin the next one."""
     if steps.refusal is not None:
         raise steps.refusal
-    if same_keys and steps.spent is not None:
+    if beginning.same_keys and steps.spent is not None:
         raise steps.spent
     before = row.status
-    _close(row)
-    _begin(row, steps, same_keys=same_keys, drops=drops)
+    _close(row, with_params=beginning.params is not None)
+    _begin(row, steps, beginning)
     facts: dict[str, Any] = {"generation": row.generation + 1, "kept": len(steps.keeps)}
-    if same_keys:
+    if beginning.same_keys:
         facts["keys"] = SAME
     audit.write(Action.RESTART, [row], cause, before=before, after=InstanceStatus.QUEUED, data=facts | data)
 
 
-def _close(row: Instance) -> None:
+def _close(row: Instance, *, with_params: bool) -> None:
     """Record the current generation as ended. One that is still open ends here."""
     if not row.is_finished:
         end(row)
     Waiter.objects.filter(waiter_id=row.key).delete()
-    _ask(sql.KEEP_GENERATION, key=row.key)
+    _ask(sql.KEEP_GENERATION, key=row.key, with_params=with_params)
 
 
-def _begin(row: Instance, steps: Split, *, same_keys: bool, drops: bool) -> None:
+def _begin(row: Instance, steps: Split, beginning: _Beginning) -> None:
     which = {"key": row.key, "generation": row.generation}
     if steps.seqs:
         _ask(sql.KEEP_STEPS, **which, seqs=steps.seqs)
-    _ask(sql.DROP_EVENTS, key=row.key, answers=REQUEST_TYPE, all=drops)
-    if not drops:
+    _ask(sql.DROP_EVENTS, key=row.key, answers=REQUEST_TYPE, all=beginning.drops)
+    if not beginning.drops:
         _ask(sql.RETURN_EVENTS, **which, seqs=steps.discarded)
     workflow = workflows.get(row.workflow)
     _ask(
         sql.NEXT_GENERATION,
         key=row.key,
         keeps=bool(steps.seqs),
-        same_keys=same_keys,
+        params=beginning.params,
+        same_keys=beginning.same_keys,
         code=None if workflow is None else workflow.fingerprint,
         timeout=None if workflow is None else workflow.timeout,
     )

@@ -152,8 +152,8 @@ class KeysSpentError(RepriseError):
     """A step that would run again with its idempotency key has been rolled back, is being rolled back, or failed to
     be. Nothing was changed.
 
-    A service that knows the key would take the new attempt for the one that was undone, and do nothing. Restart the
-    instance with new keys.
+    Restart the instance with new keys: a service that knows the old one would take the new attempt for the one that
+    was undone, and do nothing.
     """
 
     def __init__(self, workflow: str, id: str, step: str, rollback: str) -> None:
