@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 
-from engine.command import text
+from engine.command import text, values
 from engine.command.address import natural, said, take_instance, take_name, take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.json_text import Document
@@ -17,6 +17,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from-step", metavar="NAME", help="keep what started before this step")
     parser.add_argument("--count", type=natural, default=1, metavar="N", help="which step of that name (1)")
     parser.add_argument("--kind", default="do", choices=[*map(str, StepKind)], help="what kind of step (do)")
+    values.take_option(parser, "params", "other params, for a restart from the start")
     parser.add_argument(
         "--keys",
         default="new",

@@ -8,14 +8,17 @@ from django.db import migrations, models
 
 from engine.models.fields import JsonField
 
-SQL = Path(__file__).parent / "restart"
+SQL = Path(__file__).parent
 
 
 class Migration(migrations.Migration):
-    dependencies = [("engine", "0001_start")]
+    dependencies = [("engine", "0002_search")]
 
     operations = [
         migrations.AddField("instance", "keys_from", models.IntegerField(null=True)),
         migrations.AddField("generation", "params", JsonField(null=True)),
-        migrations.RunSQL((SQL / "params.sql").read_text(), migrations.RunSQL.noop),
+        migrations.RunSQL(
+            (SQL / "restart" / "params.sql").read_text(),
+            "DROP FUNCTION engine_index_new_params() CASCADE;" + (SQL / "start" / "final.sql").read_text(),
+        ),
     ]

@@ -252,8 +252,9 @@ class Instance(models.Model, Typed[Output_co]):
 
         With `from_step` (a top-level step, by name, count and kind), it keeps the outcomes of the steps that
         started before that one, and runs it and all later ones again. Without, it keeps nothing, and buffered
-        events are dropped; then `params` may give this generation others, validated as at a start. With `keys="same"`, steps that run again keep their idempotency keys, so that a service
-        that knows a key does nothing twice.
+        events are dropped; then `params` may give this generation others, validated as at a start. With
+        `keys="same"`, steps that run again keep their idempotency keys, so that a service that knows a key does
+        nothing twice.
 
         Returns the instance in its new state. Raises StepNotFoundError, RestartError if a step that it would keep
         was rolled back, KeysSpentError if a step that would keep its key was, InstanceNotFoundError, and for params

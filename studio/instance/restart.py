@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +15,19 @@ from engine.values.errors import (
     InstanceNotFoundError,
     KeysSpentError,
     RestartError,
+    SecretKeyError,
     StepNotFailedError,
     StepNotFoundError,
 )
+from engine.values.unchanged import UNCHANGED
 from studio.access.permissions import Verb, allowed
+from studio.forms.checked import Problem
 from studio.frame.addresses import cursor
 from studio.frame.guard import guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
 from studio.instance.actions import reason_of, who_did
+from studio.instance.restart_params import TypedParams
 
 RETRY = "retry"  # the step that ended the instance, with its idempotency key
 LISTED = 100  # steps in each list, at most
@@ -62,11 +67,12 @@ class Target:
             restart.preview_retry(instance) if self.is_retry else restart.preview(instance, **self.arguments)
         )
 
-    def act(self, instance: Instance, *, keys: str, by: Any, reason: str) -> None:
+    def act(self, instance: Instance, *, params: Any, keys: str, by: Any, reason: str) -> None:
         if self.is_retry:
             restart.retry_step(instance, by=by, reason=reason)
         else:
-            restart.restart(instance, **self.arguments, keys=keys, by=by, reason=reason)
+            params = UNCHANGED if self.kind else params
+            restart.restart(instance, **self.arguments, params=params, keys=keys, by=by, reason=reason)
 
     def __str__(self) -> str:
         if self.is_retry:
@@ -78,7 +84,7 @@ class StalePageError(Exception):
     """The instance was restarted after the page was rendered."""
 
 
-@guard(get=Verb.VIEW, post=Verb.OPERATE, action="restart")
+@guard(get=Verb.VIEW, post=Verb.OPERATE, action="restart", takes_payload=True)
 def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
     """Preview a restart, or do it. A reason is required, for the audit trail."""
     try:
@@ -90,26 +96,32 @@ def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     target, reason = Target.of(request.POST.get("step", "")), reason_of(request)
+    checked = TypedParams.of(request, instance).checked(instance)
+    if not checked.is_good:
+        text = f"Not restarted: {checked.problems[0].message}"
+        return _preview(request, instance, status=422, refused=text, reason=reason, problems=checked.problems)
     if not reason:
         return _preview(request, instance, status=422, refused="Enter a reason to restart it.")
     try:
-        _restart_unless_stale(request, instance, target, reason)
+        _restart_unless_stale(request, instance, target, reason, checked.value)
     except StalePageError:
         text = who_did(instance, "It was restarted after you opened this page. Nothing was changed.")
         return _preview(request, instance.refresh(), status=409, refused=text, reason=reason)
-    except (KeysSpentError, RestartError, StepNotFailedError, StepNotFoundError) as error:
+    except (KeysSpentError, RestartError, SecretKeyError, StepNotFailedError, StepNotFoundError) as error:
         return _preview(request, instance.refresh(), status=409, refused=str(error), reason=reason)
     where = f"from {target}" if target.kind else "from the start"
     note(request, f"Restarted {instance.id} {where} as generation {instance.generation}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 
-def _restart_unless_stale(request: HttpRequest, instance: Instance, target: Target, reason: str) -> None:
+def _restart_unless_stale(
+    request: HttpRequest, instance: Instance, target: Target, reason: str, params: Any
+) -> None:
     """Restart the generation that the page showed. Two users who press at the same time restart it once."""
     with transaction.atomic():
         if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
             raise StalePageError
-        target.act(instance, keys=_keys(request), by=request.user, reason=reason)
+        target.act(instance, params=params, keys=_keys(request), by=request.user, reason=reason)
 
 
 def _keys(request: HttpRequest) -> str:
@@ -126,7 +138,13 @@ def _is_failed(instance: Instance) -> bool:
 
 
 def _preview(
-    request: HttpRequest, instance: Instance, *, status: int = 200, refused: str = "", reason: str = ""
+    request: HttpRequest,
+    instance: Instance,
+    *,
+    status: int = 200,
+    refused: str = "",
+    reason: str = "",
+    problems: Sequence[Problem] = (),
 ) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     target = Target.of(given.get("step", ""))
@@ -149,6 +167,8 @@ def _preview(
         is_cut=len(top) > CHOICES,
         may_retry=target.is_retry or _is_failed(instance),
         keys=_keys(request),
+        params=None if target.kind else TypedParams.of(request, instance).shown(instance),
+        problems=problems,
         impossible=plan.refused or (plan.keys_spent if target.is_retry else ""),
         listed=LISTED,
         first=f":{LISTED}",

@@ -12,6 +12,7 @@ from engine.models import Instance
 from engine.status import documents
 from engine.steer import deletion, lifecycle
 from engine.steer import restart as restarting
+from engine.values.unchanged import UNCHANGED
 from studio.api.answers import answer, etag_of
 from studio.api.auth import ApiRequest
 from studio.api.fields import Because, ReasonWanted, Restart, RestartFrom, Terminate
@@ -131,6 +132,7 @@ def restart(request: ApiRequest, name: str, id: str, body: Restart) -> HttpRespo
             body.from_step,
             body.count,
             str(body.kind),
+            params=body.params if "params" in body.model_fields_set else UNCHANGED,
             keys=body.keys,
             by=request.auth,
             reason=body.reason,
