@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from engine.values.errors import InvalidParamsError as InvalidParamsError
     from engine.values.errors import InvalidQueryError as InvalidQueryError
     from engine.values.errors import InvalidValueError as InvalidValueError
+    from engine.values.errors import KeysSpentError as KeysSpentError
     from engine.values.errors import LimitError as LimitError
     from engine.values.errors import NonDeterminismError as NonDeterminismError
     from engine.values.errors import NonRetryableError as NonRetryableError
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from engine.values.errors import StepArgumentsError as StepArgumentsError
     from engine.values.errors import StepConfigError as StepConfigError
     from engine.values.errors import StepError as StepError
+    from engine.values.errors import StepNotFailedError as StepNotFailedError
     from engine.values.errors import StepNotFoundError as StepNotFoundError
     from engine.values.errors import StepTimeoutError as StepTimeoutError
     from engine.values.errors import UnknownWorkflowError as UnknownWorkflowError
@@ -93,6 +95,7 @@ _ERRORS = (
     "InvalidParamsError",
     "InvalidQueryError",
     "InvalidValueError",
+    "KeysSpentError",
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
@@ -114,6 +117,7 @@ _ERRORS = (
     "StepArgumentsError",
     "StepConfigError",
     "StepError",
+    "StepNotFailedError",
     "StepNotFoundError",
     "StepTimeoutError",
     "UnknownWorkflowError",

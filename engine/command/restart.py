@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 
-from engine.command import text
-from engine.command.address import natural, said, take_instance, take_name
+from engine.command import text, values
+from engine.command.address import natural, said, take_instance, take_name, take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.json_text import Document
 from engine.values.states import StepKind
@@ -17,6 +17,13 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from-step", metavar="NAME", help="keep what started before this step")
     parser.add_argument("--count", type=natural, default=1, metavar="N", help="which step of that name (1)")
     parser.add_argument("--kind", default="do", choices=[*map(str, StepKind)], help="what kind of step (do)")
+    values.take_option(parser, "params", "other params, for a restart from the start")
+    parser.add_argument(
+        "--keys",
+        default="new",
+        choices=["new", "same"],
+        help="idempotency keys of the steps that run again (new)",
+    )
     take_name(parser)
     either = parser.add_mutually_exclusive_group(required=True)
     either.add_argument("--reason", type=said, help="why, for the audit trail")
@@ -27,11 +34,30 @@ def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[st
     if options["preview"]:
         yield from _plan_lines(terminal, str(options["instance"]), found)
         return
+    yield from _begun(found)
+
+
+def _arguments_of_retry(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    take_origin(parser)
+
+
+def _lines_of_retry(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    yield from _begun(found)
+
+
+RETRY_STEP = Subcommand(
+    "retry-step",
+    "run the step again that ended an instance, with the same idempotency key",
+    _arguments_of_retry,
+    _lines_of_retry,
+)
+RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _lines)
+
+
+def _begun(found: Document) -> Iterator[str]:
     instance = found["instance"]
     yield f"{text.named(instance)} is {instance['status']}: generation {instance['generation']} starts."
-
-
-RESTART = Subcommand("restart", "run an instance again, in a new generation", _arguments, _lines)
 
 
 def _plan_lines(terminal: Terminal, instance: str, plan: Document) -> Iterator[str]:
@@ -45,6 +71,8 @@ def _plan_lines(terminal: Terminal, instance: str, plan: Document) -> Iterator[s
     yield f"{text.count(plan['returned_events'], 'event')} would go back to the buffer."
     yield f"{text.count(plan['dropped_events'], 'event')} would be dropped."
     yield f"{text.count(plan['ended_children'], 'child', 'children')} would be terminated."
+    if plan["keys_spent"]:
+        yield plan["keys_spent"]
     yield "Nothing has changed."
 
 

@@ -7,7 +7,7 @@ from engine.command.health import HEALTH
 from engine.command.index import INDEX
 from engine.command.list import LIST
 from engine.command.replay import REPLAY
-from engine.command.restart import RESTART
+from engine.command.restart import RESTART, RETRY_STEP
 from engine.command.schedules import SCHEDULES
 from engine.command.show import SHOW
 from engine.command.start import START
@@ -22,6 +22,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     RESUME,
     TERMINATE,
     RESTART,
+    RETRY_STEP,
     DELETE,
     RETRY_ROLLBACK,
     ACCEPT_CODE,

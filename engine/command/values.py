@@ -20,6 +20,17 @@ def take_value(parser: ArgumentParser, name: str, what: str) -> None:
     group.add_argument("--file", type=_file, metavar="PATH", help=f"a file with {what} as JSON")
 
 
+def take_option(parser: ArgumentParser, name: str, what: str) -> None:
+    """Add the options for a JSON text or its file; without either, nothing is given."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(f"--{name}", metavar="JSON", help=f'{what} as JSON; "-" reads standard input')
+    group.add_argument("--file", type=_file, metavar="PATH", help=f"a file with {what} as JSON")
+
+
+def is_given(options: Options, name: str) -> bool:
+    return options["file"] is not None or options[name] is not None
+
+
 def value(options: Options, name: str) -> JSON:
     """Read the value. Raises InvalidJSON with line and column, or LimitError."""
     if options["file"] is not None:

@@ -66,6 +66,7 @@ class StepContext:
     """The identities of the enclosing steps and of this one, outermost first."""
     _event: threading.Event | None = field(default=None, repr=False)
     _is_cancelled: bool = field(default=False, repr=False)
+    _keys_from: int | None = field(default=None, repr=False)
 
     @property
     def cancelled(self) -> threading.Event:
@@ -91,9 +92,9 @@ class StepContext:
     @property
     def idempotency_key(self) -> str:
         """A text that is the same on every attempt of this step, in every worker. Another generation has another
-        one.
+        one, unless the restart kept the keys.
         """
-        return idempotency_key(self.workflow, self.instance_id, self.generation, self.path)
+        return idempotency_key(self.workflow, self.instance_id, self._keys_from or self.generation, self.path)
 
 
 @dataclass(slots=True)
@@ -114,4 +115,5 @@ class RollbackContext(StepContext):
     @property
     def idempotency_key(self) -> str:
         """A text that is the same on every attempt of this rollback, and different from that of the step."""
-        return idempotency_key(self.workflow, self.instance_id, self.generation, self.path, "rollback")
+        generation = self._keys_from or self.generation
+        return idempotency_key(self.workflow, self.instance_id, generation, self.path, "rollback")

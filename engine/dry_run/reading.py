@@ -31,6 +31,7 @@ _SIZES = """
 """
 _INSTANCES = f"""
     SELECT i.key, i.workflow, i.id, i.generation, i.params::text, i.status, i.code, i.ends_as, i.depth,
+        i.keys_from,
         CASE WHEN i.rollback = 'running' THEN i.error::text END,
         {microseconds("coalesce(i.started_at, statement_timestamp())")}, {microseconds("statement_timestamp()")}
     FROM engine_instance i WHERE i.key = ANY (%(keys)s) AND NOT i.status = ANY (%(final)s) ORDER BY i.key
@@ -107,7 +108,8 @@ def read(keys: list[int]) -> list[Recorded]:
 
 
 def _recorded(row: rows.Row, history: History) -> Recorded:
-    key, workflow, name, generation, params, status, code, ends_as, depth, error, started_us, now_us = row
+    key, workflow, name, generation, params, status, code, ends_as, depth, *rest = row
+    keys_from, error, started_us, now_us = rest
     claimed = Claimed(
         key=key,
         workflow=workflow,
@@ -123,6 +125,7 @@ def _recorded(row: rows.Row, history: History) -> Recorded:
         ends_as=ends_as,
         error=error,
         depth=depth,
+        keys_from=keys_from,
     )
     history.events = Page([], now_us)
     return Recorded(claimed, status, history, now_us)

@@ -19,6 +19,8 @@ class Generation(models.Model):
     """The number, from 1."""
     status = models.CharField(max_length=20)
     """The status in which it ended."""
+    params = JsonField(null=True)
+    """Its input, if the restart after it changed it; else NULL: that of the next generation."""
     output = JsonField(null=True)
     """What it returned, as JSON."""
     error = JsonField(null=True)

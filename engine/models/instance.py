@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -17,6 +17,7 @@ from engine.models.step import Step
 from engine.models.typed import Output_co, Typed
 from engine.values.between_steps import async_twin
 from engine.values.states import FINAL, InstanceStatus
+from engine.values.unchanged import UNCHANGED
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -31,8 +32,18 @@ class Steering(Protocol):
     def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
     def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
     def restart(
-        self, instance: Instance, from_step: str | None, count: int, kind: str, *, by: Any, reason: str
+        self,
+        instance: Instance,
+        from_step: str | None,
+        count: int,
+        kind: str,
+        *,
+        params: Any,
+        keys: str,
+        by: Any,
+        reason: str,
     ) -> Instance[Any]: ...
+    def retry_step(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
     def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
     def result(self, instance: Instance) -> Any: ...
     def send_event(
@@ -64,6 +75,8 @@ class Instance(models.Model, Typed[Output_co]):
     """Its id, unique per workflow."""
     generation: models.IntegerField[int, int] = models.IntegerField(db_default=1, default=1)
     """The number of its current generation, from 1; a restart adds one."""
+    # The generation whose idempotency keys the current one uses, if a restart kept them; NULL: its own.
+    keys_from = models.IntegerField(null=True)
     status: models.CharField[str, str] = models.CharField(max_length=20, default=InstanceStatus.QUEUED)
     """Its status: see docs/reference/states.md."""
     waiting_for: models.CharField[str, str] = models.CharField(
@@ -230,6 +243,8 @@ class Instance(models.Model, Typed[Output_co]):
         count: int = 1,
         kind: str = "do",
         *,
+        params: Any = UNCHANGED,
+        keys: Literal["new", "same"] = "new",
         by: Any = None,
         reason: str = "",
     ) -> Instance[Output_co]:
@@ -237,12 +252,27 @@ class Instance(models.Model, Typed[Output_co]):
 
         With `from_step` (a top-level step, by name, count and kind), it keeps the outcomes of the steps that
         started before that one, and runs it and all later ones again. Without, it keeps nothing, and buffered
-        events are dropped.
+        events are dropped; then `params` may give this generation others, validated as at a start. With
+        `keys="same"`, steps that run again keep their idempotency keys, so that a service that knows a key does
+        nothing twice.
 
         Returns the instance in its new state. Raises StepNotFoundError, RestartError if a step that it would keep
-        was rolled back, and InstanceNotFoundError; then nothing is changed.
+        was rolled back, KeysSpentError if a step that would keep its key was, InstanceNotFoundError, and for params
+        the errors of `start`; then nothing is changed.
         """
-        return self.steering.restart(self, from_step, count, kind, by=by, reason=reason)
+        steering = self.steering
+        return steering.restart(self, from_step, count, kind, params=params, keys=keys, by=by, reason=reason)
+
+    def retry_step(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """Run the step again that has failed for good and ended the instance, with all its attempts and the same
+        idempotency key.
+
+        A new generation keeps what the handler had received before the failure; everything after that runs again,
+        with the same keys. Returns the instance in its new state. Raises StepNotFailedError if it has not ended
+        because of a step, KeysSpentError or RestartError if rollbacks have run, and InstanceNotFoundError; then
+        nothing is changed.
+        """
+        return self.steering.retry_step(self, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
         """Delete a finished instance with everything it recorded. Its children and its audit trail stay.
@@ -279,6 +309,7 @@ class Instance(models.Model, Typed[Output_co]):
     aretry_rollback = async_twin(retry_rollback)
     aaccept_code = async_twin(accept_code)
     arestart = async_twin(restart)
+    aretry_step = async_twin(retry_step)
     adelete = async_twin(delete)  # type: ignore[arg-type]
     asend_event = async_twin(send_event)
 

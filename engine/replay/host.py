@@ -32,6 +32,7 @@ class Claimed:
     ends_as: str = ""  # after its rollbacks, if these have begun; then with `error`, JSON text
     error: str | None = None
     depth: int = 0  # number of its ancestors, each started by the one before
+    keys_from: int | None = None  # the generation whose idempotency keys it uses, if not its own
 
 
 class Phase(Enum):

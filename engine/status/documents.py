@@ -231,6 +231,7 @@ def plan(found: RestartPlan) -> Document:
         "dropped_events": found.dropped_events,
         "ended_children": found.ended_children,
         "refused": found.refused or None,
+        "keys_spent": found.keys_spent or None,
     }
 
 

@@ -58,7 +58,21 @@ def snapshot(
     kept = (rows if output_up_to is None else with_prefixes(rows, "output", length=output_up_to)).first()
     if kept is None:
         raise GenerationNotFoundError(newest.workflow, newest.id, those.shown, newest.generation)
-    return Snapshot(_as_it_was(newest, kept), those)
+    return Snapshot(_with_params(_as_it_was(newest, kept), output_up_to), those)
+
+
+def _with_params(past: Any, up_to: int | None) -> Any:
+    """Set the params that this generation ran with, if a later restart changed them."""
+    rows: Any = Generation.objects.filter(instance_id=past.key, number__gte=past.generation)
+    rows = rows.filter(params__isnull=False).order_by("number").only("number", "params")
+    kept = (rows if up_to is None else with_prefixes(rows, "params", length=up_to)).first()
+    if kept is None:
+        return past
+    for name in ("params", "params_text", "params_size"):
+        if name not in kept.get_deferred_fields() and hasattr(kept, name):
+            setattr(past, name, getattr(kept, name))
+    past.params_from = kept.number  # the row that has them
+    return past
 
 
 def _as_it_was(newest: Instance, kept: Any) -> Instance:

@@ -8,7 +8,7 @@ from engine.steer.deletion import delete, delete_many
 from engine.steer.events import send_event
 from engine.steer.launch import get, get_or_start, start, start_many
 from engine.steer.lifecycle import accept_code, pause, resume, retry_rollback, terminate
-from engine.steer.restart import restart
+from engine.steer.restart import restart, retry_step
 from engine.steer.results import result
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "result",
     "resume",
     "retry_rollback",
+    "retry_step",
     "send_event",
     "start",
     "start_many",

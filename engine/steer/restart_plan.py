@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from engine.models import Instance, Step
-from engine.values.errors import RestartError, StepNotFoundError
+from engine.values.errors import KeysSpentError, RestartError, StepNotFailedError, StepNotFoundError
 from engine.values.identity import TOP
-from engine.values.states import RollbackState, StepStatus
+from engine.values.states import InstanceStatus, RollbackState, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class RestartPlan:
     """How many children end."""
     refused: str
     """Why the restart is impossible, or empty."""
+    keys_spent: str
+    """Why the steps that run again cannot keep their idempotency keys, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Split:
     runs_again: list[PlannedStep]
     seqs: list[int]
     refusal: RestartError | None
+    spent: KeysSpentError | None
+    """Why what runs again cannot keep its idempotency keys."""
 
     @property
     def discarded(self) -> list[int]:
@@ -70,7 +75,29 @@ def split(row: Instance, target: tuple[str, int, str] | None) -> Split:
 
     Raises StepNotFoundError.
     """
-    steps = list(
+    steps = _steps(row)
+    top = [step for step in steps if step.parent == TOP]
+    if target is None:
+        return _split(row, steps, [])
+    first = _find(row, top, target)
+    return _split(row, steps, [step for step in top if step.seq < first.seq and _is_over(step)], first)
+
+
+def split_at_failure(row: Instance) -> tuple[Split, PlannedStep]:
+    """Split the steps of an errored generation at the step that ended it: it keeps what the handler had received
+    before. Raises StepNotFailedError.
+    """
+    steps = _steps(row)
+    top = [step for step in steps if step.parent == TOP]
+    failed = _failed(row, top)
+    if failed is None:
+        raise StepNotFailedError(row.workflow, row.id, row.status)
+    keeps = [step for step in top if step is not failed and _is_over(step) and _comes_before(step, failed)]
+    return _split(row, steps, keeps, failed), _planned(failed)
+
+
+def _steps(row: Instance) -> list[Step]:
+    return list(
         Step.objects.filter(instance_id=row.key, generation=row.generation)
         .order_by("seq")
         .only(
@@ -86,20 +113,43 @@ def split(row: Instance, target: tuple[str, int, str] | None) -> Split:
             "rollback",
         )
     )
-    top = [step for step in steps if step.parent == TOP]
-    if target is None:
-        return Split([], [_planned(step) for step in top], [], None)
-    first = _find(row, top, target)
-    keeps = [step for step in top if step.seq < first.seq and _is_over(step)]
+
+
+def _split(row: Instance, steps: Sequence[Step], keeps: Sequence[Step], first: Step | None = None) -> Split:
     kept = {step.seq for step in keeps}
     outermost = _outer_steps(steps)
     undone = {outermost[step.seq]: step.rollback for step in steps if step.rollback != RollbackState.NONE}
+    again = [step for step in steps if step.parent == TOP and step.seq not in kept]
     return Split(
         [_planned(step) for step in keeps],
-        [_planned(step) for step in top if step.seq not in kept],
+        [_planned(step) for step in again],
         [seq for seq, outer in outermost.items() if outer in kept],
-        _refusal(row, first, [step for step in keeps if step.seq in undone], undone),
+        None
+        if first is None
+        else _refusal(row, first, [step for step in keeps if step.seq in undone], undone),
+        next((_spent(row, step, undone[step.seq]) for step in again if step.seq in undone), None),
     )
+
+
+def _failed(row: Instance, top: Sequence[Step]) -> Step | None:
+    """Return the step whose failure ended the instance: the last with its error that the handler received."""
+    if row.status != InstanceStatus.ERRORED or not isinstance(row.error, dict):
+        return None
+    failures = [step for step in top if step.status == StepStatus.ERRORED and step.delivery is not None]
+    if row.error.get("step") is not None:  # of steps with a body, also of inner ones
+        failures = [step for step in failures if step.name == row.error["step"]] or failures
+    else:
+        failures = [step for step in failures if _kind_of_error(step.error) == _kind_of_error(row.error)]
+    return max(failures, key=lambda step: step.delivery or 0, default=None)
+
+
+def _kind_of_error(error: Any) -> tuple[Any, Any]:
+    return (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, None)
+
+
+def _comes_before(step: Step, failed: Step) -> bool:
+    """Return whether the handler received the outcome before the failure, or has yet to."""
+    return step.delivery is None or step.delivery < (failed.delivery or 0)
 
 
 def _find(row: Instance, top: Sequence[Step], target: tuple[str, int, str]) -> Step:
@@ -132,6 +182,10 @@ def _refusal(
         return None
     shown, earliest = str(_planned(undone[-1])), str(_planned(undone[0]))
     return RestartError(row.workflow, row.id, str(_planned(first)), shown, earliest, states[undone[-1].seq])
+
+
+def _spent(row: Instance, step: Step, rollback: str) -> KeysSpentError:
+    return KeysSpentError(row.workflow, row.id, str(_planned(step)), rollback)
 
 
 def _planned(step: Step) -> PlannedStep:

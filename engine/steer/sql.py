@@ -86,11 +86,13 @@ SELECT sent.key, sent.received_at, target.status,
 FROM sent CROSS JOIN target
 """
 
-# Records an ended generation without passing its values through Python.
+# Records an ended generation without passing its values through Python. Its params only if the next one has others.
 KEEP_GENERATION = """
 INSERT INTO engine_generation
-    (instance_id, number, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at)
-SELECT key, generation, status, output, error, pause_reason, rollback, unreached, code, started_at, finished_at
+    (instance_id, number, status, params, output, error, pause_reason, rollback, unreached, code, started_at,
+     finished_at)
+SELECT key, generation, status, CASE WHEN %(with_params)s THEN params END, output, error, pause_reason, rollback,
+       unreached, code, started_at, finished_at
 FROM engine_instance WHERE key = %(key)s
 """
 
@@ -105,6 +107,8 @@ UPDATE engine_instance i SET
     quarantined = false,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
     owner = NULL, fence = i.fence + 1, signals = i.signals + 1, notify_pending = true,
+    params = coalesce(%(params)s::json, i.params),
+    keys_from = CASE WHEN %(same_keys)s THEN coalesce(i.keys_from, i.generation) END,
     code = coalesce(%(code)s, i.code),
     deadline_at = clock_timestamp() + CASE WHEN %(code)s::text IS NOT NULL THEN %(timeout)s::interval
         ELSE i.deadline_at - coalesce((

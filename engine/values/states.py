@@ -140,6 +140,7 @@ class Action(StrEnum):
     SEND_EVENT = "send_event"
     ACCEPT_CODE = "accept_code"
     RETRY_ROLLBACK = "retry_rollback"
+    RETRY_STEP = "retry_step"
     RESTART = "restart"
     DELETE = "delete"
 
@@ -190,7 +191,7 @@ CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
         (_P, _Q): "resume, rollback, restart",
         (_P, _T): "terminate",
         (_C, _Q): "restart",
-        (_E, _Q): "restart, retry_rollback",
+        (_E, _Q): "restart, retry_rollback, retry_step",
         (_T, _Q): "restart, retry_rollback",
     }
 )
@@ -246,6 +247,7 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.SEND_EVENT: frozenset(InstanceStatus) - FINAL,
         Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
         Action.RETRY_ROLLBACK: frozenset({_E, _T}),  # where the rollback failed
+        Action.RETRY_STEP: frozenset({_E}),  # where a step has failed
         Action.RESTART: frozenset(InstanceStatus),
         Action.DELETE: FINAL,
     }

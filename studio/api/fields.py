@@ -126,6 +126,12 @@ class Restart(RestartFrom):
 
     model_config = ConfigDict(json_schema_extra={"required": ["reason"]})
 
+    params: JsonValue = Field(
+        None, description="Other params for this generation, if it begins at the start. Left out, they stay."
+    )
+    keys: Literal["new", "same"] = Field(
+        "new", description="Idempotency keys of the steps that run again: new ones, or those that they had."
+    )
     reason: Reason = ""
 
 

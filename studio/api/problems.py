@@ -53,6 +53,8 @@ KINDS: Mapping[type[Exception], tuple[int, str]] = {
     errors.RollbackNotFailedError: (409, "rollback_not_failed"),
     errors.StepNotFoundError: (422, "step_not_found"),
     errors.RestartError: (409, "restart_refused"),
+    errors.StepNotFailedError: (409, "step_not_failed"),
+    errors.KeysSpentError: (409, "keys_spent"),
     errors.DedupConflictError: (409, "dedup_key_in_use"),
     errors.SecretKeyError: (409, "secret_key_missing"),
     errors.CodeChangedError: (409, "code_changed"),

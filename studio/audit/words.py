@@ -17,6 +17,7 @@ ACTIONS = {
     "send_event": "sent an event",
     "accept_code": "accepted the new code",
     "retry_rollback": "retried the rollback",
+    "retry_step": "retried the failed step",
     "restart": "restarted",
     "delete": "deleted",
     "answer": "answered",
@@ -54,6 +55,8 @@ def action_text(entry: Audit) -> str:
         return f"deleted {sum(data.values())} past their retention"
     if data.get("token"):
         return _token_text(entry, data)
+    if data.get("is_retry"):
+        return f"retried {_isolated(data['from_step'])}"
     if data.get("from_step"):
         return f"restarted from {_isolated(data['from_step'])}"
     kind = data.get("type")

@@ -132,6 +132,7 @@ class AsyncClient:
     resume = async_method(steering.resume)
     terminate = async_method(steering.terminate)
     restart = async_method(steering.restart)
+    retry_step = async_method(steering.retry_step)
     preview_restart = async_method(steering.preview_restart)
     retry_rollback = async_method(steering.retry_rollback)
     accept_code = async_method(steering.accept_code)

@@ -132,6 +132,7 @@ class Client:
     resume = method(steering.resume)
     terminate = method(steering.terminate)
     restart = method(steering.restart)
+    retry_step = method(steering.retry_step)
     preview_restart = method(steering.preview_restart)
     retry_rollback = method(steering.retry_rollback)
     accept_code = method(steering.accept_code)

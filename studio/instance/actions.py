@@ -43,6 +43,7 @@ _DONE = {
     "answer": "answered",
     "accept_code": "new code accepted",
     "retry_rollback": "rollback retried",
+    "retry_step": "step retried",
     "restart": "restarted",
 }
 

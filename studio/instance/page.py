@@ -129,6 +129,11 @@ class InstancePage:
         return self.may(Action.RETRY_ROLLBACK) and self.instance.rollback == "failed"
 
     @property
+    def may_retry_step(self) -> bool:
+        """Whether a step has ended it, and no rollback has run since."""
+        return self.may(Action.RETRY_STEP) and self.origin is not None and not self.instance.rollback
+
+    @property
     def may_send(self) -> bool:
         return self.may(Action.SEND_EVENT)
 

@@ -16,7 +16,7 @@ from studio.frame.guard import guard
 
 _EVENT = re.compile(r"event-([0-9]{1,18})")
 _STEP = re.compile(r"step-([0-9]{1,9})(?:-g([0-9]{1,9}))?")
-_KEPT = re.compile(r"(output|error)-g([0-9]{1,9})")
+_KEPT = re.compile(r"(params|output|error)-g([0-9]{1,9})")
 
 
 @guard(get=Verb.VIEW)
@@ -24,7 +24,8 @@ def payload(request: HttpRequest, name: str, id: str, what: str) -> HttpResponse
     """Send params, output, error, pause_reason, a step's output or an event's payload. Secrets are masked.
 
     `step-<seq>` is a step of the first generation, `step-<seq>-g<number>` one of a later generation, `event-<key>` an
-    event, and `output-g<number>` the output of an earlier generation. What an address shows never changes.
+    event, and `output-g<number>` the output of an earlier generation. What these addresses show never changes;
+    `params-g<number>` are those of an earlier generation that a restart has changed.
     """
     text = _text(name, id, what)
     if text is None:

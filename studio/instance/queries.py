@@ -90,7 +90,7 @@ def _page(
         children=tuple(rows_of(found.children)) if found.children else (),
         events=tuple((event, _event_payload(event)) for event in events),
         logs=logs,
-        params=_params(instance),
+        params=_params(instance, is_past=found.is_past),
         output=_output(instance, is_past=found.is_past),
         failure=None if code and code.is_paused else failure(error),
         code=code,
@@ -104,8 +104,10 @@ def _status(found: Record) -> str:
     return display_status(found.instance.status, found.instance.waiting_for, asks=asks)
 
 
-def _params(instance: Any) -> payloads.Payload:
-    return payloads.payload("params", instance.params_text or "null", instance.params_size)
+def _params(instance: Any, *, is_past: bool) -> payloads.Payload:
+    kept = getattr(instance, "params_from", None) if is_past else None
+    what = "params" if kept is None else f"params-g{kept}"
+    return payloads.payload(what, instance.params_text or "null", instance.params_size)
 
 
 def _output(instance: Any, *, is_past: bool) -> payloads.Payload | None:

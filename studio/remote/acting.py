@@ -55,10 +55,19 @@ def accept_code(client: Client, options: Options) -> Document:
 
 def restart(client: Client, options: Options) -> Document:
     at, where = options["instance"], {name: options[name] for name in ("from_step", "count", "kind")}
+    how = {"keys": options["keys"]}
+    if values.is_given(options, "params"):
+        how["params"] = values.value(options, "params")
     with instance_named(client, at.workflow, at.id):
         if options["preview"]:
             return dict(client.preview_restart(at.workflow, at.id, **where))
-        return {"instance": client.restart(at.workflow, at.id, reason=options["reason"], **where)}
+        return {"instance": client.restart(at.workflow, at.id, reason=options["reason"], **where, **how)}
+
+
+def retry_step(client: Client, options: Options) -> Document:
+    at = options["instance"]
+    with instance_named(client, at.workflow, at.id):
+        return {"instance": client.retry_step(at.workflow, at.id, reason=options["reason"])}
 
 
 def delete(client: Client, options: Options) -> Document:

@@ -21,6 +21,8 @@ NAMES: Mapping[str, str] = {
     "rollback_not_failed": "RollbackNotFailedError",
     "step_not_found": "StepNotFoundError",
     "restart_refused": "RestartError",
+    "step_not_failed": "StepNotFailedError",
+    "keys_spent": "KeysSpentError",
     "dedup_key_in_use": "DedupConflictError",
     "secret_key_missing": "SecretKeyError",
     "code_changed": "CodeChangedError",

@@ -23,6 +23,7 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "resume": all_at_once.resume,
     "terminate": acting.terminate,
     "restart": acting.restart,
+    "retry-step": acting.retry_step,
     "delete": acting.delete,
     "retry-rollback": acting.retry_rollback,
     "accept-code": acting.accept_code,

@@ -54,13 +54,17 @@ class Typed:
 
 def check_start(workflow: Workflow[Any, Any], typed: Typed) -> Checked:
     """Validate everything before a start: syntax, schema, id, tags."""
-    read = read_text(typed.text, "params", is_optional=not workflow.takes_params)
-    problems = list(read.problems)
-    if read.is_good:
-        problems += _schema_problems(workflow, typed.text, read.value)
-    problems += _id_problems(workflow, typed.id)
-    problems += _tag_problems(typed.tag_list)
-    return Checked(read.value, tuple(problems[:MOST_PROBLEMS]))
+    params = check_params(workflow, typed.text)
+    problems = [*params.problems, *_id_problems(workflow, typed.id), *_tag_problems(typed.tag_list)]
+    return Checked(params.value, tuple(problems[:MOST_PROBLEMS]))
+
+
+def check_params(workflow: Workflow[Any, Any], text: str) -> Checked:
+    """Validate params: syntax and schema."""
+    read = read_text(text, "params", is_optional=not workflow.takes_params)
+    if not read.is_good:
+        return read
+    return Checked(read.value, tuple(_schema_problems(workflow, text, read.value)[:MOST_PROBLEMS]))
 
 
 def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user: Any) -> Instance | None:

@@ -33,6 +33,7 @@ OF_THE_ENGINE = {
             "parent_key",
             "parent_generation",
             "parent_step",
+            "keys_from",
         ),
         *("is_tied", "depth", "notify_pending", "ends_as", "retention"),
     ),

@@ -105,7 +105,8 @@ def _asking() -> Instance:
 
 
 @pytest.mark.parametrize(
-    "act", ["pause", "resume", "terminate", "restart", "retry_rollback", "accept_code", "delete"]
+    "act",
+    ["pause", "resume", "terminate", "restart", "retry_step", "retry_rollback", "accept_code", "delete"],
 )
 def test_of_an_action(act: str) -> None:
     assert field_of(lambda: getattr(tick.start(), act)(reason=LONG)) == "reason"

@@ -53,6 +53,7 @@ def test_transition(before, after, answer):
         ("send_event", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("accept_code", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("retry_rollback", {"errored", "terminated"}),
+        ("retry_step", {"errored"}),
     ],
 )
 def test_an_action_has_an_effect_in_these_statuses(action, statuses):

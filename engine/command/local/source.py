@@ -28,6 +28,7 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "resume": steering.resume,
     "terminate": steering.terminate,
     "restart": restart.restart,
+    "retry-step": restart.retry_step,
     "delete": steering.delete,
     "retry-rollback": steering.retry_rollback,
     "accept-code": steering.accept_code,

@@ -19,8 +19,10 @@ from engine.values.errors.instances import (
     InstanceNotCompleteError,
     InstanceNotFinishedError,
     InstanceNotFoundError,
+    KeysSpentError,
     RestartError,
     RollbackNotFailedError,
+    StepNotFailedError,
     StepNotFoundError,
 )
 from engine.values.errors.steps import (
@@ -90,6 +92,7 @@ __all__ = [
     "InvalidParamsError",
     "InvalidQueryError",
     "InvalidValueError",
+    "KeysSpentError",
     "LimitError",
     "NonDeterminismError",
     "NonRetryableError",
@@ -112,6 +115,7 @@ __all__ = [
     "StepArgumentsError",
     "StepConfigError",
     "StepError",
+    "StepNotFailedError",
     "StepNotFoundError",
     "StepTimeoutError",
     "UnknownWorkflowError",

@@ -130,6 +130,45 @@ class RestartError(RepriseError):
         )
 
 
+class StepNotFailedError(RepriseError):
+    """The instance has not ended because of a step, so there is none to retry. Nothing was changed.
+
+    Look at `status` and `error` first: only an errored instance whose error names a step can be retried there. Else
+    restart it, from the start or from a step.
+    """
+
+    def __init__(self, workflow: str, id: str, status: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        why = "but not because of a step" if status == "errored" else "not errored"
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {status}, {why}. Only a step that failed for good and ended '
+            "its instance can be retried; else restart the instance."
+        )
+
+
+class KeysSpentError(RepriseError):
+    """A step that would run again with its idempotency key has been rolled back, is being rolled back, or failed to
+    be. Nothing was changed.
+
+    Restart the instance with new keys: a service that knows the old one would take the new attempt for the one that
+    was undone, and do nothing.
+    """
+
+    def __init__(self, workflow: str, id: str, step: str, rollback: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.step = step
+        self.rollback = rollback
+        happened = {"failed": "its rollback failed", "running": "it is being rolled back"}
+        why = happened.get(rollback, "it has been rolled back")
+        super().__init__(
+            f'Step {step} of instance "{id}" of workflow "{workflow}" cannot run again with the same idempotency key: '
+            f"{why}. Restart the instance with new keys."
+        )
+
+
 class InstanceNotFinishedError(RepriseError):
     """An instance that is still open was to be deleted. Nothing was changed.
 

@@ -336,6 +336,7 @@ class Bodies:
             instance_id=claimed.id,
             workflow=claimed.workflow,
             generation=claimed.generation,
+            _keys_from=claimed.keys_from,
             log=StepLog(say),
             path=operation.path,
         )

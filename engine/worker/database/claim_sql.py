@@ -43,6 +43,7 @@ _CLAIMED = {
     "ends_as": "i.ends_as",
     "error": "CASE WHEN i.rollback = 'running' THEN i.error::text END",
     "depth": "i.depth",
+    "keys_from": "i.keys_from",
 }
 assert [*_CLAIMED] == [field.name for field in fields(Claimed)]
 

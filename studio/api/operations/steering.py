@@ -12,6 +12,7 @@ from engine.models import Instance
 from engine.status import documents
 from engine.steer import deletion, lifecycle
 from engine.steer import restart as restarting
+from engine.values.unchanged import UNCHANGED
 from studio.api.answers import answer, etag_of
 from studio.api.auth import ApiRequest
 from studio.api.fields import Because, ReasonWanted, Restart, RestartFrom, Terminate
@@ -127,8 +128,32 @@ def restart(request: ApiRequest, name: str, id: str, body: Restart) -> HttpRespo
     with transaction.atomic():
         row = _matched(request, name, id)
         instance = restarting.restart(
-            row, body.from_step, body.count, str(body.kind), by=request.auth, reason=body.reason
+            row,
+            body.from_step,
+            body.count,
+            str(body.kind),
+            params=body.params if "params" in body.model_fields_set else UNCHANGED,
+            keys=body.keys,
+            by=request.auth,
+            reason=body.reason,
         )
+    return answer({"instance": documents.instance(instance)}, headers={"ETag": etag_of(instance)})
+
+
+@writes(
+    router,
+    f"{ONE}/retry-step",
+    InstanceAnswer,
+    action="retry_step",
+    takes_match=True,
+    gives=("ETag",),
+    summary="Retry the failed step",
+)
+def retry_step(request: ApiRequest, name: str, id: str, body: Because) -> HttpResponse:
+    """Run the step again that ended the instance, in a new generation, with the same idempotency key."""
+    with transaction.atomic():
+        row = _matched(request, name, id)
+        instance = restarting.retry_step(row, by=request.auth, reason=body.reason)
     return answer({"instance": documents.instance(instance)}, headers={"ETag": etag_of(instance)})
 
 

@@ -31,6 +31,9 @@ class RestartPlan(Schema):
     dropped_events: int
     ended_children: int = Field(description="Children that are terminated.")
     refused: str | None = Field(description="Why a restart would be refused.")
+    keys_spent: str | None = Field(
+        description="Why steps that run again could not keep their idempotency keys."
+    )
 
 
 class SteeredAnswer(Schema):

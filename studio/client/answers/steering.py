@@ -27,6 +27,7 @@ class RestartPlan(TypedDict):
     dropped_events: int
     ended_children: int
     refused: str | None
+    keys_spent: str | None
 
 
 class Steered(TypedDict):

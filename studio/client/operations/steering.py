@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from studio.client import answers
+from studio.client.answers import JSON
 from studio.client.call import Call, Query, query_of
 from studio.client.operations.making import address_of, post
+from studio.client.unset import UNSET, Unset
 
 LONGEST_IN_ADDRESS = 1_000  # characters of a reason, so that every server and proxy accepts the address
 
@@ -58,12 +60,37 @@ def restart(
     from_step: str | None = None,
     count: int = 1,
     kind: str = "do",
+    params: JSON | Unset = UNSET,
+    keys: Literal["new", "same"] = "new",
     if_match: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[answers.Instance]:
-    """Begin a new generation, from the start or from a step. Side effects repeat."""
-    body = {"reason": reason, "from_step": from_step, "count": count, "kind": kind}
+    """Begin a new generation, from the start (also with other params) or from a step. Side effects repeat, but not
+    those of services that know the idempotency keys, if these stay the same.
+    """
+    body: dict[str, Any] = {
+        "reason": reason,
+        "from_step": from_step,
+        "count": count,
+        "kind": kind,
+        "keys": keys,
+    }
+    if params is not UNSET:
+        body["params"] = params
     return _steer(address_of(workflow, id, "restart"), body, idempotency_key, if_match, part="instance")
+
+
+def retry_step(
+    workflow: str,
+    id: str,
+    *,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Instance]:
+    """Run the step again that ended an instance, with all its attempts and the same idempotency key."""
+    path = address_of(workflow, id, "retry-step")
+    return _steer(path, {"reason": reason}, idempotency_key, if_match, part="instance")
 
 
 def preview_restart(

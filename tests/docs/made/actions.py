@@ -27,6 +27,7 @@ ROWS: Mapping[str, Row] = {
     "`send_event(…)`": Row(Action.SEND_EVENT, "send_event", "InstanceFinishedError"),
     "`accept_code()`": Row(Action.ACCEPT_CODE, "accept_code", "InstanceFinishedError"),
     "`retry_rollback()`": Row(Action.RETRY_ROLLBACK, "retry_rollback", "RollbackNotFailedError"),
+    "`retry_step()`": Row(Action.RETRY_STEP, "retry_step", "StepNotFailedError"),
     "`restart()`": Row(Action.RESTART, "restart"),
     "`delete()`": Row(Action.DELETE, "delete", "InstanceNotFinishedError"),
 }

@@ -51,6 +51,12 @@ def reserve(lines: list[Line], ctx: StepContext) -> str:
     return "shelf 7"
 
 
+def print_it(customer: str) -> str:
+    if customer == "Cy":
+        raise OSError("The printer is out of paper.")
+    return f"JD0{len(customer)}7"
+
+
 def release(ctx: RollbackContext) -> None:
     raise ConnectionError("The warehouse does not answer.")
 
@@ -61,7 +67,7 @@ def declare() -> None:
     @workflow("print-label")
     async def print_label(step: WorkflowStep, customer: str) -> str:
         """Print the label of a parcel."""
-        return await step.do("print", lambda: f"JD0{len(customer)}7")
+        return await step.do("print", print_it, customer, max_attempts=1)
 
     @workflow("ship-order", on_code_change="pause")
     async def ship_order(step: WorkflowStep, order: Order) -> dict[str, str]:
@@ -97,6 +103,7 @@ class Shop:
     changed: Instance
     undone: Instance
     asking: Instance
+    failed: Instance
 
 
 def open_shop(test: WorkflowTest) -> Shop:
@@ -131,6 +138,9 @@ def open_shop(test: WorkflowTest) -> Shop:
     asking = refund.start("order-1017", id="refund-7", by="zoe")
     assert test.run(asking).status == "waiting", asking.status
 
+    failed = workflows["print-label"].start("Cy", id="label-3", by="zoe")
+    assert test.run(failed).status == "errored", failed.status
+
     changed = factories.instance(
         "paused",
         workflow="ship-order",
@@ -155,7 +165,7 @@ def open_shop(test: WorkflowTest) -> Shop:
         started_at=NOW - timedelta(hours=1),
         seen_at=NOW,
     )
-    return Shop(waiting, paused, complete, changed, undone, asking)
+    return Shop(waiting, paused, complete, changed, undone, asking, failed)
 
 
 def _schedule(name: str, expression: str, **given: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -294,3 +295,94 @@ def test_a_viewer_who_starts_something_leaves_a_row(viewer: Client) -> None:
     assert viewer.post("/workflows/process-order/start/", {"params": "{}"}).status_code == 403
     (entry,) = Audit.objects.all()
     assert (entry.verb, entry.workflow, entry.outcome) == ("start", "process-order", "denied")
+
+
+def unlucky() -> Instance:
+    """Make an instance that its last step has ended."""
+    error = {"type": "OSError", "message": "no paper", "details": {}, "traceback": "", "step": "charge"}
+    instance = factories.instance("errored", id="order-1", error=error)
+    factories.attempt(factories.step(instance, "reserve", delivery=1))
+    factories.attempt(factories.step(instance, "charge", "errored", delivery=2), "errored")
+    return instance
+
+
+def test_the_failed_step_can_be_retried_with_its_key(operator: Client) -> None:
+    instance = unlucky()
+    address = f'href="{instance.get_absolute_url()}restart/?step=retry"'
+    assert address in operator.get(instance.get_absolute_url()).content.decode()
+    page = preview_of(operator, instance, "retry")
+    assert parts(page) == (["reserve"], ["charge"])
+    assert "With the same idempotency keys:" in page
+    assert 'name="keys"' not in page
+    status, _ = press(operator, instance, "retry")
+    assert (status, instance.refresh().status, instance.keys_from) == (200, "queued", 1)
+    page = operator.get(f"{instance.get_absolute_url()}").content.decode()
+    assert "retried charge" in page
+
+
+def test_the_retry_is_not_offered_where_no_step_has_failed(operator: Client, viewer: Client) -> None:
+    instance = failed("complete")
+    assert "?step=retry" not in operator.get(instance.get_absolute_url()).content.decode()
+    answer = operator.get(f"{instance.get_absolute_url()}restart/", {"step": "retry"})
+    assert answer.status_code == 404
+    assert "but not because of a step" in answer.content.decode() or "not errored" in answer.content.decode()
+    assert press(operator, instance, "retry")[0] == 409
+    assert instance.refresh().generation == 1
+
+
+def test_a_restart_keeps_the_keys_if_that_is_chosen(operator: Client) -> None:
+    instance = unlucky()
+    assert '<input type="radio" name="keys" value="new" checked>' in preview_of(operator, instance)
+    press(operator, instance, keys="same")
+    assert instance.refresh().keys_from == 1
+    press(operator, instance)
+    assert (instance.refresh().generation, instance.keys_from) == (3, None)
+
+
+def test_the_keys_of_what_was_rolled_back_cannot_be_chosen(operator: Client) -> None:
+    instance = unlucky()
+    instance.steps.filter(name="charge").update(rollback="complete")
+    Instance.objects.filter(key=instance.key).update(rollback="complete")
+    page = " ".join(preview_of(operator, instance).split())
+    assert '<input type="radio" name="keys" value="same" disabled>' in page
+    assert "cannot run again with the same idempotency key: it has been rolled back." in page
+    assert press(operator, instance, keys="same")[0] == 409
+    assert "?step=retry" not in operator.get(instance.get_absolute_url()).content.decode()
+    assert instance.refresh().generation == 1
+
+
+def test_other_params_are_checked_and_taken(operator: Client) -> None:
+    instance = failed(
+        workflow="process-order", params={"customer": "Ada", "items": [{"sku": "a", "quantity": 1}]}
+    )
+    page = preview_of(operator, instance)
+    assert "Change the parameters" in page
+    status, page = press(operator, instance, params='{"customer": "Ada", "items": []')
+    assert (status, instance.refresh().generation) == (422, 1)
+    assert "Not restarted:" in page
+    assert '<details class="fold" id="new-params" open>' in page
+    status, page = press(
+        operator, instance, params='{"customer": "Ada", "items": [{"sku": "a", "quantity": 0}]}'
+    )
+    assert (status, instance.refresh().generation) == (422, 1)
+    press(operator, instance, params='{"customer": "Bo", "items": [{"sku": "b", "quantity": 2}]}')
+    assert (instance.refresh().generation, instance.params["customer"]) == (2, "Bo")
+    past = operator.get(f"{instance.get_absolute_url()}?generation=1").content.decode()
+    assert "Ada" in past
+    assert "params-g1" in past or "Bo" not in past
+    payload = operator.get(f"{instance.get_absolute_url()}payload/params-g1/")
+    assert b"Ada" in b"".join(payload)
+
+
+def test_the_same_params_change_nothing_and_a_restart_from_a_step_takes_none(operator: Client) -> None:
+    params = {"customer": "Ada", "items": [{"sku": "a", "quantity": 1}]}
+    instance = failed(workflow="process-order", params=params)
+    assert "Change the parameters" not in preview_of(operator, instance, "do:reserve:1")
+    text = re.findall(
+        r"<textarea id=\"params\"[^>]*>(.*?)</textarea>", preview_of(operator, instance), re.DOTALL
+    )
+    press(operator, instance, params=html.unescape(text[0]))
+    assert (instance.refresh().generation, Audit.objects.get(verb="restart").data.get("has_new_params")) == (
+        2,
+        None,
+    )

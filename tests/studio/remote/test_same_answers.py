@@ -196,6 +196,12 @@ def _with_rollback(id: str) -> None:
     factories.attempt(step)
 
 
+def _failed(id: str) -> None:
+    error = {"type": "OSError", "message": "no paper", "details": {}, "traceback": "", "step": "print"}
+    found = factories.instance("errored", workflow="tick", id=id, error=error)
+    factories.attempt(factories.step(found, "print", status="errored", delivery=1), "errored")
+
+
 def _rollback_failed(id: str) -> None:
     found = factories.instance("errored", id=id)
     Instance.objects.filter(key=found.key).update(rollback="failed")
@@ -241,6 +247,8 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["terminate", "orders/{id}", "--rollback", "--reason", "x"], _with_rollback),
     (["restart", "orders/{id}", "--reason", "x"], _finished),
     (["restart", "orders/{id}", "--from-step", "reserve", "--reason", "x"], _finished),
+    (["restart", "orders/{id}", "--keys", "same", "--reason", "x"], _finished),
+    (["retry-step", "tick/{id}", "--reason", "x"], _failed),
     (["delete", "orders/{id}", "--reason", "x"], _finished),
     (["retry-rollback", "orders/{id}"], _rollback_failed),
     (["accept-code", "tick/{id}"], _other_code),
@@ -289,6 +297,7 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["delete", "tick/a", "--reason", "x"], _tick),
     (["delete", "orders/a", "--reason", "x" * 2001], _finished),
     (["restart", "orders/a", "--from-step", "never", "--reason", "x"], _finished),
+    (["retry-step", "tick/a"], _tick),
     (["retry-rollback", "tick/a"], _tick),
     (["accept-code", "orders/a"], _finished),
     (["answer", "orders/a", "decide", '{"refund": "perhaps", "amount": []}'], _asking),
