@@ -55,7 +55,13 @@ def restart(life: Life, calls: tuple[Call, ...]) -> bool:
     """Fail one body for good, be restarted from there, and complete."""
     if any(call.is_undone for call in calls):
         return False  # what is rolled back cannot be kept
-    chosen = _one_of(life, calls, "do")
+    kinds = [call.kind for call in calls]
+    # The key of a child that begins after the restart would be far from its time.
+    begins_at = kinds.index("child") if "child" in kinds else 0
+    bodies = [index for index, kind in enumerate(kinds) if kind == "do" and index >= begins_at]
+    if not bodies:
+        return False
+    chosen = life.rng.choice(bodies)
     for call in calls[:chosen]:
         life.take(call)
     error = life.give_up(calls[chosen], _deadly(life))
@@ -155,7 +161,7 @@ def queue(life: Life, calls: tuple[Call, ...]) -> bool:
 # that fail complete after all, the rest of the others complete at once.
 FAILING: Mapping[Fate, int] = MappingProxyType({err: 340, retry: 90})
 FAILING_LONG_AGO: Mapping[Fate, int] = MappingProxyType({err: 340, restart: 40})
-RECENT: Mapping[Fate, int] = MappingProxyType({sleep: 50, wait: 50, ask: 250, pause: 15, terminate: 10})
+RECENT: Mapping[Fate, int] = MappingProxyType({sleep: 50, wait: 50, ask: 250, pause: 30, terminate: 10})
 LONG_AGO: Mapping[Fate, int] = MappingProxyType({terminate: 12})
 
 

@@ -155,7 +155,8 @@ class Life:
         generations = self.world.rows["engine_generation"]
         key = self.world.timeline.take("engine_generation")
         generations.append(
-            f"{key}\t{self.key}\t1\terrored\t{error}\t\t{self.flow.code}\t{moment(self.created + CLAIM)}\t{moment(self.at)}\n"
+            f"{key}\t{self.key}\t1\terrored\t{error}\t\t{self.flow.code}\t"
+            f"{moment(self.created + CLAIM)}\t{moment(self.at)}\n"
         )
         target = self.steps[failed].split("\t")
         self._pass(20 * HOUR)
@@ -231,14 +232,14 @@ class Life:
     def _receive(self, call: Call, sender: str) -> None:
         began = self._wait(4 * HOUR)
         seq, is_request = self.seq + 1, call.kind == "request"
-        type = request_type(self.generation, seq) if is_request else call.event
+        event = request_type(self.generation, seq) if is_request else call.event
         payload = '{"value":true,"comment":""}' if is_request else f'{{"reference":"{self.number:x}"}}'
         output = (
-            f'{{"type": "{type}", "sent_by": "{sender}", "received_us": {self.at}, "payload": {payload}}}'
+            f'{{"type": "{event}", "sent_by": "{sender}", "received_us": {self.at}, "payload": {payload}}}'
         )
-        self._step(call, "complete", began, self.at, types=f"{{{type}}}", is_fixed=is_request, output=output)
-        self.receive(type, payload, sender, self.at, seq, type if is_request else NULL)
-        data = f'{{"type":"{type}"}}'
+        self._step(call, "complete", began, self.at, types=f"{{{event}}}", is_fixed=is_request, output=output)
+        self.receive(event, payload, sender, self.at, seq, event if is_request else NULL)
+        data = f'{{"type":"{event}"}}'
         if is_request:
             data = f'{{"request":"{call.name}","seq":{seq},"generation":{self.generation}}}'
         self.audit("answer" if is_request else "send_event", sender, self.at, "waiting", "waiting", data=data)

@@ -40,40 +40,44 @@ class Shop:
         self.timeline = Timeline(first_keys)
         self.rows: Rows = {table: [] for table in COLUMNS}
         self.made = self.steps = self.owed_errors = 0
+        self.burst = min(BURST, size.errors, size.instances // 10)
+        self.wanted = size.instances - self.burst  # besides those of the burst
 
     def batches(self) -> Iterator[Rows]:
         """Yield all rows by table; a batch refers only to itself and to those before it."""
-        burst = [self.now - BURST_SPAN * left // BURST for left in range(BURST, 0, -1)]
-        while self.made < self.size.instances:
-            created = self._moment(self.made / self.size.instances)
+        burst = [self.now - BURST_SPAN * left // self.burst for left in range(self.burst, 0, -1)]
+        while self.made < self.wanted:
+            created = self._moment(self.made / self.wanted)
             while burst and burst[0] <= created:
                 flow = WITH_BURST[0] if len(burst) % 3 else WITH_BURST[1]
                 self._make(burst.pop(0), flow, fates.err_in_burst)
-            self._make(created, *self._choose())
+            flow, fate = self._choose()
+            self.made += self._make(created, flow, fate)
             if len(self.rows["engine_step"]) >= BATCH:
                 yield self._batch(created)
+        for at in burst:
+            self._make(at, WITH_BURST[0], fates.err_in_burst)
         yield self._batch(None)
 
-    def _make(self, created: int, flow: Flow, fate: Fate | None) -> None:
+    def _make(self, created: int, flow: Flow, fate: Fate | None) -> int:
+        """Make an instance and its children; return how many they are."""
         world = World(self.rows, self.timeline, self.rng, self.now)
         before = len(self.rows["engine_instance"]), len(self.rows["engine_step"])
         life = Life(world, flow, created)
         calls = life.calls(self._length())
-        self.owed_errors += self.size.errors
-        fails = fate is None and self.owed_errors >= self.size.instances
+        fails = fate is None and self.owed_errors >= self.wanted
         chosen = fate or fates.draw(life, fails=fails)
         if not chosen(life, calls):  # its workflow has no such step
             (fates.complete_after_failures if fails else fates.complete)(life, calls)
-        if fails:
-            self.owed_errors -= self.size.instances
-        children = len(self.rows["engine_instance"]) - before[0] - 1
-        self.owed_errors += children * self.size.errors
-        self.made += 1 + children
+        made = len(self.rows["engine_instance"]) - before[0]
         self.steps += len(self.rows["engine_step"]) - before[1]
+        if fate is not fates.err_in_burst:
+            self.owed_errors += made * (self.size.errors - self.burst) - fails * self.wanted
+        return made
 
     def _choose(self) -> tuple[Flow, Fate | None]:
         flow = self.rng.choices(FLOWS, _SHARES)[0]
-        left, running = self.size.instances - self.made, self._running()
+        left, running = self.wanted - self.made, self._running()
         if left <= self._queued():
             return flow, fates.queue
         return flow, fates.run if left <= self._queued() + running else None
@@ -86,8 +90,9 @@ class Shop:
 
     def _length(self) -> int:
         """Return how many steps the next instance has, so that all together come near to what is wanted."""
-        is_behind = self.steps < self.made * self.size.steps_each
-        return max(SHORTEST, self.size.steps_each + self.rng.randint(-2, 2) + (4 if is_behind else -2))
+        each = self.size.steps_each
+        more = each * 2 // 5 if self.steps < (self.made + 1) * each else -2
+        return max(SHORTEST, each + more + self.rng.randint(-2, 2))
 
     def _moment(self, position: float) -> int:
         return self.now - int(SPAN * (1 - position) ** 2)
