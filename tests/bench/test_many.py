@@ -18,6 +18,7 @@ from studio.display.status import OPEN, display_status
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from tests.bench.many.flows import NAMES
 from tests.bench.many.shop import BURST, Shop, Size
+from tests.bench.pages.asked import ASKED
 from tests.live import PROJECT
 from tests.possible import WORKERS
 
@@ -135,7 +136,7 @@ def test_nothing_of_the_schema_is_disabled(rows: psycopg.Connection) -> None:
 def test_a_filled_database_is_refused_unless_more_is_added(
     server: EmbeddedServer, rows: psycopg.Connection
 ) -> None:
-    url = f"postgresql://{USER}@/{DATABASE}?host={socket_dir(server.home)}"
+    url = _url(server)
     fill = ["-m", "tests.bench.many", "--instances", "50"]
     before = _count(rows, "SELECT FROM engine_instance")
     rows.rollback()
@@ -153,6 +154,13 @@ def test_a_filled_database_is_refused_unless_more_is_added(
     ).fetchone() == (1,)
 
 
+def test_every_page_and_list_is_timed(server: EmbeddedServer) -> None:
+    done = _run(["-m", "tests.bench.pages", "--runs", "1"], DATABASE_URL=_url(server))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(ASKED)} requests" in done.stdout
+    assert "0 failed" in done.stdout
+
+
 def test_the_same_seed_makes_the_same_rows() -> None:
     size = Size(instances=300, errors=60, seed=7)
     first, again, other = (
@@ -160,6 +168,10 @@ def test_the_same_seed_makes_the_same_rows() -> None:
     )
     assert first == again
     assert first != other
+
+
+def _url(server: EmbeddedServer) -> str:
+    return f"postgresql://{USER}@/{DATABASE}?host={socket_dir(server.home)}"
 
 
 def _count(connection: psycopg.Connection, query: str) -> int:

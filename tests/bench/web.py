@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from studio.machine.mortal import dies_with_parent
-from tests.bench.ground import Ground
-from tests.live import PROJECT, free_port
+from tests.live import PROJECT, LiveStack, free_port
 
 CONNECTIONS = 8
 START_SECONDS = 30.0
@@ -128,10 +127,10 @@ def _check(head: bytes, body: bytes) -> None:
 
 
 @contextmanager
-def serving(ground: Ground) -> Iterator[Web]:
+def serving(stack: LiveStack) -> Iterator[Web]:
     """Run a daphne, with a token of an operator."""
     port = free_port()
-    variables = ground.stack.variables | {
+    variables = stack.variables | {
         "DJANGO_SETTINGS_MODULE": "tests.bench.web_settings",
         "REPRISE_ROLE": "web",
         "REPRISE_API_RATE": "10000000",
@@ -148,7 +147,7 @@ def serving(ground: Ground) -> Iterator[Web]:
         "-p",
         str(port),
     ]
-    with ground.stack.log.open("ab") as log:
+    with stack.log.open("ab") as log:
         process = subprocess.Popen(
             [*command, "studio.asgi:application"],
             cwd=PROJECT,
