@@ -15,7 +15,7 @@ from tests.bench.many.filling import NotEmptyError, fill
 from tests.bench.many.place import opened
 from tests.bench.many.shop import SHORTEST, Size
 
-# The counts are those of VACUUM.
+# The counts are estimates that VACUUM has made.
 ROWS = """
 SELECT relname, reltuples::bigint, pg_size_pretty(pg_total_relation_size(oid)) FROM pg_class
 WHERE relkind = 'r' AND starts_with(relname, 'engine_') AND reltuples > 0
@@ -40,11 +40,11 @@ def main() -> int:
                 print("The database has instances. Give --add to add to them.", file=sys.stderr)
                 return 1
             for table, rows, space in link.execute(ROWS):
-                print(f"{table:22}{rows:>12,} rows {space:>10}")
+                print(f"{table:22}{rows:>12,} rows, about {space:>10}")
             (whole,) = link.execute(
                 "SELECT pg_size_pretty(pg_database_size(current_database()))"
             ).fetchone() or ("",)
-            print(f"{'The database':22}{whole:>28}")
+            print(f"{'The database':22}{whole:>35}")
     return 0
 
 

@@ -161,7 +161,7 @@ def queue(life: Life, calls: tuple[Call, ...]) -> bool:
 # that fail complete after all, the rest of the others complete at once.
 FAILING: Mapping[Fate, int] = MappingProxyType({err: 340, retry: 90})
 FAILING_LONG_AGO: Mapping[Fate, int] = MappingProxyType({err: 340, restart: 40})
-RECENT: Mapping[Fate, int] = MappingProxyType({sleep: 50, wait: 50, ask: 250, pause: 30, terminate: 10})
+RECENT: Mapping[Fate, int] = MappingProxyType({sleep: 50, wait: 50, ask: 120, pause: 30, terminate: 10})
 LONG_AGO: Mapping[Fate, int] = MappingProxyType({terminate: 12})
 
 

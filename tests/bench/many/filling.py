@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from tests.bench.many import people
-from tests.bench.many.flows import NAMES
+from tests.bench.many.flows import FLOWS, NAMES
 from tests.bench.many.life import Rows
 from tests.bench.many.lines import COLUMNS
 from tests.bench.many.shop import Shop, Size
@@ -28,6 +28,16 @@ FROM (
 ) AS worker
 ON CONFLICT (worker_id) DO UPDATE SET held = excluded.held, seen_at = excluded.seen_at
 """
+# No code here declares them.
+SCHEDULES = """
+INSERT INTO engine_schedule (workflow, name, expression, timezone, is_declared, last_planned_at, last_instance_key)
+SELECT s.workflow, s.name, s.expression, 'UTC', false, latest.created_at, latest.key
+FROM unnest(%s::text[], %s::text[], %s::text[]) AS s (workflow, name, expression)
+LEFT JOIN LATERAL (
+    SELECT key, created_at FROM engine_instance i WHERE i.workflow = s.workflow ORDER BY key DESC LIMIT 1
+) AS latest ON true
+ON CONFLICT (workflow, name) DO NOTHING
+"""
 
 
 class NotEmptyError(Exception):
@@ -41,24 +51,34 @@ def fill(
 
     Raises NotEmptyError for a database with instances, unless it `adds`.
     """
-    first_keys = {table: _last_key(connection, table) + 1 for table in NUMBERED}
-    if first_keys["engine_instance"] > 1 and not adds:
+    if not adds and connection.execute("SELECT FROM engine_instance LIMIT 1").fetchone() is not None:
         raise NotEmptyError
+    first_keys = {table: _next_key(connection, table) for table in NUMBERED}
     connection.execute("SET synchronous_commit = off")
     connection.commit()
     shop = Shop(size, now, first_keys)
     _write_all(connection, shop, tell)
-    for table in NUMBERED:
+    _write_rest(connection, first_keys)
+    tell("Analyzing the tables")
+    connection.autocommit = True
+    connection.execute("VACUUM (ANALYZE)")  # as autovacuum does in time
+
+
+def _write_rest(connection: psycopg.Connection, first_keys: dict[str, int]) -> None:
+    """Set the sequences, and write the few rows that are about all the others."""
+    for table, first in first_keys.items():
         connection.execute(
-            "SELECT setval(pg_get_serial_sequence(%s, 'key'), %s)", [table, _next(connection, table)]
+            sql.SQL(
+                "SELECT setval(pg_get_serial_sequence(%s, 'key'), greatest(%s, max(key))) FROM {}"
+            ).format(sql.Identifier(table)),
+            [table, first],
         )
     ids, names = zip(*people.WORKERS, strict=True)
     values = {"names": [*NAMES], "slots": people.SLOTS, "ids": [*ids], "shifts": [*names]}
     connection.execute(WORKERS, values)
+    scheduled = [(flow.name, flow.schedule, flow.expression) for flow in FLOWS if flow.schedule]
+    connection.execute(SCHEDULES, [[*column] for column in zip(*scheduled, strict=True)])
     connection.commit()
-    tell("Analyzing the tables")
-    connection.autocommit = True
-    connection.execute("VACUUM (ANALYZE)")  # as autovacuum does in time
 
 
 def _write_all(connection: psycopg.Connection, shop: Shop, tell: Callable[[str], None]) -> None:
@@ -71,9 +91,9 @@ def _write_all(connection: psycopg.Connection, shop: Shop, tell: Callable[[str],
             written = writer.submit(_write, connection, batch)
             if (now := time.monotonic()) - told_at >= PROGRESS_SECONDS:
                 told_at = now
-                tell(f"{shop.made:,} instances, {shop.steps:,} steps, {now - began:.0f} s")
+                tell(f"{shop.instances:,} instances, {shop.steps:,} steps, {now - began:.0f} s")
         written.result()
-    tell(f"{shop.made:,} instances, {shop.steps:,} steps, {time.monotonic() - began:.0f} s")
+    tell(f"{shop.instances:,} instances, {shop.steps:,} steps, {time.monotonic() - began:.0f} s")
 
 
 def _write(connection: psycopg.Connection, batch: Rows) -> None:
@@ -86,12 +106,8 @@ def _write(connection: psycopg.Connection, batch: Rows) -> None:
     connection.commit()
 
 
-def _last_key(connection: psycopg.Connection, table: str) -> int:
-    statement = sql.SQL("SELECT coalesce(max(key), 0) FROM {}").format(sql.Identifier(table))
-    found = connection.execute(statement).fetchone()
+def _next_key(connection: psycopg.Connection, table: str) -> int:
+    """Take a key from the sequence: those of deleted instances are not used again, the audit trail names them."""
+    found = connection.execute("SELECT nextval(pg_get_serial_sequence(%s, 'key'))", [table]).fetchone()
     assert found is not None
     return int(found[0])
-
-
-def _next(connection: psycopg.Connection, table: str) -> int:
-    return max(1, _last_key(connection, table))

@@ -63,6 +63,7 @@ class Flow:
     share: int
     steps: str
     schedule: str = ""
+    expression: str = ""
     code: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,8 +97,8 @@ FLOWS = (
     Flow("answer-ticket", "ticket", 30, "classify draft request:review send event:reply close"),
     Flow("onboard-merchant", "merchant", 20, "register verify request:contract sleep:trial activate notify"),
     Flow("reindex-search", "reindex", 15, "list build swap check progress:Swapped"),
-    Flow("nightly-report", "report", 10, "query render upload send", "nightly"),
-    Flow("rotate-keys", "rotation", 5, "create spread sleep:overlap revoke check", "weekly"),
+    Flow("nightly-report", "report", 10, "query render upload send", "nightly", "30 2 * * *"),
+    Flow("rotate-keys", "rotation", 5, "create spread sleep:overlap revoke check", "hourly", "0 * * * *"),
 )
 CHILD = Flow(CHILD_FLOW, "", 0, "layout print event:collected file")
 WITH_BURST = (FLOWS[0], FLOWS[2])

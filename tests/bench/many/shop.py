@@ -39,7 +39,7 @@ class Shop:
         self.rng = Random(size.seed)
         self.timeline = Timeline(first_keys)
         self.rows: Rows = {table: [] for table in COLUMNS}
-        self.made = self.steps = self.owed_errors = 0
+        self.made = self.instances = self.steps = self.owed_errors = 0
         self.burst = min(BURST, size.errors, size.instances // 10)
         self.wanted = size.instances - self.burst  # besides those of the burst
 
@@ -70,6 +70,7 @@ class Shop:
         if not chosen(life, calls):  # its workflow has no such step
             (fates.complete_after_failures if fails else fates.complete)(life, calls)
         made = len(self.rows["engine_instance"]) - before[0]
+        self.instances += made
         self.steps += len(self.rows["engine_step"]) - before[1]
         if fate is not fates.err_in_burst:
             self.owed_errors += made * (self.size.errors - self.burst) - fails * self.wanted
@@ -91,7 +92,7 @@ class Shop:
     def _length(self) -> int:
         """Return how many steps the next instance has, so that all together come near to what is wanted."""
         each = self.size.steps_each
-        more = each * 2 // 5 if self.steps < (self.made + 1) * each else -2
+        more = each * 2 // 5 if self.steps < (self.instances + 1) * each else -2
         return max(SHORTEST, each + more + self.rng.randint(-2, 2))
 
     def _moment(self, position: float) -> int:
