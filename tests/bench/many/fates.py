@@ -78,7 +78,10 @@ def retry(life: Life, calls: tuple[Call, ...]) -> bool:
     for call in calls[:chosen]:
         life.take(call)
     due = life.world.now + life.rng.randint(60, 3600) * SECOND
-    life.back_off(calls[chosen], _passing(life), life.rng.randint(1, 2), due)
+    kind = _passing(life)
+    while kind.status == "lost":  # that is repeated at once
+        kind = _passing(life)
+    life.back_off(calls[chosen], kind, life.rng.randint(1, 2), due)
     life.close("waiting", waiting_for="retry", wake=due)
     return True
 

@@ -22,7 +22,7 @@ MEDIAN_MS, P95_MS = 100, 250
 
 
 def main() -> int:
-    """Return 0, or 1 if an answer was no success."""
+    """Return 0, or 1 if a request failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.pages", description=__doc__)
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="how often each is asked for (20)")
     parser.add_argument("--only", default="", metavar="TEXT", help="those whose address contains it")

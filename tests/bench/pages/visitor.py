@@ -1,4 +1,4 @@
-"""Somebody who is signed in and has a token, and asks a daphne over a connection that is kept open."""
+"""A person who is signed in and has a token, asking a daphne over a connection that is kept open."""
 
 from __future__ import annotations
 
