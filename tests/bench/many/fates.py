@@ -26,7 +26,7 @@ def complete(life: Life, calls: tuple[Call, ...]) -> bool:
 
 def complete_after_failures(life: Life, calls: tuple[Call, ...]) -> bool:
     """Fail one body once or twice, and complete."""
-    chosen = _one_of(life, calls, "do")
+    chosen = _a_body(life, calls)
     kind = _passing(life)
     for index, call in enumerate(calls):
         if index == chosen:
@@ -74,7 +74,7 @@ def restart(life: Life, calls: tuple[Call, ...]) -> bool:
 
 def retry(life: Life, calls: tuple[Call, ...]) -> bool:
     """Wait for the next attempt of a body."""
-    chosen = _one_of(life, calls, "do")
+    chosen = _a_body(life, calls)
     for call in calls[:chosen]:
         life.take(call)
     due = life.world.now + life.rng.randint(60, 3600) * SECOND
@@ -146,7 +146,7 @@ def terminate(life: Life, calls: tuple[Call, ...]) -> bool:
 
 def run(life: Life, calls: tuple[Call, ...]) -> bool:
     """Be held by a worker that runs a body."""
-    chosen = _one_of(life, calls, "do") or 0
+    chosen = _a_body(life, calls)
     for call in calls[:chosen]:
         life.take(call)
     life.hold(calls[chosen])
@@ -185,6 +185,10 @@ def draw(life: Life, *, fails: bool) -> Fate:
 def _one_of(life: Life, calls: tuple[Call, ...], *kinds: str) -> int | None:
     found = [index for index, call in enumerate(calls) if call.kind in kinds]
     return life.rng.choice(found) if found else None
+
+
+def _a_body(life: Life, calls: tuple[Call, ...]) -> int:
+    return life.rng.choice([index for index, call in enumerate(calls) if call.kind == "do"])
 
 
 def _park(life: Life, calls: tuple[Call, ...], kind: str) -> int | None:

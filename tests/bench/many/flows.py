@@ -110,7 +110,7 @@ NAMES = tuple(sorted([*(flow.name for flow in FLOWS), CHILD_FLOW]))
 def plan(flow: Flow, length: int) -> tuple[Call, ...]:
     """Return the first steps of a handler; after the last one it repeats its bodies."""
     counts = Counter[tuple[str, str]]()
-    calls = []
+    calls: list[Call] = []
     for kind, name in _endless(flow.steps.split()):
         if len(calls) == length:
             break

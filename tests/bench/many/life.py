@@ -8,7 +8,7 @@ from random import Random
 from engine.values.identity import request_type
 from tests.bench.many import failures, people
 from tests.bench.many.flows import CHILD, MAX_ATTEMPTS, Call, Flow, plan
-from tests.bench.many.lines import NULL, moment, stored
+from tests.bench.many.lines import NULL, moment, position, stored
 from tests.bench.many.timeline import Timeline
 
 SECOND = 1_000_000
@@ -160,13 +160,14 @@ class Life:
         )
         target = self.steps[failed].split("\t")
         self._pass(20 * HOUR)
-        data = f'{{"generation":2,"from_step":"{target[5]}","count":{target[6]},"kind":"do","kept":{failed}}}'
+        name, count = target[_NAME], target[_COUNT]
+        data = f'{{"generation":2,"from_step":"{name}","count":{count},"kind":"do","kept":{failed}}}'
         self.audit("restart", self.rng.choice(people.OPERATORS), self.at, "errored", "queued", data=data)
         self.generation, self.seq, self.delivery = 2, failed, failed
         self.fence += 2
         for line in self.steps[:failed]:
             fields = line.split("\t")
-            fields[1], fields[18] = "2", "1"
+            fields[_GENERATION], fields[_KEPT_FROM] = "2", "1"
             self.steps.append("\t".join(fields))
 
     def close(
@@ -327,3 +328,8 @@ class Life:
 
 def _child_options(id: str) -> str:
     return stored(f'{{"operation": "run_workflow", "workflow": "{CHILD.name}", "id": "{id}"}}')
+
+
+_GENERATION, _NAME, _COUNT, _KEPT_FROM = (
+    position("engine_step", column) for column in ("generation", "name", "count", "kept_from")
+)

@@ -28,6 +28,11 @@ COLUMNS = MappingProxyType(
 )
 
 
+def position(table: str, column: str) -> int:
+    """Return where in a line a column is, from 0."""
+    return COLUMNS[table].split().index(column)
+
+
 def stored(text: str) -> str:
     """Escape a text for COPY."""
     return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
