@@ -154,11 +154,14 @@ def test_a_filled_database_is_refused_unless_more_is_added(
     ).fetchone() == (1,)
 
 
-def test_every_page_and_list_is_timed(server: EmbeddedServer) -> None:
+def test_every_page_and_list_is_timed_and_no_account_is_left(
+    server: EmbeddedServer, rows: psycopg.Connection
+) -> None:
     done = _run(["-m", "tests.bench.pages", "--runs", "1"], DATABASE_URL=_url(server))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(ASKED)} requests" in done.stdout
     assert "0 failed" in done.stdout
+    assert _count(rows, "SELECT FROM auth_user") == 0
 
 
 def test_the_same_seed_makes_the_same_rows() -> None:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 from studio.machine.mortal import dies_with_parent
 from tests.live import PROJECT, LiveStack, free_port
 
+PERSON = "bench"  # whose token it is
 CONNECTIONS = 8
 START_SECONDS = 30.0
 
@@ -174,7 +175,7 @@ def _token() -> str:
 
     from studio.access import token_rules, tokens
 
-    person, _ = get_user_model().objects.get_or_create(username="bench")
+    person, _ = get_user_model().objects.get_or_create(username=PERSON)
     person.groups.add(Group.objects.get(name="reprise-operator"))
     name = f"bench {time.monotonic_ns()}"
     return tokens.issue(name, by=person, owner=person, verbs=token_rules.GIVABLE).text
