@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from studio.machine.mortal import dies_with_parent
-from tests.bench.ground import Ground
-from tests.live import PROJECT, free_port
+from tests.live import PROJECT, LiveStack, free_port
 
+PERSON = "bench"  # whose token it is
 CONNECTIONS = 8
 START_SECONDS = 30.0
 
@@ -128,10 +128,10 @@ def _check(head: bytes, body: bytes) -> None:
 
 
 @contextmanager
-def serving(ground: Ground) -> Iterator[Web]:
+def serving(stack: LiveStack) -> Iterator[Web]:
     """Run a daphne, with a token of an operator."""
     port = free_port()
-    variables = ground.stack.variables | {
+    variables = stack.variables | {
         "DJANGO_SETTINGS_MODULE": "tests.bench.web_settings",
         "REPRISE_ROLE": "web",
         "REPRISE_API_RATE": "10000000",
@@ -148,7 +148,7 @@ def serving(ground: Ground) -> Iterator[Web]:
         "-p",
         str(port),
     ]
-    with ground.stack.log.open("ab") as log:
+    with stack.log.open("ab") as log:
         process = subprocess.Popen(
             [*command, "studio.asgi:application"],
             cwd=PROJECT,
@@ -175,7 +175,7 @@ def _token() -> str:
 
     from studio.access import token_rules, tokens
 
-    person, _ = get_user_model().objects.get_or_create(username="bench")
+    person, _ = get_user_model().objects.get_or_create(username=PERSON)
     person.groups.add(Group.objects.get(name="reprise-operator"))
     name = f"bench {time.monotonic_ns()}"
     return tokens.issue(name, by=person, owner=person, verbs=token_rules.GIVABLE).text

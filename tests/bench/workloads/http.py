@@ -22,10 +22,10 @@ def api(ground: Ground, sizes: Sizes) -> Iterator[Figure]:
     ground.wake_cluster()
     (known,) = driver.names(1)
     driver.run("chain", [known], **PARAMS)
-    with serving(ground) as web:
+    with serving(ground.stack) as web:
         yield from _soon(web, sizes)
     ground.kill_cluster()  # what is started from now on stays queued
-    with serving(ground) as web:
+    with serving(ground.stack) as web:
         yield from _rates(web, known, sizes)
 
 

@@ -1,0 +1,1 @@
+"""How fast the Studio answers on a large installation."""
