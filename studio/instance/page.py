@@ -131,7 +131,11 @@ class InstancePage:
     @property
     def may_retry_step(self) -> bool:
         """Whether a step has ended it, and no rollback has run since."""
-        return self.may(Action.RETRY_STEP) and self.origin is not None and not self.instance.rollback
+        if not self.may(Action.RETRY_STEP) or self.instance.rollback:
+            return False
+        error = self.instance.error
+        has_step = isinstance(error, dict) and error.get("step") is not None
+        return has_step or any(line.step.status == "errored" for line in self.lines)
 
     @property
     def may_send(self) -> bool:

@@ -58,7 +58,7 @@ def test_an_action_does_in_each_status_what_the_page_says(
         await step.do("work", work)
         await step.wait_for_event("go")
         if fails:
-            await step.do("fail", undo, None, max_attempts=1)
+            await step.do("fail", undo, max_attempts=1)
 
     acts_in_body.clear()
     seen: list[str] = []
