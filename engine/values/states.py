@@ -140,6 +140,8 @@ class Action(StrEnum):
     SEND_EVENT = "send_event"
     ACCEPT_CODE = "accept_code"
     RETRY_ROLLBACK = "retry_rollback"
+    RETRY_NOW = "retry_now"
+    WAKE_NOW = "wake_now"
     RESTART = "restart"
     DELETE = "delete"
 
@@ -246,6 +248,8 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.SEND_EVENT: frozenset(InstanceStatus) - FINAL,
         Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
         Action.RETRY_ROLLBACK: frozenset({_E, _T}),  # where the rollback failed
+        Action.RETRY_NOW: frozenset({_Q, _R, _W}),  # while a step backs off
+        Action.WAKE_NOW: frozenset({_Q, _R, _W}),  # while a step sleeps
         Action.RESTART: frozenset(InstanceStatus),
         Action.DELETE: FINAL,
     }
