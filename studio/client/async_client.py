@@ -133,6 +133,8 @@ class AsyncClient:
     terminate = async_method(steering.terminate)
     restart = async_method(steering.restart)
     preview_restart = async_method(steering.preview_restart)
+    retry_now = async_method(steering.retry_now)
+    wake_now = async_method(steering.wake_now)
     retry_rollback = async_method(steering.retry_rollback)
     accept_code = async_method(steering.accept_code)
     delete = async_method(steering.delete)

@@ -24,6 +24,8 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "terminate": acting.terminate,
     "restart": acting.restart,
     "delete": acting.delete,
+    "retry-now": acting.retry_now,
+    "wake-now": acting.wake_now,
     "retry-rollback": acting.retry_rollback,
     "accept-code": acting.accept_code,
     "answer": acting.answer,

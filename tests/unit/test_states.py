@@ -53,6 +53,8 @@ def test_transition(before, after, answer):
         ("send_event", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("accept_code", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("retry_rollback", {"errored", "terminated"}),
+        ("retry_now", {"queued", "running", "waiting"}),
+        ("wake_now", {"queued", "running", "waiting"}),
     ],
 )
 def test_an_action_has_an_effect_in_these_statuses(action, statuses):

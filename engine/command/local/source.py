@@ -18,6 +18,8 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "terminate": steering.terminate,
     "restart": restart.restart,
     "delete": steering.delete,
+    "retry-now": steering.retry_now,
+    "wake-now": steering.wake_now,
     "retry-rollback": steering.retry_rollback,
     "accept-code": steering.accept_code,
     "answer": events.answer,

@@ -27,6 +27,8 @@ ROWS: Mapping[str, Row] = {
     "`send_event(…)`": Row(Action.SEND_EVENT, "send_event", "InstanceFinishedError"),
     "`accept_code()`": Row(Action.ACCEPT_CODE, "accept_code", "InstanceFinishedError"),
     "`retry_rollback()`": Row(Action.RETRY_ROLLBACK, "retry_rollback", "RollbackNotFailedError"),
+    "`retry_now()`": Row(Action.RETRY_NOW, "retry_now", "NothingToRetryError"),
+    "`wake_now()`": Row(Action.WAKE_NOW, "wake_now", "NothingToWakeError"),
     "`restart()`": Row(Action.RESTART, "restart"),
     "`delete()`": Row(Action.DELETE, "delete", "InstanceNotFinishedError"),
 }
