@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 from collections.abc import Callable
 
@@ -27,6 +28,8 @@ CALLS: dict[str, Callable[[Instance], object]] = {
     "`send_event(…)`": lambda it: it.send_event("other"),
     "`accept_code()`": lambda it: it.accept_code(),
     "`retry_rollback()`": lambda it: it.retry_rollback(),
+    "`retry_now()`": lambda it: it.retry_now(),
+    "`wake_now()`": lambda it: it.wake_now(),
     "`restart()`": lambda it: it.restart(),
     "`delete()`": lambda it: it.delete(),
 }
@@ -36,6 +39,10 @@ acts_in_body: list[Callable[[], None]] = []  # taken by the next body
 
 def undo(ctx: object) -> None:
     raise LookupError("it cannot be undone")
+
+
+def break_down() -> None:
+    raise ConnectionError("not now")
 
 
 def work() -> None:
@@ -50,15 +57,19 @@ def test_an_action_does_in_each_status_what_the_page_says(
 ) -> None:
     @workflow
     async def acted(step: WorkflowStep, fails: bool) -> None:
+        naps = asyncio.ensure_future(step.sleep("nap", "1 day"))
+        breaks = asyncio.ensure_future(step.do("fragile", break_down, delay="1 day"))
         await step.do("begin", work, rollback=undo, rollback_options={"max_attempts": 1})
         await step.do("work", work)
         await step.wait_for_event("go")
+        naps.cancel()
+        breaks.cancel()
         if fails:
             raise LookupError("on purpose")
 
     acts_in_body.clear()
     seen: list[str] = []
-    with workflow_test(acted, allow_unused=True) as test:
+    with workflow_test(acted, allow_unused=True, skips_time=False) as test:
         instance = test.start(status == InstanceStatus.ERRORED, id="acted")
         _act_in(test, instance, status, lambda: seen.append(_effect_of(call, status)))
     assert seen == [_said(call, status)]

@@ -57,7 +57,6 @@ TEXTS: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
     "workflow": ("/events", {"id": "one", "type": "go"}, ["", "x" * 10_000, 1, None]),
     "from_step": (f"{INSTANCES}/done/restart", {"reason": "r"}, ["", LONG, "nowhere", 1, *CONTROLS]),
     "count": (f"{INSTANCES}/done/restart", {"reason": "r"}, [0, -1, 2**31, 2**63 - 1, "1", True, 1.5, None]),
-    "step": (f"{INSTANCES}/one/wake-now", {}, ["", LONG, "nowhere", 1, *CONTROLS]),
     "kind": (f"{INSTANCES}/done/restart", {"reason": "r"}, ["", "DO", "Ⓐ", 1, None, ["do"]]),
     "rollback": (f"{INSTANCES}/one/terminate", {"reason": "r"}, ["yes", 1, None, "false", []]),
     "items": (f"{INSTANCES}/batch", {}, ["", {}, 1, None, [{}] * 101]),
