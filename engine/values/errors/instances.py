@@ -75,7 +75,7 @@ class RollbackNotFailedError(RepriseError):
 class NothingToRetryError(RepriseError):
     """No step of the instance waits for its next attempt, so there is no back-off to end. Nothing was changed.
 
-    The message says what the instance does instead. If a child backs off, call `retry_now()` on the child.
+    Read in the message what the instance does instead. Call `retry_now()` on the child, if a child backs off.
     """
 
     def __init__(self, workflow: str, id: str, status: str, doing: str) -> None:
@@ -89,8 +89,8 @@ class NothingToRetryError(RepriseError):
 class NothingToWakeError(RepriseError):
     """The instance does not sleep, or the step that was named does not. Nothing was changed.
 
-    The message says what the instance does instead. Only `sleep` and `sleep_until` can be ended early: send the event
-    that it waits for, answer its request, or wake the child.
+    Read in the message what the instance does instead. Only `sleep` and `sleep_until` can be ended early: send the
+    event that it waits for, answer its request, or wake the child.
     """
 
     def __init__(self, workflow: str, id: str, status: str, doing: str, step: str | None = None) -> None:
