@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from engine.values.errors import InstanceNotCompleteError as InstanceNotCompleteError
     from engine.values.errors import InstanceNotFinishedError as InstanceNotFinishedError
     from engine.values.errors import InstanceNotFoundError as InstanceNotFoundError
+    from engine.values.errors import InstancePausedError as InstancePausedError
     from engine.values.errors import InstanceTimeoutError as InstanceTimeoutError
     from engine.values.errors import InvalidNameError as InvalidNameError
     from engine.values.errors import InvalidParamsError as InvalidParamsError
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from engine.values.errors import NonDeterminismError as NonDeterminismError
     from engine.values.errors import NonRetryableError as NonRetryableError
     from engine.values.errors import NotAwaitedError as NotAwaitedError
+    from engine.values.errors import NothingToRetryError as NothingToRetryError
+    from engine.values.errors import NothingToWakeError as NothingToWakeError
     from engine.values.errors import OpenTransactionError as OpenTransactionError
     from engine.values.errors import ParkingError as ParkingError
     from engine.values.errors import RepriseError as RepriseError
@@ -90,6 +93,7 @@ _ERRORS = (
     "InstanceNotCompleteError",
     "InstanceNotFinishedError",
     "InstanceNotFoundError",
+    "InstancePausedError",
     "InstanceTimeoutError",
     "InvalidNameError",
     "InvalidParamsError",
@@ -100,6 +104,8 @@ _ERRORS = (
     "NonDeterminismError",
     "NonRetryableError",
     "NotAwaitedError",
+    "NothingToRetryError",
+    "NothingToWakeError",
     "OpenTransactionError",
     "ParkingError",
     "RepriseError",

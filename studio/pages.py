@@ -79,6 +79,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}terminate/", actions.terminate, "terminate"),
     guarded_path(f"{_INSTANCE}restart/", restart.restart_page, "restart"),
     guarded_path(f"{_INSTANCE}delete/", actions.delete, "delete"),
+    guarded_path(f"{_INSTANCE}retry-now/", actions.retry_now, "retry-now"),
+    guarded_path(f"{_INSTANCE}wake-now/", actions.wake_now, "wake-now"),
     guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
     guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
     guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),

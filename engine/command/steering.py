@@ -1,4 +1,4 @@
-"""`workflow pause`, `resume`, `terminate`, `retry-rollback`, `accept-code` and `delete`."""
+"""`workflow pause`, `resume`, `terminate`, `retry-rollback`, `retry-now`, `wake-now`, `accept-code` and `delete`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 
 from engine.command import bulk, text
-from engine.command.address import take_instance, take_origin
+from engine.command.address import natural, take_instance, take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.json_text import Document
 
@@ -20,6 +20,13 @@ def _arguments_of_terminate(parser: ArgumentParser) -> None:
     take_instance(parser)
     parser.add_argument("--rollback", action="store_true", help="roll back its steps first")
     take_origin(parser, needs_reason=True)
+
+
+def _arguments_of_wake_now(parser: ArgumentParser) -> None:
+    take_instance(parser)
+    parser.add_argument("--step", metavar="NAME", help="only the sleep of this name (default: all)")
+    parser.add_argument("--count", type=natural, default=1, metavar="N", help="which sleep of that name (1)")
+    take_origin(parser)
 
 
 def _arguments_of_pause(parser: ArgumentParser) -> None:
@@ -51,6 +58,14 @@ def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[st
         yield f"{name} is {status}."
 
 
+def _lines_of_retry_now(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    yield f"{text.named(found['instance'])} is retried: its next attempt starts now, with the same idempotency key."
+
+
+def _lines_of_wake_now(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    yield f"{text.named(found['instance'])} is woken: its sleep ends now."
+
+
 def _lines_of_delete(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
     yield f"{text.named(found['deleted'])} is deleted. Its audit trail stays."
 
@@ -63,6 +78,13 @@ TERMINATE = Subcommand(
     "terminate", "end an instance now, and the children that it waits for", _arguments_of_terminate, _lines
 )
 RETRY_ROLLBACK = Subcommand("retry-rollback", "retry a failed rollback", _arguments, _lines)
+RETRY_NOW = Subcommand(
+    "retry-now",
+    "start the next attempt now, without the rest of the back-off",
+    _arguments,
+    _lines_of_retry_now,
+)
+WAKE_NOW = Subcommand("wake-now", "end a sleep now", _arguments_of_wake_now, _lines_of_wake_now)
 ACCEPT_CODE = Subcommand("accept-code", "let an instance continue with the current code", _arguments, _lines)
 DELETE = Subcommand(
     "delete", "delete a finished instance; its audit trail stays", _arguments_of_delete, _lines_of_delete

@@ -11,7 +11,16 @@ from engine.command.restart import RESTART, RETRY_STEP
 from engine.command.schedules import SCHEDULES
 from engine.command.show import SHOW
 from engine.command.start import START
-from engine.command.steering import ACCEPT_CODE, DELETE, PAUSE, RESUME, RETRY_ROLLBACK, TERMINATE
+from engine.command.steering import (
+    ACCEPT_CODE,
+    DELETE,
+    PAUSE,
+    RESUME,
+    RETRY_NOW,
+    RETRY_ROLLBACK,
+    TERMINATE,
+    WAKE_NOW,
+)
 from engine.command.subcommand import Subcommand
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
@@ -24,6 +33,8 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     RESTART,
     RETRY_STEP,
     DELETE,
+    RETRY_NOW,
+    WAKE_NOW,
     RETRY_ROLLBACK,
     ACCEPT_CODE,
     ANSWER,

@@ -30,6 +30,10 @@ class Steering(Protocol):
     def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
     def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance[Any]: ...
     def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def retry_now(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def wake_now(
+        self, instance: Instance, step: str | None, count: int, *, by: Any, reason: str
+    ) -> Instance[Any]: ...
     def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
     def restart(
         self,
@@ -228,6 +232,26 @@ class Instance(models.Model, Typed[Output_co]):
         """
         return self.steering.retry_rollback(self, by=by, reason=reason)
 
+    def retry_now(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
+        """End the back-off of the steps that wait for their next attempt: it starts now.
+
+        Only the waiting ends: attempts, options and idempotency keys stay. That includes rollbacks and nested steps,
+        not children. Returns the instance in its new state. Raises NothingToRetryError if no step backs off,
+        InstancePausedError while it is paused, and InstanceNotFoundError if it has been deleted.
+        """
+        return self.steering.retry_now(self, by=by, reason=reason)
+
+    def wake_now(
+        self, step: str | None = None, count: int = 1, *, by: Any = None, reason: str = ""
+    ) -> Instance[Output_co]:
+        """End the sleeps of the instance now: all that are open, or the one of this name and count.
+
+        Returns the instance in its new state. Raises NothingToWakeError if there is none: waits for events, answers
+        and other instances cannot be ended. Raises InstancePausedError while it is paused, and InstanceNotFoundError if
+        it has been deleted.
+        """
+        return self.steering.wake_now(self, step, count, by=by, reason=reason)
+
     def accept_code(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
         """Let the instance continue with the current code of its workflow, and resume it if the change had paused
         it.
@@ -307,6 +331,8 @@ class Instance(models.Model, Typed[Output_co]):
     aresume = async_twin(resume)
     aterminate = async_twin(terminate)
     aretry_rollback = async_twin(retry_rollback)
+    aretry_now = async_twin(retry_now)
+    awake_now = async_twin(wake_now)
     aaccept_code = async_twin(accept_code)
     arestart = async_twin(restart)
     aretry_step = async_twin(retry_step)

@@ -30,6 +30,7 @@ from engine.replay.rollback.rollbacks import Rollbacks
 from engine.replay.state import CycleState
 from engine.replay.step.workflow_step import WorkflowStep
 from engine.replay.waiting.timers import DEADLINE
+from engine.replay.waiting.wake_ups import WakeUp
 from engine.values.errors import CodeChangedError, NonDeterminismError, WorkflowTimeoutError
 from engine.values.states import InstanceStatus
 
@@ -169,8 +170,15 @@ class Cycle(CycleState):
         if self.relations.is_to_ask:
             self.relations.ask(self.host.due_us())
             self.host.read_relations(self)
+        self.ask_for_wake_ups()
         steps, coming = self.steps, self.timers.next()
-        if steps.bodies or steps.asking or self.events.is_reading or self.relations.is_busy:
+        if (
+            steps.bodies
+            or steps.asking
+            or self.events.is_reading
+            or self.relations.is_busy
+            or self.wake_ups.is_asking
+        ):
             if coming is not None:
                 self.host.call_at(self, coming[0])
         elif coming is not None and coming[0] <= self.claimed.due_us:
@@ -235,6 +243,8 @@ class Cycle(CycleState):
         self.signals = signals
         self.events.is_stale = True
         self.relations.expire()
+        self.wake_ups.expire()
+        self.ask_for_wake_ups()
         if ends_as and self.exit.decision.after_rollbacks is None:
             self.exit.terminate()
             return
@@ -267,3 +277,12 @@ class Cycle(CycleState):
             return
         self.relations.answer(found)
         self.host.poke(self)
+
+    def on_wake_ups(self, found: Iterable[WakeUp]) -> None:
+        """Handle the answer to `wake_ups.question`: continue at once what a person has woken."""
+        for record, call in self.wake_ups.answer(found):
+            if call is not None and self.phase in STEERED:
+                call.hasten(record.wake_us or 0)
+        if self.phase in STEERED:
+            self.ask_for_wake_ups()
+            self.host.poke(self)

@@ -84,6 +84,9 @@ class Host(Protocol[C_contra, O_contra]):
     def read_relations(self, cycle: C_contra) -> None:
         """Read what `cycle.relations.question` asks for, then call `cycle.on_relations`."""
 
+    def read_wake_ups(self, cycle: C_contra) -> None:
+        """Read what `cycle.wake_ups.question` asks for, then call `cycle.on_wake_ups`."""
+
     def drive(self, cycle: C_contra) -> None:
         """Call `cycle.loop.drain()`, interrupting a handler that does not return."""
 

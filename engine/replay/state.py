@@ -21,6 +21,7 @@ from engine.replay.records.writes import Writes
 from engine.replay.waiting.matching import EventBuffer, EventMatching, OpenWaits
 from engine.replay.waiting.relations import Relations
 from engine.replay.waiting.timers import Timers
+from engine.replay.waiting.wake_ups import WakeUps
 from engine.values.errors import CodeChangedError, NonDeterminismError
 from engine.values.identity import StepIdentity
 from engine.values.serialization import JSON
@@ -55,6 +56,7 @@ class CycleState(ABC):
 
         self.steps = Steps()
         self.timers = Timers(self.steps.open)
+        self.wake_ups = WakeUps(history, self.steps.open)
         self.quarantined = claimed.quarantined
         self.has_quarantined_body = False  # one whose attempt is recorded as quarantined
         self.deliveries = Deliveries()
@@ -161,6 +163,12 @@ class CycleState(ABC):
             call.fire()
         else:
             call.arm(when_us)
+
+    def ask_for_wake_ups(self) -> None:
+        """Ask for the times that people may have brought forward, if a signal came since the last answer."""
+        if self.wake_ups.is_to_ask:
+            self.wake_ups.ask()
+            self.host.read_wake_ups(self)
 
     def rest_until(self, when_us: int) -> None:
         """Wait for the time for which it was claimed just before."""

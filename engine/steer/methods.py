@@ -10,6 +10,7 @@ from engine.steer.launch import get, get_or_start, start, start_many
 from engine.steer.lifecycle import accept_code, pause, resume, retry_rollback, terminate
 from engine.steer.restart import restart, retry_step
 from engine.steer.results import result
+from engine.steer.wake_ups import retry_now, wake_now
 
 __all__ = [
     "accept_code",
@@ -21,10 +22,12 @@ __all__ = [
     "restart",
     "result",
     "resume",
+    "retry_now",
     "retry_rollback",
     "retry_step",
     "send_event",
     "start",
     "start_many",
     "terminate",
+    "wake_now",
 ]

@@ -119,3 +119,19 @@ WITH releasing AS (
 ), {RELEASED}
 SELECT key, pg_notify('engine_changed', key::text) IS NULL FROM released
 """
+
+# Ends sleeps and back-offs of one instance, whose row the caller has locked: from now on these steps are due. A parked
+# instance becomes due with them. One that a worker holds keeps its wake-up, the end of the lease, and its worker reads
+# the rows of the steps. The same time for all, because a parked instance wakes up with one of its steps.
+WAKE = """
+WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at), steps AS (
+    UPDATE engine_step s SET wake_at = moment.at FROM moment
+    WHERE s.instance_id = %(key)s AND s.generation = %(generation)s AND s.seq = ANY (%(seqs)s)
+)
+UPDATE engine_instance i SET
+    signals = i.signals + 1,
+    wake_at = CASE WHEN i.owner IS NULL THEN least(i.wake_at, moment.at) ELSE i.wake_at END
+FROM moment WHERE i.key = %(key)s
+RETURNING pg_notify('engine_changed', i.key::text) IS NULL,
+    pg_notify('engine_wake', coalesce(i.owner::text, '')) IS NULL
+"""

@@ -141,6 +141,8 @@ class Action(StrEnum):
     ACCEPT_CODE = "accept_code"
     RETRY_ROLLBACK = "retry_rollback"
     RETRY_STEP = "retry_step"
+    RETRY_NOW = "retry_now"
+    WAKE_NOW = "wake_now"
     RESTART = "restart"
     DELETE = "delete"
 
@@ -248,6 +250,8 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
         Action.RETRY_ROLLBACK: frozenset({_E, _T}),  # where the rollback failed
         Action.RETRY_STEP: frozenset({_E}),  # where a step has failed
+        Action.RETRY_NOW: frozenset({_Q, _R, _W}),  # while a step backs off
+        Action.WAKE_NOW: frozenset({_Q, _R, _W}),  # while a step sleeps
         Action.RESTART: frozenset(InstanceStatus),
         Action.DELETE: FINAL,
     }

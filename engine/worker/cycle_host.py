@@ -135,6 +135,17 @@ class CycleHost:
             return
         cycle.on_relations(found)
 
+    def read_wake_ups(self, cycle: Cycle) -> None:
+        self._loop.create_task(self._read_wake_ups(cycle))
+
+    async def _read_wake_ups(self, cycle: Cycle) -> None:
+        try:
+            found = await self._reader.wake_ups(cycle.claimed, cycle.wake_ups.question)
+        except psycopg.Error:
+            self._loop.call_later(ASK_AGAIN_SECONDS, self.read_wake_ups, cycle)  # as above
+            return
+        cycle.on_wake_ups(found)
+
     def drive(self, cycle: Cycle) -> None:
         self._slices.drive(cycle)
 

@@ -113,6 +113,13 @@ class Terminate(Because):
     rollback: StrictBool = Field(False, description="Roll back its steps first.")
 
 
+class Wake(Because):
+    """Which sleeps end."""
+
+    step: str | None = Field(None, description="Only the sleep of this name. Without one, all that are open.")
+    count: StrictInt = Field(1, ge=1, le=1_000_000, description="Which sleep of that name.")
+
+
 class RestartFrom(Body):
     """Where a restart begins: at the start, or at a step."""
 

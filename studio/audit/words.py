@@ -16,6 +16,8 @@ ACTIONS = {
     "terminate": "terminated",
     "send_event": "sent an event",
     "accept_code": "accepted the new code",
+    "retry_now": "retried it now",
+    "wake_now": "woke it",
     "retry_rollback": "retried the rollback",
     "retry_step": "retried the failed step",
     "restart": "restarted",
@@ -59,6 +61,8 @@ def action_text(entry: Audit) -> str:
         return f"retried {_isolated(data['from_step'])}"
     if data.get("from_step"):
         return f"restarted from {_isolated(data['from_step'])}"
+    if data.get("steps"):
+        return _early_text(entry, data)
     kind = data.get("type")
     return f"sent event {_isolated(kind)}" if kind else f"{ACTIONS.get(entry.verb, verb)}{of}"
 
@@ -83,6 +87,13 @@ def _token_text(entry: Audit, data: dict[str, Any]) -> str:
         done = done.replace("the token", "the team token")
     of = f" of {_isolated(owner)}" if owner not in (None, entry.actor) else ""
     return f"{done} “{_isolated(data.get('name'))}”{of}"
+
+
+def _early_text(entry: Audit, data: dict[str, Any]) -> str:
+    """Name the step whose back-off or sleep a person ended, or say how many there were."""
+    total = data.get("total", len(data["steps"]))
+    what = f"“{_isolated(data['steps'][0])}”" if total == 1 else f"{total} steps"
+    return f"{'retried' if entry.verb == 'retry_now' else 'woke'} {what} early"
 
 
 def _isolated(text: object) -> str:

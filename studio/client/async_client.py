@@ -134,6 +134,8 @@ class AsyncClient:
     restart = async_method(steering.restart)
     retry_step = async_method(steering.retry_step)
     preview_restart = async_method(steering.preview_restart)
+    retry_now = async_method(steering.retry_now)
+    wake_now = async_method(steering.wake_now)
     retry_rollback = async_method(steering.retry_rollback)
     accept_code = async_method(steering.accept_code)
     delete = async_method(steering.delete)

@@ -134,6 +134,8 @@ class Client:
     restart = method(steering.restart)
     retry_step = method(steering.retry_step)
     preview_restart = method(steering.preview_restart)
+    retry_now = method(steering.retry_now)
+    wake_now = method(steering.wake_now)
     retry_rollback = method(steering.retry_rollback)
     accept_code = method(steering.accept_code)
     delete = method(steering.delete)

@@ -12,14 +12,17 @@ from django_htmx.http import retarget
 
 from engine.declare.registry import workflows as registry
 from engine.models import Audit, Instance
-from engine.steer import deletion, events, lifecycle
+from engine.steer import deletion, events, lifecycle, wake_ups
 from engine.values.errors import (
     DedupConflictError,
     InstanceFinishedError,
     InstanceNeededError,
     InstanceNotFinishedError,
     InstanceNotFoundError,
+    InstancePausedError,
     LimitError,
+    NothingToRetryError,
+    NothingToWakeError,
     RepriseError,
     RollbackNotFailedError,
 )
@@ -42,6 +45,8 @@ _DONE = {
     "send_event": "event sent",
     "answer": "answered",
     "accept_code": "new code accepted",
+    "retry_now": "retried early",
+    "wake_now": "woken early",
     "retry_rollback": "rollback retried",
     "retry_step": "step retried",
     "restart": "restarted",
@@ -94,6 +99,28 @@ def retry_rollback(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     except RollbackNotFailedError as error:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
     return _done(request, instance, f"Retrying the rollback of {instance.id}.")
+
+
+@guard(post=Verb.OPERATE, action="retry_now")
+def retry_now(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """Start the next attempt now."""
+    instance = _instance(name, id)
+    try:
+        instance = wake_ups.retry_now(instance, by=request.user, reason=reason_of(request))
+    except (NothingToRetryError, InstancePausedError) as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"Retrying {instance.id} now.")
+
+
+@guard(post=Verb.OPERATE, action="wake_now")
+def wake_now(request: HtmxRequest, name: str, id: str) -> HttpResponse:
+    """End its sleeps."""
+    instance = _instance(name, id)
+    try:
+        instance = wake_ups.wake_now(instance, by=request.user, reason=reason_of(request))
+    except (NothingToWakeError, InstancePausedError) as error:
+        return _refused(request, name, id, who_did(instance, str(error)), status=409)
+    return _done(request, instance, f"Woke {instance.id}.")
 
 
 @guard(post=Verb.OPERATE, action="accept_code")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from engine.declare.registry import workflows as registry
 from engine.models import Event, Instance, Log, Step
+from engine.status.facts import OpenStep
 from engine.status.generations import Generations
 from engine.status.record import Record
 from engine.status.sentences.sentence import Sentence
@@ -77,6 +78,12 @@ class InstancePage:
         return tuple(name for step in waits for name in step.event_types or (step.name,))
 
     @property
+    def is_event_next(self) -> bool:
+        """Whether sending an event is what most likely lets it continue."""
+        others = (self.may_resume, self.may_retry_now, self.may_wake_now)
+        return bool(self.wanted_events) and not any(others)
+
+    @property
     def has_requests(self) -> bool:
         return any(step.kind == "request" for step in self.record.facts.steps)
 
@@ -136,6 +143,27 @@ class InstancePage:
         error = self.instance.error
         has_step = isinstance(error, dict) and error.get("step") is not None
         return has_step or any(line.step.status == "errored" for line in self.lines)
+
+    @property
+    def may_retry_now(self) -> bool:
+        """Whether a step, or a rollback, waits for its next attempt."""
+        rollback = self.record.facts.rollback
+        undoing = rollback.step if rollback is not None and rollback.state == "running" else None
+        return self.may(Action.RETRY_NOW) and (self._waits("do") or self._is_ahead(undoing))
+
+    @property
+    def may_wake_now(self) -> bool:
+        """Whether a step sleeps."""
+        return self.may(Action.WAKE_NOW) and self._waits("sleep")
+
+    def _waits(self, kind: str) -> bool:
+        return any(step.kind == kind and self._is_ahead(step) for step in self.record.facts.steps)
+
+    def _is_ahead(self, step: OpenStep | None) -> bool:
+        """Whether a step waits for a time that has not come."""
+        if step is None or not step.is_waiting or step.wake_at is None:
+            return False
+        return step.wake_at > self.record.facts.now
 
     @property
     def may_send(self) -> bool:

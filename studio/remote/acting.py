@@ -47,6 +47,18 @@ def retry_rollback(client: Client, options: Options) -> Document:
         return dict(client.retry_rollback(at.workflow, at.id, reason=options["reason"]))
 
 
+def retry_now(client: Client, options: Options) -> Document:
+    at = options["instance"]
+    with instance_named(client, at.workflow, at.id):
+        return dict(client.retry_now(at.workflow, at.id, reason=options["reason"]))
+
+
+def wake_now(client: Client, options: Options) -> Document:
+    at, where = options["instance"], {name: options[name] for name in ("step", "count")}
+    with instance_named(client, at.workflow, at.id):
+        return dict(client.wake_now(at.workflow, at.id, reason=options["reason"], **where))
+
+
 def accept_code(client: Client, options: Options) -> Document:
     at = options["instance"]
     with instance_named(client, at.workflow, at.id):

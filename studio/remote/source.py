@@ -25,6 +25,8 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "restart": acting.restart,
     "retry-step": acting.retry_step,
     "delete": acting.delete,
+    "retry-now": acting.retry_now,
+    "wake-now": acting.wake_now,
     "retry-rollback": acting.retry_rollback,
     "accept-code": acting.accept_code,
     "answer": acting.answer,

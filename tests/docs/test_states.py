@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 from collections.abc import Callable
 
@@ -28,6 +29,8 @@ CALLS: dict[str, Callable[[Instance], object]] = {
     "`accept_code()`": lambda it: it.accept_code(),
     "`retry_rollback()`": lambda it: it.retry_rollback(),
     "`retry_step()`": lambda it: it.retry_step(),
+    "`retry_now()`": lambda it: it.retry_now(),
+    "`wake_now()`": lambda it: it.wake_now(),
     "`restart()`": lambda it: it.restart(),
     "`delete()`": lambda it: it.delete(),
 }
@@ -37,6 +40,10 @@ acts_in_body: list[Callable[[], None]] = []  # taken by the next body
 
 def undo(ctx: object) -> None:
     raise LookupError("it cannot be undone")
+
+
+def break_down() -> None:
+    raise ConnectionError("not now")
 
 
 def work() -> None:
@@ -51,18 +58,22 @@ def test_an_action_does_in_each_status_what_the_page_says(
 ) -> None:
     @workflow
     async def acted(step: WorkflowStep, fails: bool) -> None:
+        naps = asyncio.ensure_future(step.sleep("nap", "1 day"))
+        breaks = asyncio.ensure_future(step.do("fragile", break_down, delay="1 day"))
         if call == "`retry_step()`":  # a step is retried only if nothing has been rolled back
             await step.do("begin", work)
         else:
             await step.do("begin", work, rollback=undo, rollback_options={"max_attempts": 1})
         await step.do("work", work)
         await step.wait_for_event("go")
+        naps.cancel()
+        breaks.cancel()
         if fails:
             await step.do("fail", undo, max_attempts=1)
 
     acts_in_body.clear()
     seen: list[str] = []
-    with workflow_test(acted, allow_unused=True) as test:
+    with workflow_test(acted, allow_unused=True, skips_time=False) as test:
         instance = test.start(status == InstanceStatus.ERRORED, id="acted")
         _act_in(test, instance, status, lambda: seen.append(_effect_of(call, status)))
     assert seen == [_said(call, status)]

@@ -25,6 +25,7 @@ class HandHost:
     bodies: dict[str, tuple[DoOperation, AttemptRecord]] = field(default_factory=dict)
     asked_events: int = 0
     asked_relations: int = 0
+    asked_wake_ups: int = 0
     has_left: bool = False
     is_committing: bool = False  # an atomic body
 
@@ -58,6 +59,9 @@ class HandHost:
 
     def read_relations(self, cycle: Cycle) -> None:
         self.asked_relations += 1
+
+    def read_wake_ups(self, cycle: Cycle) -> None:
+        self.asked_wake_ups += 1
 
     def drive(self, cycle: Cycle) -> None:
         cycle.loop.drain()

@@ -106,10 +106,25 @@ def _asking() -> Instance:
 
 @pytest.mark.parametrize(
     "act",
-    ["pause", "resume", "terminate", "restart", "retry_step", "retry_rollback", "accept_code", "delete"],
+    [
+        "pause",
+        "resume",
+        "terminate",
+        "restart",
+        "retry_step",
+        "retry_rollback",
+        "retry_now",
+        "wake_now",
+        "accept_code",
+        "delete",
+    ],
 )
 def test_of_an_action(act: str) -> None:
     assert field_of(lambda: getattr(tick.start(), act)(reason=LONG)) == "reason"
+
+
+def test_of_a_sleep_that_is_named() -> None:
+    assert field_of(lambda: tick.start().wake_now("never")) == "step"
 
 
 def test_of_a_restart_from_a_step() -> None:

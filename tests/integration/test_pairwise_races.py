@@ -48,6 +48,7 @@ ACTIONS: dict[str, Act] = {
     "answer": lambda one: requests.answer(one, "ask", True, by="ada"),
     "accept the code": lambda one: one.accept_code(),
     "retry the rollback": lambda one: one.retry_rollback(),
+    "wake now": lambda one: one.wake_now(),
     "retention": lambda one: retention.sweep(now=timezone.now() + timedelta(days=1)),
 }
 # A state in which it does something.
@@ -55,8 +56,10 @@ STATES = {
     "resume": "paused",
     "delete": "complete",
     "retry the rollback": "failed",
+    "wake now": "sleeping",
     "retention": "complete",
 }
+NAPPING = ("running", "sleeping")
 AT_ONCE = {"complete": 0, "errored": 0, "terminated": 0}
 
 
@@ -140,7 +143,7 @@ def answer_of(act: Act, key: int, name: str) -> str:
 
 def prepared(story: Workflow[str, None], wanted: dict[str, str]) -> dict[str, int]:
     """Make an instance of each name, in the state that is wanted; return their keys."""
-    params = {"failed": "fails", "complete": "ends", "running": "works"}
+    params = {"failed": "fails", "complete": "ends", "running": "works", "sleeping": "works"}
     made = story.start_many(
         {"id": name, "params": params.get(state, "asks")} for name, state in wanted.items()
     ).created
@@ -148,7 +151,7 @@ def prepared(story: Workflow[str, None], wanted: dict[str, str]) -> dict[str, in
     with running_shift(slots=len(made)):
         wait_until(lambda: all(row.status == "waiting" for row in Instance.objects.all()))
         for one in made:
-            if wanted[one.id] != "running":
+            if wanted[one.id] not in NAPPING:
                 one.send_event("go")
         wait_until(lambda: not _unready(wanted))
     # Something for `accept_code` to do, and something that stays in the buffer.
@@ -162,7 +165,7 @@ def prepared(story: Workflow[str, None], wanted: dict[str, str]) -> dict[str, in
 def _unready(wanted: dict[str, str]) -> list[str]:
     asking = set(requests.open_requests().values_list("instance__id", flat=True))
     finished = set(Instance.objects.filter(status__in=("errored", "complete")).values_list("id", flat=True))
-    ready = asking | finished | {name for name, state in wanted.items() if state == "running"}
+    ready = asking | finished | {name for name, state in wanted.items() if state in NAPPING}
     busy = set(Instance.objects.exclude(owner=None).values_list("id", flat=True))
     return [name for name in wanted if name not in ready or name in busy]
 

@@ -1,4 +1,4 @@
-"""People who pause, resume, terminate and restart all the time, over bodies that go on when they are cancelled.
+"""People who pause, resume, wake, terminate and restart all the time, over bodies that go on when they are cancelled.
 
 One or two workers hold the instances, and the database's answers come late. So an instance is often taken again by a
 worker in which a body of its last generation still runs, or an answer about its last stay is still on its way.
@@ -17,7 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from engine import InstanceFinishedError, StepNotFoundError
+from engine import (
+    InstanceFinishedError,
+    InstancePausedError,
+    NothingToRetryError,
+    NothingToWakeError,
+    StepNotFoundError,
+)
 from engine.models import Attempt, Audit, Instance
 from studio.embedded import socket_dir
 from tests.faults.proxy import Proxy
@@ -51,6 +57,14 @@ PROGRAMS: list[list[Op]] = [
 ]
 CHILD = [stubborn("a", 0.2), block("b", 0.2)]
 VERBS = ("pause", "pause", "resume", "resume", "terminate", "restart", "restart", "restart from a step")
+VERBS += ("retry_now", "wake_now")
+REFUSALS = (
+    InstanceFinishedError,
+    InstancePausedError,
+    NothingToRetryError,
+    NothingToWakeError,
+    StepNotFoundError,
+)
 
 
 @pytest.fixture
@@ -92,7 +106,7 @@ def test_no_instance_hangs_however_it_is_steered(arena: Arena, proxy: Proxy, see
 
 
 def steer(instance: Instance, verb: str) -> None:
-    with suppress(InstanceFinishedError, StepNotFoundError):
+    with suppress(*REFUSALS):
         if verb == "restart from a step":
             instance.restart("a")
         else:

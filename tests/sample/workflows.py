@@ -136,8 +136,10 @@ async def ask_addresses(step: WorkflowStep) -> str:
 
 @workflow
 async def stumble(step: WorkflowStep, params: dict[str, int]) -> None:
-    """Try `params["attempts"]` times, a second apart, and fail."""
-    await step.do("stumble", fall, max_attempts=params["attempts"], delay="1s", backoff="constant")
+    """Try `params["attempts"]` times, a second or `params["delay"]` apart, and fail."""
+    await step.do(
+        "stumble", fall, max_attempts=params["attempts"], delay=params.get("delay", 1), backoff="constant"
+    )
 
 
 def fall() -> None:

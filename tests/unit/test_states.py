@@ -54,6 +54,8 @@ def test_transition(before, after, answer):
         ("accept_code", {"queued", "running", "waiting", "waiting_for_pause", "paused"}),
         ("retry_rollback", {"errored", "terminated"}),
         ("retry_step", {"errored"}),
+        ("retry_now", {"queued", "running", "waiting"}),
+        ("wake_now", {"queued", "running", "waiting"}),
     ],
 )
 def test_an_action_has_an_effect_in_these_statuses(action, statuses):

@@ -30,6 +30,8 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "restart": restart.restart,
     "retry-step": restart.retry_step,
     "delete": steering.delete,
+    "retry-now": steering.retry_now,
+    "wake-now": steering.wake_now,
     "retry-rollback": steering.retry_rollback,
     "accept-code": steering.accept_code,
     "answer": events.answer,

@@ -1,4 +1,4 @@
-"""Pause, resume, terminate and delete instances, retry their rollbacks, accept their code: one engine call each."""
+"""Pause, resume, terminate and delete instances, end their waits, accept their code: one engine call each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.command.subcommand import Options
 from engine.models import Instance
 from engine.status import documents
 from engine.status.documents import Document
-from engine.steer import deletion, lifecycle
+from engine.steer import deletion, lifecycle, wake_ups
 
 Act = Callable[[Instance, Options], Instance]
 
@@ -41,6 +41,17 @@ def terminate(options: Options) -> Document:
 
 def retry_rollback(options: Options) -> Document:
     return _steer(lambda instance, options: lifecycle.retry_rollback(instance, **origin(options)), options)
+
+
+def retry_now(options: Options) -> Document:
+    return _steer(lambda instance, options: wake_ups.retry_now(instance, **origin(options)), options)
+
+
+def wake_now(options: Options) -> Document:
+    def act(instance: Instance, options: Options) -> Instance:
+        return wake_ups.wake_now(instance, options["step"], options["count"], **origin(options))
+
+    return _steer(act, options)
 
 
 def accept_code(options: Options) -> Document:

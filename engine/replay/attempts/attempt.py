@@ -234,6 +234,12 @@ class AttemptedOperation(Operation):
                 self._refuse(error)
             self.cycle.host.poke(self.cycle)
 
+    def hasten(self, when_us: int) -> None:
+        """Make the next attempt at this earlier time, also if the delay function has not answered."""
+        if self._is_answered():
+            self.cycle.steps.enter(self, phases.BACKING_OFF)
+        self.arm(when_us)
+
     def _is_answered(self) -> bool:
         """Note that the function has answered. Return False if nothing waits for the answer any more."""
         if self.phase is not phases.ASKING_DELAY:

@@ -80,6 +80,10 @@ class Call(Unawaited, asyncio.Future[Any]):
     def arm(self, when_us: int) -> None:
         """Let `fire` be called at that time."""
 
+    def hasten(self, when_us: int) -> None:
+        """Continue at this earlier time: a person has ended the sleep or the back-off."""
+        self.arm(when_us)
+
     def rearm(self) -> None:
         """Set an alarm of its own again, because the clock was set; other alarms belong to the cycle."""
 

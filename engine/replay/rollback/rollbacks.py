@@ -136,6 +136,9 @@ class Rollbacks:
     def _go_on(self, operation: RollbackOperation) -> None:
         """Make the next attempt when it is due; wait in the database until then."""
         cycle, wake_us = self._cycle, operation.record.wake_us
+        cycle.ask_for_wake_ups()
+        if cycle.wake_ups.is_asking:
+            return
         if wake_us is None or wake_us <= cycle.host.due_us():
             operation.begin()
         elif wake_us <= cycle.claimed.due_us:

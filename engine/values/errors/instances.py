@@ -72,6 +72,56 @@ class RollbackNotFailedError(RepriseError):
         )
 
 
+class NothingToRetryError(RepriseError):
+    """No step of the instance waits for its next attempt, so there is no back-off to end. Nothing was changed.
+
+    Read in the message what the instance does instead. Call `retry_now()` on the child, if a child backs off.
+    """
+
+    def __init__(self, workflow: str, id: str, status: str, doing: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.doing = doing
+        super().__init__(f'Instance "{id}" of workflow "{workflow}" does not back off: {doing}.')
+
+
+class NothingToWakeError(RepriseError):
+    """The instance does not sleep, or the step that was named does not. Nothing was changed.
+
+    Read in the message what the instance does instead. Only `sleep` and `sleep_until` can be ended early: send the
+    event that it waits for, answer its request, or wake the child.
+    """
+
+    def __init__(self, workflow: str, id: str, status: str, doing: str, step: str | None = None) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.doing = doing
+        self.step = step
+        if step is not None:
+            self.field = "step"
+        what = "does not sleep" if step is None else f"does not sleep at {cut(step, 300)}"
+        super().__init__(f'Instance "{id}" of workflow "{workflow}" {what}: {doing}.')
+
+
+class InstancePausedError(RepriseError):
+    """The instance is paused, so nothing of it can continue now. Nothing was changed.
+
+    Resume it first; then ask again.
+    """
+
+    def __init__(self, workflow: str, id: str, status: str, action: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.action = action
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is {"paused" if status == "paused" else "being paused"}. '
+            f"Resume it first, then {action}."
+        )
+
+
 class StepNotFoundError(RepriseError, LookupError):
     """The present generation has no such step at its top level, so it cannot be restarted from there. Nothing was
     changed.

@@ -87,3 +87,11 @@ RELATIONS = f"""
     LEFT JOIN {named("r", "key, status, output, error, finished_at")}
         AND {meant("r", "%(key)s")} AND (w.seq IS NULL OR i.key = w.instance_id)
 """
+
+# Until when steps sleep or back off.
+WAKE_UPS = f"""
+    SELECT seq, attempts, {microseconds("wake_at")} FROM engine_step
+    WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
+      AND kind IN ('do', 'sleep') AND (status = 'waiting' OR rollback = 'running') AND wake_at IS NOT NULL
+    ORDER BY seq
+"""

@@ -16,6 +16,7 @@ from engine.replay.records.history import History, Page
 from engine.replay.records.other_instances import AwaitedState
 from engine.replay.waiting.matching import Question
 from engine.replay.waiting.relations import Awaiting
+from engine.replay.waiting.wake_ups import WakeUp
 from engine.steer import relations
 from engine.worker.database import cluster_sql, history_sql, memory, rows, sql
 from engine.worker.database.clock import DatabaseClock, ticks_ns
@@ -278,6 +279,12 @@ class Reader:
         }
         async with self._lock:
             return [AwaitedState(*row) for row in await self._fetch(history_sql.RELATIONS, values)]
+
+    async def wake_ups(self, claimed: Claimed, seqs: list[int]) -> list[WakeUp]:
+        """Return until when these steps wait."""
+        values: dict[str, object] = {"key": claimed.key, "generation": claimed.generation, "seqs": seqs}
+        async with self._lock:
+            return [WakeUp(*row) for row in await self._fetch(history_sql.WAKE_UPS, values)]
 
     async def has_parent_notices(self) -> bool:
         """Return whether notices of an ended instance are pending."""

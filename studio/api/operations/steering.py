@@ -10,12 +10,12 @@ from ninja import Query, Router
 
 from engine.models import Instance
 from engine.status import documents
-from engine.steer import deletion, lifecycle
+from engine.steer import deletion, lifecycle, wake_ups
 from engine.steer import restart as restarting
 from engine.values.unchanged import UNCHANGED
 from studio.api.answers import answer, etag_of
 from studio.api.auth import ApiRequest
-from studio.api.fields import Because, ReasonWanted, Restart, RestartFrom, Terminate
+from studio.api.fields import Because, ReasonWanted, Restart, RestartFrom, Terminate, Wake
 from studio.api.operation import writes
 from studio.api.operations.instances import ONE
 from studio.api.operations.instances import router as instances
@@ -77,6 +77,39 @@ def terminate(request: ApiRequest, name: str, id: str, body: Terminate) -> HttpR
         name,
         id,
         lambda row: lifecycle.terminate(row, rollback=body.rollback, by=request.auth, reason=body.reason),
+    )
+
+
+@writes(
+    router,
+    f"{ONE}/retry-now",
+    SteeredAnswer,
+    action="retry_now",
+    takes_match=True,
+    gives=("ETag",),
+    summary="Retry now",
+)
+def retry_now(request: ApiRequest, name: str, id: str, body: Because) -> HttpResponse:
+    """End the back-off of its steps: the next attempt starts now, with the same idempotency key."""
+    return _steer(request, name, id, lambda row: wake_ups.retry_now(row, by=request.auth, reason=body.reason))
+
+
+@writes(
+    router,
+    f"{ONE}/wake-now",
+    SteeredAnswer,
+    action="wake_now",
+    takes_match=True,
+    gives=("ETag",),
+    summary="Wake now",
+)
+def wake_now(request: ApiRequest, name: str, id: str, body: Wake) -> HttpResponse:
+    """End its sleeps, or the one that is named. Waits for events, answers and children go on."""
+    return _steer(
+        request,
+        name,
+        id,
+        lambda row: wake_ups.wake_now(row, body.step, body.count, by=request.auth, reason=body.reason),
     )
 
 

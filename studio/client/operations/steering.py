@@ -101,6 +101,33 @@ def preview_restart(
     return post(address_of(workflow, id, "restart", "preview"), body, None)
 
 
+def retry_now(
+    workflow: str,
+    id: str,
+    *,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """End the back-off of an instance: the next attempt starts now."""
+    return _steer(address_of(workflow, id, "retry-now"), {"reason": reason}, idempotency_key, if_match)
+
+
+def wake_now(
+    workflow: str,
+    id: str,
+    *,
+    step: str | None = None,
+    count: int = 1,
+    reason: str = "",
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """End the sleeps of an instance now, or the one of this name and count."""
+    body = {"reason": reason, "step": step, "count": count}
+    return _steer(address_of(workflow, id, "wake-now"), body, idempotency_key, if_match)
+
+
 def retry_rollback(
     workflow: str,
     id: str,

@@ -17,6 +17,7 @@ class Row(NamedTuple):
     action: Action
     cause: str
     refusal: str = ""  # the error where it has no effect; nothing happens without one
+    refusal_if_paused: str = ""  # another one, while it is paused or being paused
 
 
 ROWS: Mapping[str, Row] = {
@@ -28,6 +29,8 @@ ROWS: Mapping[str, Row] = {
     "`accept_code()`": Row(Action.ACCEPT_CODE, "accept_code", "InstanceFinishedError"),
     "`retry_rollback()`": Row(Action.RETRY_ROLLBACK, "retry_rollback", "RollbackNotFailedError"),
     "`retry_step()`": Row(Action.RETRY_STEP, "retry_step", "StepNotFailedError"),
+    "`retry_now()`": Row(Action.RETRY_NOW, "retry_now", "NothingToRetryError", "InstancePausedError"),
+    "`wake_now()`": Row(Action.WAKE_NOW, "wake_now", "NothingToWakeError", "InstancePausedError"),
     "`restart()`": Row(Action.RESTART, "restart"),
     "`delete()`": Row(Action.DELETE, "delete", "InstanceNotFinishedError"),
 }
@@ -42,7 +45,9 @@ def actions() -> str:
 
 def _effect(row: Row, status: InstanceStatus) -> str:
     if not allows(row.action, status):
-        return f"[`{row.refusal}`](errors.md#{row.refusal.lower()})" if row.refusal else NOTHING
+        is_paused = status in (InstanceStatus.PAUSED, InstanceStatus.WAITING_FOR_PAUSE)
+        refusal = (is_paused and row.refusal_if_paused) or row.refusal
+        return f"[`{refusal}`](errors.md#{refusal.lower()})" if refusal else NOTHING
     if row.action is Action.DELETE:
         return GONE
     return next(

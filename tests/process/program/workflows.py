@@ -28,6 +28,7 @@ class Op:
         "block",
         "stubborn",
         "flaky",
+        "patient",
         "sell",
         "tell",
         "kill",
@@ -89,6 +90,11 @@ def order(name: str, *seconds: float) -> Op:
 def refund(name: str) -> Op:
     """A body that takes no time, and its atomic rollback, which writes a row to the database."""
     return Op("refund", name)
+
+
+def patient(name: str, *seconds: float) -> Op:
+    """A sync body that fails once and then backs off for an hour."""
+    return Op("patient", name, list(seconds) or [0.0])
 
 
 def ask(name: str, *seconds: float) -> Op:
@@ -189,6 +195,8 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await step.do(op.name, run_sync, [0.0], rollback=functools.partial(undo, op.seconds))
         case "ask":
             return await step.do(op.name, run_into_an_error, delay=functools.partial(say_when, op.seconds))
+        case "patient":
+            return await step.do(op.name, run_and_fail_once, op.seconds, delay="1h", max_delay="1h")
         case "refund":
             return await step.do(op.name, run_sync, [0.0], rollback=undo_sale, rollback_options=ATOMIC)
         case "sell":

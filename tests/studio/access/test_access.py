@@ -369,6 +369,8 @@ class TestMethods:
         "resume",
         "terminate",
         "delete",
+        "retry-now",
+        "wake-now",
         "retry-rollback",
         "accept-code",
         "send-event",

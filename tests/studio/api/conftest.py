@@ -96,7 +96,7 @@ def shop(own_registry: None, db: None) -> Iterator[Shop]:
     """A shop in which each operation has something to do, at a time that stands still."""
     workflows._workflows.clear()
     declare()
-    with workflow_test(now=NOW, allow_unused=True) as test:
+    with workflow_test(now=NOW, allow_unused=True, skips_time=False) as test:
         yield open_shop(test)
 
 

@@ -61,6 +61,10 @@ def release(ctx: RollbackContext) -> None:
     raise ConnectionError("The warehouse does not answer.")
 
 
+def mail() -> None:
+    raise ConnectionError("The mail server does not answer.")
+
+
 def declare() -> None:
     """Declare the workflows of the shop, as its code would."""
 
@@ -87,6 +91,16 @@ def declare() -> None:
         answer = await step.request("decide", Decision, message=f"Refund order {order}?", timeout="2 days")
         return answer.value.refund
 
+    @workflow("send-receipt")
+    async def send_receipt(step: WorkflowStep, order: str) -> None:
+        """Mail a receipt."""
+        await step.do("mail", mail, delay="1 hour", max_delay="1 hour", jitter=0)
+
+    @workflow("remind")
+    async def remind(step: WorkflowStep, order: str) -> None:
+        """Remind a customer after a week."""
+        await step.sleep("a week", "7 days")
+
     @workflow("sales-report")
     async def sales_report(step: WorkflowStep, days: int) -> str:
         """Report what was sold."""
@@ -104,6 +118,8 @@ class Shop:
     undone: Instance
     asking: Instance
     failed: Instance
+    retrying: Instance
+    sleeping: Instance
 
 
 def open_shop(test: WorkflowTest) -> Shop:
@@ -140,6 +156,10 @@ def open_shop(test: WorkflowTest) -> Shop:
 
     failed = workflows["print-label"].start("Cy", id="label-3", by="zoe")
     assert test.run(failed).status == "errored", failed.status
+    retrying = workflows["send-receipt"].start("order-1016", id="receipt-3", by="zoe")
+    assert test.run(retrying).waiting_for == "retry", retrying.waiting_for
+    sleeping = workflows["remind"].start("order-1015", id="remind-5", by="zoe")
+    assert test.run(sleeping).waiting_for == "sleep", sleeping.waiting_for
 
     changed = factories.instance(
         "paused",
@@ -165,7 +185,7 @@ def open_shop(test: WorkflowTest) -> Shop:
         started_at=NOW - timedelta(hours=1),
         seen_at=NOW,
     )
-    return Shop(waiting, paused, complete, changed, undone, asking, failed)
+    return Shop(waiting, paused, complete, changed, undone, asking, failed, retrying, sleeping)
 
 
 def _schedule(name: str, expression: str, **given: Any) -> None:

@@ -213,6 +213,11 @@ def test_conflicts_have_codes(program: Program) -> None:
     assert wrong(program.post(TICK, {"id": "one"}))[:2] == (409, "id_in_use")
     assert wrong(program.send("DELETE", where, {"reason": "x"}))[:2] == (409, "instance_not_finished")
     assert wrong(program.post(f"{where}/retry-rollback"))[:2] == (409, "rollback_not_failed")
+    assert wrong(program.post(f"{where}/retry-now"))[:2] == (409, "nothing_to_retry")
+    assert wrong(program.post(f"{where}/wake-now"))[:2] == (409, "nothing_to_wake")
+    instance.pause()
+    assert wrong(program.post(f"{where}/retry-now"))[:2] == (409, "instance_paused")
+    assert wrong(program.post(f"{where}/wake-now"))[:2] == (409, "instance_paused")
     restart = {"reason": "x", "from_step": "never"}
     assert wrong(program.post(f"{where}/restart", restart))[:2] == (422, "step_not_found")
     assert wrong(program.post(f"{where}/requests/1/answer", {"answer": 1}))[:2] == (404, "request_not_found")

@@ -11,7 +11,17 @@ from tests.integration.sessions import in_background, until_blocked
 from tests.sample.workflows import tick
 from tests.studio.api.conftest import Program
 
-ACTIONS = ("pause", "resume", "terminate", "retry-rollback", "accept-code", "restart", "retry-step")
+ACTIONS = (
+    "pause",
+    "resume",
+    "terminate",
+    "retry-now",
+    "wake-now",
+    "retry-rollback",
+    "accept-code",
+    "restart",
+    "retry-step",
+)
 
 
 def of(instance: Instance) -> str:

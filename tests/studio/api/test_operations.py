@@ -73,7 +73,17 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
     ]
     steering = {
         f"{one}/{name}": name.replace("-", "_")
-        for name in ("pause", "resume", "terminate", "restart", "retry-step", "retry-rollback", "accept-code")
+        for name in (
+            "pause",
+            "resume",
+            "terminate",
+            "restart",
+            "retry-step",
+            "retry-now",
+            "wake-now",
+            "retry-rollback",
+            "accept-code",
+        )
     }
     expected = {f"GET {route}": ("view", "") for route in reading}
     expected |= {f"POST {route}": ("operate", action) for route, action in steering.items()}

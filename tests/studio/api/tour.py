@@ -75,6 +75,14 @@ CALLS = (
         "/workflows/print-label/instances/label-3/retry-step",
         {"reason": "There is paper again."},
     ),
+    _do(
+        "retry_now", "/workflows/send-receipt/instances/receipt-3/retry-now", {"reason": "Mail works again."}
+    ),
+    _do(
+        "wake_now",
+        "/workflows/remind/instances/remind-5/wake-now",
+        {"step": "a week", "reason": "They called."},
+    ),
     _do("retry_rollback", f"{_SHIP}/order-1038/retry-rollback", {"reason": "The warehouse is back."}),
     _do("accept_code", f"{_SHIP}/order-1037/accept-code", {"reason": "Only a comment has changed."}),
     Call("delete_instance", "DELETE", _COMPLETE, {"reason": "The customer asked for it."}),

@@ -207,6 +207,19 @@ def _rollback_failed(id: str) -> None:
     Instance.objects.filter(key=found.key).update(rollback="failed")
 
 
+def _backing_off(id: str) -> None:
+    _parked(id, "retry")
+
+
+def _sleeping(id: str) -> None:
+    _parked(id, "sleep")
+
+
+def _parked(id: str, waiting_for: str) -> None:
+    wake_at = timezone.now() + timedelta(hours=1)
+    factories.instance("waiting", id=id, waiting_for=waiting_for, wake_at=wake_at)
+
+
 def _other_code(id: str) -> None:
     Instance.objects.filter(key=workflows["tick"].start(id=id).key).update(code="other")
 
@@ -251,6 +264,9 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["retry-step", "tick/{id}", "--reason", "x"], _failed),
     (["delete", "orders/{id}", "--reason", "x"], _finished),
     (["retry-rollback", "orders/{id}"], _rollback_failed),
+    (["retry-now", "orders/{id}", "--reason", "x"], _backing_off),
+    (["wake-now", "orders/{id}"], _sleeping),
+    (["wake-now", "orders/{id}", "--step", "wait", "--count", "1"], _sleeping),
     (["accept-code", "tick/{id}"], _other_code),
     (["answer", "orders/{id}", "decide", '{"refund": true, "amount": 5}', "--comment", "fine"], _asking),
     (["answer", "orders/{id}", "1", '{"refund": true, "amount": 5}'], _asking),
@@ -299,6 +315,10 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["restart", "orders/a", "--from-step", "never", "--reason", "x"], _finished),
     (["retry-step", "tick/a"], _tick),
     (["retry-rollback", "tick/a"], _tick),
+    (["retry-now", "tick/a"], _tick),
+    (["retry-now", "orders/a"], _sleeping),
+    (["wake-now", "tick/a"], _paused),
+    (["wake-now", "orders/a", "--step", "nap", "--count", "2"], _sleeping),
     (["accept-code", "orders/a"], _finished),
     (["answer", "orders/a", "decide", '{"refund": "perhaps", "amount": []}'], _asking),
     (["answer", "orders/a", "decide", "1", "--comment", "x" * 2001], _asking),

@@ -61,7 +61,17 @@ TEXTS: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
     "rollback": (f"{INSTANCES}/one/terminate", {"reason": "r"}, ["yes", 1, None, "false", []]),
     "items": (f"{INSTANCES}/batch", {}, ["", {}, 1, None, [{}] * 101]),
 }
-ACTIONS = ("pause", "resume", "terminate", "restart", "retry-rollback", "accept-code", "events")
+ACTIONS = (
+    "pause",
+    "resume",
+    "terminate",
+    "restart",
+    "retry-now",
+    "wake-now",
+    "retry-rollback",
+    "accept-code",
+    "events",
+)
 
 
 @pytest.mark.parametrize("field", TEXTS)
