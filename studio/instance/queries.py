@@ -11,8 +11,8 @@ from engine.status.record import Limits, Record
 from engine.status.snapshot import snapshot, with_prefixes
 from engine.status.steps import logs_of, steps_of
 from engine.values.identity import TOP
+from engine.values.shown import display_status
 from studio.display import payloads
-from studio.display.status import display_status
 from studio.instance.page import InstancePage, changed_code_of, place_of
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.failures import failure, origin_of

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from studio.display.status import GROUPS, LOOKS
+from engine.values.shown import GROUPS
+from studio.display.status import LOOKS
 
 _SLUG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 LONGEST_ID = 100

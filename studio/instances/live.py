@@ -12,8 +12,9 @@ from django.urls import reverse
 
 from engine.models import Instance
 from engine.status.search import workflow_names
+from engine.values.shown import GROUPS
 from studio.display.rendering import render_to_string
-from studio.display.status import GROUPS, LOOKS
+from studio.display.status import LOOKS
 from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece, more_piece

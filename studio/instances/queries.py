@@ -16,7 +16,7 @@ from engine.status.search import id_begins, keys_alike
 from engine.status.sentences.sentence import Sentence
 from engine.status.sentences.status_line import short_line
 from engine.steer.requests import open_requests
-from studio.display.status import PARKED, display_status, stored
+from engine.values.shown import PARKED, display_status, stored
 from studio.instances.filters import Filter
 
 PAGE = 50

@@ -9,8 +9,8 @@ from django.db.models import Count
 
 from engine.models import Instance
 from engine.steer.requests import open_requests
+from engine.values.shown import display_status
 from studio.display.at_least import AtLeast, counted
-from studio.display.status import display_status
 from studio.instances.filters import Filter
 
 COUNT_CAP = 10_001

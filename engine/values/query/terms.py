@@ -131,6 +131,26 @@ class Term:
     start: int
     end: int
 
+    @property
+    def field(self) -> str:
+        """The field before the colon: `status`, `params.region`; `text` without one."""
+        match self.condition:
+            case Names(field=field) | Moments(field=field):
+                return field
+            case AtPath():
+                return self.condition.name
+            case _:
+                return _FIELDS[type(self.condition)]
+
+
+_FIELDS: dict[type, str] = {
+    Statuses: "status",
+    Ids: "id",
+    Errors: "error",
+    Free: "text",
+    Took: "duration",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -156,8 +176,9 @@ class Query:
 
     def without(self, part: Term | Problem) -> str:
         """Return the text without one of its terms."""
-        return " ".join((self.text[: part.start] + self.text[part.end :]).split())
+        return f"{self.text[: part.start].rstrip()} {self.text[part.end :].lstrip()}".strip()
 
-    def conditions(self) -> list[Condition]:
-        """Return the conditions that are not negated."""
-        return [term.condition for term in self.terms if not term.is_negated]
+    def replaced(self, field: str, term: str = "") -> str:
+        """Return the text with this term instead of those of a field; negated ones stay."""
+        kept = [one.text for one in self.terms if one.is_negated or one.field != field]
+        return " ".join([*kept, *(problem.text for problem in self.problems), *([term] if term else [])])

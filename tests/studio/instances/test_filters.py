@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from studio.display.status import LOOKS, OPEN, display_status, stored
+from engine.values.shown import OPEN, display_status, stored
+from studio.display.status import LOOKS
 from studio.frame.addresses import cursor, keys
 from studio.instances.filters import Filter
 
