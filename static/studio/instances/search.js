@@ -27,11 +27,11 @@
     const text = field.value, caret = field.selectionStart;
     if (text.length > LONGEST || caret !== field.selectionEnd) return close();
     const about = new URLSearchParams({ query: text, at: characters(text.slice(0, caret)) });
-    asking = new AbortController();
-    const given = { signal: asking.signal, headers: { "HX-Request": "true" } };
+    const mine = (asking = new AbortController());
+    const given = { signal: mine.signal, headers: { "HX-Request": "true" } };
     const answer = await fetch(`${field.dataset.suggest}?${about}`, given).catch(() => null);
     const html = answer?.ok ? await answer.text().catch(() => "") : "";
-    if (document.activeElement !== field || field.value !== text) return;
+    if (mine.signal.aborted || document.activeElement !== field || field.value !== text) return;
     place.innerHTML = html;
     place.hidden = !options().length;
     field.setAttribute("aria-expanded", String(isOpen()));
