@@ -1,0 +1,47 @@
+"""The terms of a search as chips, each in words and with a link that drops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.status.sentences import bidi
+from engine.values.query.terms import Query, Statuses, Term
+from engine.values.query.wording import in_words
+from engine.values.shown import GROUPS
+
+LONGEST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A term: in words, as it was written, and the address without it. `message` says what is wrong with it."""
+
+    words: str
+    text: str
+    without: str
+    message: str = ""
+
+
+def chips_of(query: Query, address: Callable[[str], str]) -> list[Chip]:
+    """Return the terms in the order of the text. `address` returns the address of another search."""
+    terms = [(term.start, Chip(words_of(term), term.text, address(query.without(term)))) for term in query.terms]
+    wrong = [
+        (one.start, Chip(_short(one.text), one.text, address(query.without(one)), _short(one.message)))
+        for one in query.problems
+    ]
+    return [chip for _, chip in sorted([*terms, *wrong], key=lambda pair: pair[0])]
+
+
+def words_of(term: Term) -> str:
+    """Return what a term asks for in a few words: `status is open`, `not: tag is eu`."""
+    said = in_words(term).removeprefix("not: ")
+    if isinstance(term.condition, Statuses):
+        said = next((f"status is {name}" for name, of in GROUPS.items() if of == term.condition.names), said)
+    for beginning in ("the ", "it ", "its "):
+        said = said.removeprefix(beginning)
+    return _short(f"not: {said}" if term.is_negated else said)
+
+
+def _short(text: str) -> str:
+    return bidi.isolated(text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…")
