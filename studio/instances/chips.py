@@ -25,7 +25,9 @@ class Chip:
 
 def chips_of(query: Query, address: Callable[[str], str]) -> list[Chip]:
     """Return the terms in the order of the text. `address` returns the address of another search."""
-    terms = [(term.start, Chip(words_of(term), term.text, address(query.without(term)))) for term in query.terms]
+    terms = [
+        (term.start, Chip(words_of(term), term.text, address(query.without(term)))) for term in query.terms
+    ]
     wrong = [
         (one.start, Chip(_short(one.text), one.text, address(query.without(one)), _short(one.message)))
         for one in query.problems

@@ -87,7 +87,9 @@ def cell_of(text: str) -> Cell:
         said, kind = value, "text"
     else:
         kind = "json" if isinstance(value, dict | list) else "atom"
-        said = json.dumps(value, ensure_ascii=False) if kind == "json" else shown  # a float would round numbers
+        said = (
+            json.dumps(value, ensure_ascii=False) if kind == "json" else shown
+        )  # a float would round numbers
     return Cell(_short(said), bidi.isolated(said) if len(said) > SHOWN or "\n" in said else "", kind)
 
 
