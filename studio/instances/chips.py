@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.status.sentences import bidi
@@ -39,10 +39,18 @@ def words_of(term: Term) -> str:
     """Return what a term asks for in a few words: `status is open`, `not: tag is eu`."""
     said = in_words(term).removeprefix("not: ")
     if isinstance(term.condition, Statuses):
-        said = next((f"status is {name}" for name, of in GROUPS.items() if of == term.condition.names), said)
+        said = f"status is {_grouped(term.condition.names)}"
     for beginning in ("the ", "it ", "its "):
         said = said.removeprefix(beginning)
     return _short(f"not: {said}" if term.is_negated else said)
+
+
+def _grouped(names: Sequence[str]) -> str:
+    """Return statuses as a list, with the name of a group instead of all that it has."""
+    groups = [group for group, of in GROUPS.items() if set(of) <= set(names)]
+    others = [name for name in names if not any(name in GROUPS[group] for group in groups)]
+    *most, last = *groups, *others
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _short(text: str) -> str:

@@ -104,7 +104,7 @@ def _begin_of_value(typed: str, begin: int) -> int:
 def _fields(typed: str, seen: Source) -> tuple[Suggestion, ...]:
     fields = [Suggestion(f"{name}:", about, is_whole=False) for name, about in FIELDS.items()]
     fields += [Suggestion(f"{root}.", about, is_whole=False) for root, about in ROOTS.items()]
-    found = [one for one in fields if one.text.startswith(typed.lower())]
+    found = [one for one in fields if one.text.startswith(typed.lower()) and one.text != typed.lower()]
     if len(typed) > 1:
         found += [_path(path, seen) for path in seen.paths() if _names_path(path, typed.lower())]
     return tuple(found[:MOST])

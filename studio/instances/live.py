@@ -60,6 +60,7 @@ def strip_piece(asked: ListAddress, counts: Mapping[str, int] | None) -> Piece:
     strip = [
         {
             "name": name,
+            "is_group": name in GROUPS,
             "n": None if counts is None else sum(counts.get(one, 0) for one in GROUPS.get(name, (name,))),
             "address": asked.url(query=asked.query.replaced("status", f"status:{name}")),
             "is_chosen": name in chosen,
