@@ -73,7 +73,7 @@
     if (step && isOpen()) move(step);
     else if (step === 1) ask(0);
     else if ((event.key === "Enter" || event.key === "Tab") && option) take(option);
-    else if (event.key === "Escape" && isOpen()) close(); // not also empty the field
+    else if (event.key === "Escape") close(); // the browser would also empty the field
     else return;
     event.preventDefault();
   });
