@@ -11,6 +11,8 @@ from engine.values.query.wording import in_words
 from engine.values.shown import GROUPS
 
 LONGEST_SHOWN = 200
+LONGEST_WRONG = 60
+LONGEST_MESSAGE = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,15 @@ def chips_of(query: Query, address: Callable[[str], str]) -> list[Chip]:
         (term.start, Chip(words_of(term), term.text, address(query.without(term)))) for term in query.terms
     ]
     wrong = [
-        (one.start, Chip(_short(one.text), one.text, address(query.without(one)), _short(one.message)))
+        (
+            one.start,
+            Chip(
+                _short(one.text, LONGEST_WRONG),
+                one.text,
+                address(query.without(one)),
+                _short(one.message, LONGEST_MESSAGE),
+            ),
+        )
         for one in query.problems
     ]
     return [chip for _, chip in sorted([*terms, *wrong], key=lambda pair: pair[0])]
@@ -53,5 +63,5 @@ def _grouped(names: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def _short(text: str) -> str:
-    return bidi.isolated(text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…")
+def _short(text: str, longest: int = LONGEST_SHOWN) -> str:
+    return bidi.isolated(text if len(text) <= longest else f"{text[: longest - 1]}…")

@@ -44,8 +44,13 @@ def wider(query: Query, address: Callable[[str], str]) -> Window | None:
         return None
     for one, term, other in (*WINDOWS[1:], WINDOWS[0]):
         if other is None or other > span:
-            return Window(one, address(query.replaced("started", term)), is_chosen=False)
+            name = one.removeprefix("Last ").lower()
+            return Window(name, address(query.replaced("started", term)), is_chosen=False)
     return None
+
+
+def _short(span: timedelta) -> str:
+    return format_duration(span).removesuffix(" 00 m").removesuffix(" 00 s")
 
 
 def _present(query: Query) -> tuple[str, timedelta | None]:
@@ -59,5 +64,5 @@ def _present(query: Query) -> tuple[str, timedelta | None]:
     span = first.after.value if first.after else None
     if others or first.before or not isinstance(span, timedelta):
         return "Other times", None
-    named = next((name for name, _, other in WINDOWS if other == span), f"Last {format_duration(span)}")
+    named = next((name for name, _, other in WINDOWS if other == span), f"Last {_short(span)}")
     return named, span

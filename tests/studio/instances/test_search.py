@@ -227,7 +227,7 @@ def test_no_match_offers_to_drop_terms_and_to_widen(operator: Client) -> None:
     page = page_of(operator, query="status:errored started:<24h")
     assert "No instances match" in page
     assert 'href="/instances/?query=started:%3C24h" title="Remove this term"' in page
-    assert 'href="/instances/?query=status:errored+started:%3C7d">Widen to last 7 days</a>' in page
+    assert 'href="/instances/?query=status:errored+started:%3C7d">Widen to 7 days</a>' in page
     assert ">Widen to all time</a>" in page_of(operator, query="status:errored started:<30d")
     assert "Widen to" not in page_of(operator, query="status:errored")
 
