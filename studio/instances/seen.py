@@ -21,14 +21,16 @@ RECENT = 300  # instances whose names are read
 PATHS, DEEPEST, ITEMS = 300, 5, 3
 LONGEST_VALUE = 60
 
-# One descent of the index (workflow, status, key) for each pair: the planner would walk the newest rows of all
-# workflows to find those of a rare one.
+# One descent of the index (workflow, status, key) for each pair. Asked more plainly, the planner would walk the newest
+# rows of all workflows to find those of a rare one.
 _KEYS = """
 SELECT newest.key
   FROM unnest(%s::text[]) AS name(workflow) CROSS JOIN unnest(%s::text[]) AS state(status)
  CROSS JOIN LATERAL (
-       SELECT i.key FROM engine_instance i WHERE i.workflow = name.workflow AND i.status = state.status
-        ORDER BY i.key DESC LIMIT %s) AS newest
+       SELECT i.key FROM engine_instance i
+        WHERE (i.workflow, i.status) >= (name.workflow, state.status)
+          AND (i.workflow, i.status) <= (name.workflow, state.status)
+        ORDER BY i.workflow, i.status, i.key DESC LIMIT %s) AS newest
  ORDER BY newest.key DESC LIMIT %s
 """
 _DOCUMENTS = """

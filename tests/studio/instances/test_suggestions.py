@@ -6,6 +6,7 @@ import html
 import re
 
 import pytest
+from django.db import connection
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
@@ -13,6 +14,7 @@ from engine.values.query.fields import EXAMPLES
 from engine.values.query.parsing import parse
 from engine.values.serialization.envelope import enclose
 from engine.values.shown import GROUPS, SHOWN
+from studio.instances import seen
 from studio.instances.completion import FIELDS, ROOTS
 from tests.studio import factories
 
@@ -143,6 +145,20 @@ def test_suggestions_ask_few_questions(
         factories.instance()
     with django_assert_max_num_queries(12):
         operator.get("/_f/instances/suggestions/", {"query": "params."})
+
+
+def test_the_newest_are_found_by_index_whatever_else_there_is() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, output, finished_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'complete', '{}', '1', now() FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+        cursor.execute(f"EXPLAIN (FORMAT TEXT) {seen._KEYS}", [["rare", "bulk-1"], ["complete"], 40, 40])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "engine_instance_list" in plan
+    assert "pkey" not in plan
+    assert "Seq Scan" not in plan
 
 
 def test_paths_add_a_column_to_those_that_are_shown(operator: Client) -> None:
