@@ -117,7 +117,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _rows(query: str, given: Sequence[object]) -> list[Any]:
+def _rows(query: str, given: Sequence[Any]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(query, given)
         return cursor.fetchall()
