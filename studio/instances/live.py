@@ -17,6 +17,7 @@ from studio.display.rendering import render_to_string
 from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece, more_piece
+from studio.instances import finding
 from studio.instances.address import ListAddress
 from studio.instances.columns import Path
 from studio.instances.queries import rows_by_key, rows_of
@@ -37,8 +38,8 @@ class InstancesView(LiveView):
         return cls(replace(ListAddress.of(given), ignored=()), shown, cursor(given.get("top", "")))
 
     def drawing(self, user: Any) -> Drawing:
-        newer = 0
-        above = above_list(self.asked, newer, {})
+        newer = 0 if self.top is None else finding.count_newer(self.asked, user, self.top)
+        above = above_list(self.asked, newer, finding.counts_of(self.asked, user))
         rows = row_pieces(rows_by_key(self.shown), self.asked.columns)
         return Drawing({**above, **rows}, is_personal=not sees_all(user))
 

@@ -15,7 +15,7 @@ from studio.frame.guard import guard
 from studio.frame.live_view import LONGEST_QUERY
 from studio.frame.patience import TooSlowError, patience
 from studio.frame.pieces import page
-from studio.instances import queries, standin
+from studio.instances import finding, queries
 from studio.instances.address import ListAddress
 from studio.instances.chips import chips_of
 from studio.instances.columns import LONGEST_PATH, MOST
@@ -36,8 +36,8 @@ def instances(request: HttpRequest) -> HttpResponse:
         return page(request, TEMPLATE, problems=[chip for chip in frame["chips"] if chip.message], **frame)
     try:
         with patience(PATIENCE_S):
-            found = standin.search(asked.query, None, asked.sort, asked.before, asked.after)
-            above = above_list(asked, 0, {})
+            found = finding.page_of(asked, request.user)
+            above = above_list(asked, 0, finding.counts_of(asked, request.user))
     except TooSlowError:
         return page(request, TEMPLATE, is_too_slow=True, narrower=_narrower(asked, request.user), **frame)
     return page(
@@ -50,7 +50,8 @@ def instances(request: HttpRequest) -> HttpResponse:
         more_html=mark_safe(above["more"].html),  # noqa: S308
         newer=asked.url(after=found.newer) if found.newer else "",
         older=asked.url(before=found.older) if found.older else "",
-        searched=found.said if not asked.query.is_empty else "",
+        searched=found.searched if not asked.query.is_empty else "",
+        go_on=asked.url(before=found.go_on) if found.go_on else "",
         wider=wider(asked.query, lambda text: asked.url(query=text)),
         **frame,
     )
@@ -80,7 +81,7 @@ def _frame(asked: ListAddress) -> dict[str, Any]:
     }
 
 
-def _topic(asked: ListAddress, found: Any) -> str:
+def _topic(asked: ListAddress, found: finding.Page) -> str:
     shown = ",".join(str(instance.key) for instance in found.instances)
     top = "" if found.newer else str(found.top)
     topic = urlencode({"topic": "list", **asked.parameters, "keys": shown, "top": top})
