@@ -171,6 +171,7 @@ WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
     events AS (DELETE FROM engine_event WHERE instance_id = ANY (%(keys)s)),
     requests AS (DELETE FROM engine_open_request WHERE instance_id = ANY (%(keys)s)),
     ended AS (DELETE FROM engine_ended_request WHERE instance_id = ANY (%(keys)s)),
+    found AS (DELETE FROM engine_searchvalue WHERE instance_id = ANY (%(keys)s)),
     waiters AS (DELETE FROM engine_waiter WHERE waiter_id = ANY (%(keys)s)),
     generations AS (DELETE FROM engine_generation WHERE instance_id = ANY (%(keys)s))
 DELETE FROM engine_instance WHERE key = ANY (%(keys)s)
