@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
+from engine.status.searching.order import NEWEST_FIRST, Place, Sort, key_of, window_of
 from engine.values.query.parsing import parse
 from engine.values.query.terms import Query
 from studio.frame.addresses import ignored
 from studio.instances.columns import Path, paths_of
-from studio.instances.standin import SORTS
 
 LONGEST_TYPED = 4_000  # characters that the field shows of a search that is too long
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -28,7 +28,7 @@ class ListAddress:
 
     query: Query
     typed: str = ""
-    sort: str = SORTS[0]
+    sort: Sort = NEWEST_FIRST
     columns: tuple[Path, ...] = ()
     before: str = ""
     after: str = ""
@@ -38,22 +38,18 @@ class ListAddress:
     def of(cls, given: QueryDict) -> Self:
         """Read it. The parameters of earlier addresses become terms of the search; an invalid term is a problem."""
         typed = _typed(given)
-        sort = given.get("sort", "")
         columns, wrong = paths_of(given.getlist("columns"))
-        before, after = given.get("before", ""), given.get("after", "")
-        understood = {"query", *EARLIER}
-        understood |= {"sort"} if sort in SORTS else set()
-        understood |= {"before"} if before.isdigit() else set()
-        understood |= {"after"} if after.isdigit() else set()
+        found = {"sort": _sort(given), "before": _place(given, "before"), "after": _place(given, "after")}
+        understood = {"query", *EARLIER, *(name for name, value in found.items() if value)}
         others = given.copy()
         others.pop("columns", None)
         return cls(
             query=parse(typed),
             typed=typed[:LONGEST_TYPED],
-            sort=sort if sort in SORTS else SORTS[0],
+            sort=Sort.of(found["sort"]) if found["sort"] else NEWEST_FIRST,
             columns=columns,
-            before=before if before.isdigit() else "",
-            after=after if after.isdigit() else "",
+            before=found["before"],
+            after=found["after"],
             ignored=(*ignored(others, understood), *(f"columns={part}"[:80] for part in wrong)),
         )
 
@@ -61,7 +57,7 @@ class ListAddress:
     def kept(self) -> dict[str, str]:
         """Everything but the search and the place, without what is usual."""
         columns = ",".join(".".join(path) for path in self.columns)
-        given = {"sort": self.sort if self.sort != SORTS[0] else "", "columns": columns}
+        given = {"sort": str(self.sort) if self.sort != NEWEST_FIRST else "", "columns": columns}
         return {name: value for name, value in given.items() if value}
 
     @property
@@ -72,6 +68,23 @@ class ListAddress:
     def url(self, **changes: str) -> str:
         """Return the address with changes, at its first page unless they name another."""
         return address_of(self.parameters | changes)
+
+
+def _sort(given: QueryDict) -> str:
+    """Return the order of an address; empty if it has none, or an unknown one."""
+    text = given.get("sort", "")
+    try:
+        Sort.of(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _place(given: QueryDict, name: str) -> str:
+    """Return a place in the list; empty if there is none, or an invalid one."""
+    text = given.get(name, "")
+    is_window = name == "before" and window_of(text) is not None
+    return text if is_window or key_of(text) is not None or Place.of(text) else ""
 
 
 def _typed(given: QueryDict) -> str:

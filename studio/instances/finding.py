@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.models import Instance
 from engine.status.search import workflow_names
-from engine.values.shown import display_status
+from engine.status.searching import counting, searching
+from engine.status.searching.candidates import workflows_of
+from engine.status.searching.found import Searched
+from engine.status.searching.order import NEWEST_FIRST
+from engine.values.query.parsing import parse
 from studio.access.permissions import sees_all, visible
-from studio.instances import standin
+from studio.frame.patience import TooSlowError, patience
 from studio.instances.address import ListAddress
+from studio.instances.queries import PAGE, rows_by_key
+from studio.instances.status_counts import counts_by_status
+
+COUNT_PATIENCE_S = 1
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +31,77 @@ class Page:
     newer: str
     older: str
     go_on: str
-    top: int  # key of the newest instance of all, when the page was read; 0 without one
-    searched: str  # in words; empty if everything is listed
+    hint: str  # a term with which an index finds all
+    top: int | None  # the newest instance known to the first page, whose new ones are announced
+    searched: str  # in words; empty if it needs no words
 
 
 def page_of(asked: ListAddress, user: Any) -> Page:
     """Read the page of an address."""
-    found = standin.search(asked.query, names_for(user), asked.sort, asked.before, asked.after)
-    return Page(found.instances, found.newer, found.older, "", found.top, found.said)
+    newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
+    found = searching.search(
+        asked.query,
+        workflows=_workflows(user),
+        sort=asked.sort,
+        limit=PAGE,
+        before=asked.before,
+        after=asked.after,
+    )
+    is_first = not found.newer and not asked.before
+    return Page(
+        rows_by_key(found.keys),
+        newer=found.newer,
+        older=found.older,
+        go_on=found.searched.go_on,
+        hint=found.searched.hint,
+        top=max([newest, *found.keys]) if is_first and asked.sort == NEWEST_FIRST else None,
+        searched="" if asked.query.is_empty else _in_words(found.searched, asked, has_more=bool(found.older)),
+    )
 
 
 def counts_of(asked: ListAddress, user: Any) -> Mapping[str, int] | None:
-    """Count what the search finds by status, whatever status it asks for; None if that takes too long."""
-    from engine.values.query.parsing import parse
-
-    rows = standin._rows(parse(asked.query.replaced("status")))
-    return Counter(display_status(s, w) for s, w in rows.values_list("status", "waiting_for"))
+    """Count what the search finds by status, whatever status it asks for; None if no index can count it in time."""
+    query, workflows = parse(asked.query.replaced("status")), _workflows(user)
+    try:
+        with patience(COUNT_PATIENCE_S):
+            if not counting.names_only(query):
+                return counting.count_by_status(query, workflows=workflows)
+            names = workflows_of(query.terms, workflow_names() if workflows is None else workflows)
+            return _sum(counts_by_status(names))
+    except TooSlowError:
+        return None
 
 
 def count_newer(asked: ListAddress, user: Any, key: int) -> int:
-    """Count the instances that match and were started since."""
-    return int(standin._rows(asked.query).filter(key__gt=key).count())
+    """Count the instances that match and were started since, up to 99; 0 if that takes too long."""
+    try:
+        with patience(COUNT_PATIENCE_S):
+            return counting.count_newer(asked.query, key, workflows=_workflows(user))
+    except TooSlowError:
+        return 0
 
 
-def names_for(user: Any) -> list[str] | None:
+def _workflows(user: Any) -> list[str] | None:
     """Return the workflows that a user may see; None if that is all."""
     return None if sees_all(user) else visible(user, workflow_names())
+
+
+def _sum(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for of_workflow in counts.values():
+        for status, n in of_workflow.items():
+            total[status] = total.get(status, 0) + n
+    return total
+
+
+def _in_words(searched: Searched, asked: ListAddress, *, has_more: bool) -> str:
+    if searched.rows is None:
+        return "" if has_more else f"Searched all {_about(searched.of)} instances"
+    if asked.before:
+        return f"Searched {searched.rows:,} more of {_about(searched.of)}"
+    end = "oldest" if asked.sort.is_by_start and not asked.sort.is_descending else "newest"
+    return f"Searched the {end} {searched.rows:,} of {_about(searched.of)}"
+
+
+def _about(n: int) -> str:
+    return f"{n / MILLION:.1f} M" if n >= MILLION else f"{n:,}"

@@ -13,6 +13,7 @@ class Head:
     """The head of a column that sorts. `order` is the value of aria-sort; empty if another column sorts."""
 
     name: str
+    sort: str
     address: str
     order: str
     about: str
@@ -29,6 +30,7 @@ class Column:
 
 _HEADS = (
     ("Started", "started", "newest first", "oldest first"),
+    ("Finished", "finished", "last ended first", "first ended first"),
     ("Duration", "duration", "longest first", "shortest first"),
 )
 
@@ -37,11 +39,11 @@ def heads_of(asked: ListAddress) -> list[Head]:
     """Return the heads. The first click sorts downwards, the next one turns the order around."""
     heads = []
     for name, sort, down, up in _HEADS:
-        order = {f"-{sort}": "descending", sort: "ascending"}.get(asked.sort, "")
+        order = {f"-{sort}": "descending", sort: "ascending"}.get(str(asked.sort), "")
         is_next_up = order == "descending"
         target = sort if is_next_up else f"-{sort}"
         address = asked.url(sort="" if target == "-started" else target)
-        heads.append(Head(name, address, order, f"Sort: {up if is_next_up else down}"))
+        heads.append(Head(name, sort, address, order, f"Sort: {up if is_next_up else down}"))
     return heads
 
 

@@ -40,14 +40,16 @@ class InstancesView(LiveView):
     def drawing(self, user: Any) -> Drawing:
         newer = 0 if self.top is None else finding.count_newer(self.asked, user, self.top)
         above = above_list(self.asked, newer, finding.counts_of(self.asked, user))
-        rows = row_pieces(rows_by_key(self.shown), self.asked.columns)
+        rows = row_pieces(rows_by_key(self.shown), self.asked.columns, is_list=True)
         return Drawing({**above, **rows}, is_personal=not sees_all(user))
 
 
-def row_pieces(instances: Sequence[Instance], columns: Sequence[Path] = ()) -> dict[str, Piece]:
+def row_pieces(
+    instances: Sequence[Instance], columns: Sequence[Path] = (), *, is_list: bool = False
+) -> dict[str, Piece]:
     return {
         f"i-{row.instance.key}": Piece(render_to_string("studio/instances/row.html", {"row": row}))
-        for row in rows_of(instances, columns)
+        for row in rows_of(instances, columns, is_list=is_list)
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,7 @@ class Row:
     now: Sentence
     began_at: datetime
     cells: tuple[Cell, ...] = ()
+    is_list: bool = False  # of the list itself, which has a column for the end
 
     @property
     def took(self) -> timedelta | None:
@@ -40,15 +41,18 @@ class Row:
         return finished - self.began_at if finished else None
 
 
-def rows_of(instances: Sequence[Instance], columns: Sequence[Path] = ()) -> list[Row]:
+def rows_of(
+    instances: Sequence[Instance], columns: Sequence[Path] = (), *, is_list: bool = False
+) -> list[Row]:
     """Return the rows of a page, with seven queries in all, and one for all added columns."""
     found = facts_by_key(instances)
     cells = cells_of([instance.key for instance in instances], columns)
     empty = (Cell(),) * len(columns)
-    return [_row(one, found[one.key], cells.get(one.key, empty)) for one in instances]
+    rows = (_row(one, found[one.key]) for one in instances)
+    return [replace(row, cells=cells.get(row.instance.key, empty), is_list=is_list) for row in rows]
 
 
-def _row(instance: Instance, facts: StatusFacts, cells: tuple[Cell, ...]) -> Row:
+def _row(instance: Instance, facts: StatusFacts) -> Row:
     asks = any(step.is_asking for step in facts.steps)
     status = display_status(instance.status, instance.waiting_for, asks=asks)
-    return Row(instance, status, short_line(facts), facts.began_at or instance.created_at, cells)
+    return Row(instance, status, short_line(facts), facts.began_at or instance.created_at)

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import connection
 
+from engine.declare.registry import workflows as registry
 from engine.values.serialization import Unreadable, decode
 from engine.values.serialization.envelope import is_envelope
 from engine.values.states import InstanceStatus
@@ -63,9 +64,11 @@ class Seen:
         return self._common(_ERRORS, RECENT, [InstanceStatus.ERRORED])
 
     def paths(self) -> list[str]:
-        """Return the paths of values, such as `params.customer.id`: those near the top first."""
+        """Return the paths of values, such as `params.customer.id`: those with an index first, then by depth."""
+        declared = [path for name in self.workflows if name in registry for path in registry[name].search]
         found = Counter(".".join(path) for path, _ in self._values)
-        return sorted(found, key=lambda path: (path.count("."), -found[path], path))[:PATHS]
+        others = sorted(found, key=lambda path: (path.count("."), -found[path], path))
+        return list(dict.fromkeys([*declared, *others]))[:PATHS]
 
     def values(self, path: str) -> list[str]:
         """Return the short values at a path, the most common first."""

@@ -37,21 +37,22 @@ def instances(request: HttpRequest) -> HttpResponse:
     try:
         with patience(PATIENCE_S):
             found = finding.page_of(asked, request.user)
-            above = above_list(asked, 0, finding.counts_of(asked, request.user))
     except TooSlowError:
         return page(request, TEMPLATE, is_too_slow=True, narrower=_narrower(asked, request.user), **frame)
+    above = above_list(asked, 0, finding.counts_of(asked, request.user))
     return page(
         request,
         TEMPLATE,
         topic=_topic(asked, found),
-        rows=queries.rows_of(found.instances, asked.columns),
+        rows=queries.rows_of(found.instances, asked.columns, is_list=True),
         found=found,
         strip_html=mark_safe(above["strip"].html),  # noqa: S308 - the output of a template
         more_html=mark_safe(above["more"].html),  # noqa: S308
         newer=asked.url(after=found.newer) if found.newer else "",
         older=asked.url(before=found.older) if found.older else "",
-        searched=found.searched if not asked.query.is_empty else "",
+        searched=found.searched,
         go_on=asked.url(before=found.go_on) if found.go_on else "",
+        hint=(found.hint, asked.url(query=f"{asked.query.text} {found.hint}")) if found.hint else (),
         wider=wider(asked.query, lambda text: asked.url(query=text)),
         **frame,
     )
@@ -83,8 +84,8 @@ def _frame(asked: ListAddress) -> dict[str, Any]:
 
 def _topic(asked: ListAddress, found: finding.Page) -> str:
     shown = ",".join(str(instance.key) for instance in found.instances)
-    top = "" if found.newer else str(found.top)
-    topic = urlencode({"topic": "list", **asked.parameters, "keys": shown, "top": top})
+    given = {"topic": "list", **asked.parameters, "keys": shown}
+    topic = urlencode(given if found.top is None else given | {"top": found.top})
     return topic if len(topic) <= LONGEST_QUERY else ""
 
 

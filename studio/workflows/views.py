@@ -5,13 +5,14 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.declare.registry import workflows as registry
+from engine.status.searching.searching import search
 from engine.values.query.parsing import parse
 from studio.access.permissions import Verb, allowed
 from studio.forms import schema
 from studio.forms.tokens import new_token
 from studio.frame.guard import guard
 from studio.frame.pieces import page
-from studio.instances import queries, standin
+from studio.instances import queries
 from studio.workflows import lints
 from studio.workflows.live import WorkflowsView, WorkflowView
 from studio.workflows.queries import overviews
@@ -34,7 +35,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
     (overview,) = overviews([name])
     if not overview.is_known and not overview.counts:
         raise Http404
-    recent = standin.search(parse(f"workflow:{name}")).instances[:RECENT]
+    recent = queries.rows_by_key(search(parse(f"workflow:{name}"), workflows=[name], limit=RECENT).keys)
     shown = ",".join(str(instance.key) for instance in recent)
     return page(
         request,

@@ -110,14 +110,39 @@ def test_an_underscore_in_a_search_is_no_wildcard(operator: Client) -> None:
     assert listed(operator, "?q=a_") == ["a_1"]
 
 
-def test_beside_the_statuses_stand_the_counts_of_what_is_searched(operator: Client) -> None:
+def counts(page: str) -> dict[str, str]:
+    return dict(re.findall(r'(\w+) <span class="num">([^<]*)</span>', page.partition('id="strip"')[2]))
+
+
+def test_the_statuses_have_the_counts_of_what_is_searched_whatever_status_it_asks_for(
+    operator: Client,
+) -> None:
     many(3)
     factories.instance("complete", id="a-1")
     factories.instance("complete", id="a-2", workflow="imports")
-    page = operator.get("/instances/?q=a").content.decode()
-    assert re.findall(r'(\w+) <span class="num">(\d+)</span>', page) == [("complete", "2")]
-    page = operator.get("/instances/?q=a&workflow=imports&status=closed").content.decode()
-    assert re.findall(r'(\w+) <span class="num">(\d+)</span>', page) == [("closed", "1"), ("complete", "1")]
+    factories.instance("errored", id="a-3", workflow="imports")
+    page = operator.get("/instances/?query=id:a").content.decode()
+    assert counts(page) == {"open": "0", "closed": "3", "complete": "2", "errored": "1"}
+    page = operator.get("/instances/?query=id:a+workflow:imports+status:errored").content.decode()
+    assert counts(page) == {"open": "0", "closed": "2", "complete": "1", "errored": "1"}
+    page = operator.get("/instances/?query=workflow:orders+status:complete").content.decode()
+    assert counts(page) == {"open": "3", "closed": "1", "queued": "3", "complete": "1"}
+
+
+def test_a_status_replaces_that_of_the_search(operator: Client) -> None:
+    factories.instance("errored")
+    page = operator.get("/instances/?query=status:open+workflow:orders&sort=started").content.decode()
+    assert 'href="/instances/?query=workflow:orders+status:errored&amp;sort=started"' in page
+    assert re.search(r'<a href="/instances/\?query=workflow:orders&amp;sort=started">All</a>', page)
+    assert re.search(r'<a class="s-open" href="[^"]*" aria-current="true">\s*open', page)
+
+
+def test_what_no_index_counts_has_no_counts(operator: Client) -> None:
+    factories.instance(params={"a": 1})
+    page = operator.get("/instances/?query=params.a:1").content.decode()
+    assert ids(page) != []
+    assert counts(page) == {}
+    assert page.count('<a class="s-') == 12
 
 
 def test_a_search_asks_the_index_of_ids_whatever_else_there_is() -> None:
@@ -223,7 +248,7 @@ def test_a_page_asks_a_fixed_number_of_questions(
     for status in ("running", "waiting", "errored", "paused") * 5:
         made = factories.instance(status)
         factories.step(made, "reserve", "running" if status == "running" else "complete")
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(30):
         operator.get("/instances/")
 
 
