@@ -55,7 +55,7 @@ def page_of(asked: ListAddress, user: Any) -> Page:
         go_on=found.searched.go_on,
         hint=found.searched.hint,
         top=max([newest, *found.keys]) if is_first and asked.sort == NEWEST_FIRST else None,
-        searched="" if asked.query.is_empty else _in_words(found.searched, asked, has_more=bool(found.older)),
+        searched=_in_words(found.searched, asked, has_more=bool(found.older)),
     )
 
 
@@ -96,11 +96,12 @@ def _sum(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 def _in_words(searched: Searched, asked: ListAddress, *, has_more: bool) -> str:
     if searched.rows is None:
-        return "" if has_more else f"Searched all {_about(searched.of)} instances"
+        return "" if has_more or asked.query.is_empty else f"Searched all {_about(searched.of)} instances"
+    done = "Searched" if asked.sort.is_by_start else "Sorted"
     if asked.before:
-        return f"Searched {searched.rows:,} more of {_about(searched.of)}"
+        return f"{done} {searched.rows:,} more of {_about(searched.of)}"
     end = "oldest" if asked.sort.is_by_start and not asked.sort.is_descending else "newest"
-    return f"Searched the {end} {searched.rows:,} of {_about(searched.of)}"
+    return f"{done} the {end} {searched.rows:,} of {_about(searched.of)}"
 
 
 def _about(n: int) -> str:

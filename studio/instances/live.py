@@ -76,6 +76,7 @@ def strip_piece(asked: ListAddress, counts: Mapping[str, int] | None) -> Piece:
     context = {
         "strip": shown,
         "is_all": not chosen,
+        "is_counted": counts is not None,
         "all_address": asked.url(query=asked.query.replaced("status")),
     }
     return Piece(render_to_string("studio/instances/strip.html", context))

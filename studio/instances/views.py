@@ -51,6 +51,8 @@ def instances(request: HttpRequest) -> HttpResponse:
         newer=asked.url(after=found.newer) if found.newer else "",
         older=asked.url(before=found.older) if found.older else "",
         searched=found.searched,
+        first=asked.url(),
+        is_later=bool(asked.before or asked.after),
         go_on=asked.url(before=found.go_on) if found.go_on else "",
         hint=(found.hint, asked.url(query=f"{asked.query.text} {found.hint}")) if found.hint else (),
         wider=wider(asked.query, lambda text: asked.url(query=text)),
