@@ -12,7 +12,7 @@ from engine.models import Instance
 from engine.status.search import MOST_ALIKE
 from engine.status.searching.conditions import is_waiting_for_people, row_condition, value_test
 from engine.status.searching.indexed import Indexed, indexed
-from engine.values.query.terms import AtPath, Ids, Names, Operator, Statuses, Term
+from engine.values.query.terms import AtPath, Ids, Names, Operator, Statuses, Stored, Term
 
 _BY_VALUE = """
 SELECT DISTINCT found.instance_id FROM engine_searchvalue AS found
@@ -70,7 +70,7 @@ def _of_term(term: Term, names: Collection[str], paths: dict[str, list[Indexed]]
             return _few(Instance.objects.filter(workflow__in=names))
         case Statuses(names=("approval",)):
             return _few(Instance.objects.filter(is_waiting_for_people()))
-        case Statuses():  # with the workflows, so that the index of the lists has them
+        case Statuses() | Stored():  # with the workflows, so that the index of the lists has them
             return _few(Instance.objects.filter(row_condition(term), workflow__in=names))
         case AtPath() as condition if condition.name in paths and condition.operator is not Operator.IS_NOT:
             return _by_value(condition, [one.key for one in paths[condition.name]])

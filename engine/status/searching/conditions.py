@@ -26,6 +26,7 @@ from engine.values.query.terms import (
     Operator,
     Pattern,
     Statuses,
+    Stored,
     Term,
     Took,
 )
@@ -197,6 +198,7 @@ def _raw(text: str, values: list[Any]) -> Q:
 _READERS: dict[type[Condition], Callable[[Any], Q]] = {
     Names: _names,
     Statuses: _statuses,
+    Stored: lambda condition: Q(status__in=condition.statuses),
     Ids: _ids,
     Errors: _errors,
     Free: _free,

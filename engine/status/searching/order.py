@@ -87,6 +87,13 @@ class Place:
         return f"{self.value}.{self.key}.{self.low}.{self.top}.{self.now_us}"
 
 
+def is_place(text: str, sort: Sort) -> bool:
+    """Tell whether a cursor belongs to lists in this order."""
+    if sort.is_by_start:
+        return key_of(text) is not None
+    return Place.of(text) is not None or window_of(text) is not None
+
+
 def key_of(text: str) -> int | None:
     return int(text) if _KEY.fullmatch(text) else None
 

@@ -25,7 +25,7 @@ from engine.status.searching.found import Found, Searched
 from engine.status.searching.indexed import indexed
 from engine.status.searching.order import NEWEST_FIRST, Place, Sort, key_of, window_of
 from engine.status.searching.windows import WINDOW, Portions, Seconds
-from engine.values.query.terms import AtPath, Moments, Names, Query, Statuses, Term
+from engine.values.query.terms import AtPath, Moments, Names, Query, Statuses, Stored, Term
 
 PAGE = 50
 EXACTLY = 100_000  # up to so many instances are counted; the number of more is estimated
@@ -54,15 +54,13 @@ class Scope:
         return rows.filter(key__gte=self.span.low, key__lt=self.span.top)
 
 
-def scope_of(query: Query, workflows: Collection[str] | None, extra: Q | None = None) -> Scope:
+def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
     """Prepare a search among the workflows that a user may see, or all."""
     now = database_now()
     names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
     conditions = [row_condition(term) for term in query.terms]
     if workflows is not None:
         conditions.append(Q(workflow__in=names))
-    if extra is not None:
-        conditions.append(extra)
     return Scope(
         terms=query.terms,
         names=names,
@@ -82,15 +80,14 @@ def search(
     limit: int = PAGE,
     before: str = "",
     after: str = "",
-    extra: Q | None = None,
     window: int = WINDOW,
 ) -> Found:
     """Find a page of instances that meet all terms, and are among these workflows (None: all).
 
     `before` is the `older` or `go_on` of a page, `after` its `newer`: the page that follows it, or the one before it.
-    Invalid cursors are those of the first page. `extra` is a further condition. The query must have no problems.
+    Invalid cursors are those of the first page. The query must have no problems.
     """
-    scope = scope_of(query, workflows, extra)
+    scope = scope_of(query, workflows)
     if not sort.is_by_start:
         return _sorted_page(scope, sort, limit, before, after, window)
     place, is_back = key_of(after or before), bool(after)
@@ -189,7 +186,7 @@ def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:
 def _is_listed(term: Term) -> bool:
     """Tell whether the index of the lists and the order of the keys find it among all rows."""
     match term.condition:
-        case Statuses():
+        case Statuses() | Stored():
             return not term.is_negated
         case Names(field="workflow") | Moments(field="started"):
             return True
