@@ -7,8 +7,11 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
+from psycopg.errors import QueryCanceled
 
+from engine.status.searching import counting, searching, windows
 from engine.values.query.parsing import LONGEST
 from tests.studio import factories
 
@@ -184,7 +187,7 @@ def test_text_that_turns_its_surroundings_is_isolated(operator: Client) -> None:
     assert all(words.startswith("\u2068") for words, _ in chips(page))
 
 
-def windows(page: str) -> dict[str, str]:
+def choices(page: str) -> dict[str, str]:
     menu = re.search(r'<details class="menu">.*?</details>', page, re.DOTALL)
     assert menu
     found = re.findall(r'<li><a href="([^"]*)"( aria-current="true")?>([^<]*)</a>', menu[0])
@@ -193,7 +196,7 @@ def windows(page: str) -> dict[str, str]:
 
 def test_a_time_window_is_a_term(operator: Client) -> None:
     page = page_of(operator, query="tag:eu started:<24h", sort="started")
-    assert windows(page) == {
+    assert choices(page) == {
         "All time": "/instances/?query=tag:eu&sort=started",
         "Last hour": "/instances/?query=tag:eu+started:%3C1h&sort=started",
         "Last 24 h": "/instances/?query=tag:eu+started:%3C24h&sort=started",
@@ -238,3 +241,86 @@ def test_links_elsewhere_lead_to_searches(operator: Client) -> None:
         assert (
             'href="/instances/?query=workflow:orders+status:errored"' in operator.get(where).content.decode()
         )
+
+
+def searched_words(page: str) -> str:
+    match = re.search(r'<p class="searched">\s*(.*?)\s*</p>', page, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", "", match[1]).split()) if match else ""
+
+
+def link(page: str, words: str) -> str:
+    match = re.search(rf'<a [^>]*href="([^"]*)"[^>]*>{words}', page)
+    assert match, words
+    return html.unescape(match[1])
+
+
+def test_a_search_that_has_looked_at_all_says_so(operator: Client) -> None:
+    for _ in range(3):
+        factories.instance(params={"a": 1})
+    assert searched_words(page_of(operator, query="params.a=1")) == "Searched all 3 instances"
+    assert searched_words(page_of(operator)) == ""
+
+
+def test_a_search_that_has_looked_at_a_part_names_it_and_goes_on(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "FIRST", 2)
+    monkeypatch.setattr(windows, "LONGEST_S", -1)
+    oldest = factories.instance(params={"a": 1})
+    for _ in range(3):
+        factories.instance(params={"a": 2})
+    page = page_of(operator, query="params.a=1", columns="params.a")
+    assert searched_words(page) == "Searched the newest 2 of 4 · Go on"
+    assert "No match yet" in page
+    assert "No instances match" not in page
+    page = operator.get(link(page, "Go on")).content.decode()
+    assert oldest.id in page
+    assert '<td class="added atom">1</td>' in page
+
+
+def test_what_has_no_more_matches_leads_back_to_the_first_page(operator: Client) -> None:
+    first = factories.instance()
+    page = page_of(operator, query="status:queued", before=str(first.key))
+    assert "No more instances match" in page
+    assert link(page, "Show the first page") == "/instances/?query=status:queued"
+
+
+def test_an_order_is_of_all_or_says_of_how_many(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = factories.instance("complete", finished_at=factories.ago(seconds=110))
+    long = factories.instance("complete", finished_at=factories.ago(seconds=5))
+    factories.instance()
+    page = page_of(operator, sort="duration", query="status:complete")
+    assert re.findall(r'<td class="id"><a [^>]*>([^<]+)</a>', page) == [short.id, long.id]
+    assert re.search(
+        r'<th scope="col" class=""\s+aria-sort="ascending">\s*<a href="[^"]*sort=-duration"', page
+    )
+    page = page_of(operator, sort="-finished")
+    assert re.findall(r'<td class="id"><a [^>]*>([^<]+)</a>', page) == [long.id, short.id]
+    assert "top=" not in page  # new instances are announced where the newest come first
+
+
+def test_a_search_that_takes_too_long_offers_to_narrow_it(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*args: object, **given: object) -> None:
+        raise OperationalError("canceling statement due to statement timeout") from QueryCanceled()
+
+    factories.instance()
+    monkeypatch.setattr(searching, "search", slow)
+    page = page_of(operator, query="error:x", sort="started")
+    _, told, page = page.partition("This search took more than 3 s")
+    assert told
+    assert link(page, "Last 24 h") == "/instances/?query=error:x+started:%3C24h&sort=started"
+    assert link(page, "Only orders") == "/instances/?query=error:x+workflow:orders&sort=started"
+    assert "Only" not in page_of(operator, query="error:x workflow:orders")
+
+
+def test_counts_that_take_too_long_are_left_out(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*args: object, **given: object) -> None:
+        raise OperationalError("canceling statement due to statement timeout") from QueryCanceled()
+
+    made = factories.instance()
+    monkeypatch.setattr(counting, "count_by_status", slow)
+    page = page_of(operator, query=f"id:{made.id}")
+    assert made.id in page
+    assert 'class="strip uncounted"' in page
