@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from studio.instances.status_counts import counts_by_status
 
 COUNT_PATIENCE_S = 1
 MILLION = 1_000_000
+NEWEST = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ def count_newer(asked: ListAddress, user: Any, key: int) -> int:
             return counting.count_newer(asked.query, key, workflows=_workflows(user))
     except TooSlowError:
         return 0
+
+
+def busiest(user: Any, most: int = 3) -> list[str]:
+    """Return the workflows that most of the newest instances are of."""
+    newest = Instance.objects.order_by("-key").values_list("workflow", flat=True)[:NEWEST]
+    return [name for name, _ in Counter(visible(user, newest)).most_common(most)]
 
 
 def _workflows(user: Any) -> list[str] | None:

@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from engine.status.search import workflow_names
-from studio.access.permissions import Verb, visible
+from studio.access.permissions import Verb
 from studio.frame.guard import guard
 from studio.frame.live_view import LONGEST_QUERY
 from studio.frame.patience import TooSlowError, patience
@@ -25,7 +24,6 @@ from studio.instances.windows import WINDOWS, wider, windows_of
 
 PATIENCE_S = 3
 TEMPLATE = "studio/instances/instances.html"
-WORKFLOWS_OFFERED = 3
 
 
 @guard(get=Verb.VIEW)
@@ -97,7 +95,7 @@ def _narrower(asked: ListAddress, user: Any) -> list[tuple[str, str]]:
     _, day, _ = WINDOWS[2]
     found = [("Last 24 h", asked.url(query=query.replaced("started", day)))]
     if query.replaced("workflow") == query.text:
-        names = visible(user, workflow_names())[:WORKFLOWS_OFFERED]
+        names = finding.busiest(user)
         found += [
             (f"Only {name}", asked.url(query=query.replaced("workflow", f"workflow:{name}")))
             for name in names

@@ -16,6 +16,7 @@ from tests.live import LiveStack
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 START = "from tests.sample.workflows import nap\nfor n in {range}: nap.start({{'seconds': {seconds} + n}}, id=f'{id}')"
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -192,14 +193,14 @@ def test_a_phone_shows_cards_and_everything_can_be_pressed(signed_in: Page, them
     page.goto("/instances/?query=workflow:nap+status:open+started:<30d+duration:<300d&columns=params.seconds")
     card = page.locator("#list tbody tr", has_text="search-1")
     expect(card).to_contain_text("40001")
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(FITS)
     for part, least in ((".finder .button", 44), (".find input", 44), (".term > a", 24), (".strip a", 24)):
         for box in (one.bounding_box() for one in page.locator(part).all()):
             assert box is not None
             assert min(box["height"], box["width"]) >= least, part
     for menu in page.locator("details.menu > summary").all():
         menu.click()
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.evaluate(FITS)
 
 
 def test_nothing_moves_while_somebody_types(signed_in: Page) -> None:
