@@ -10,7 +10,7 @@ from engine.command.address import take_limit
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.json_text import Document
 from engine.status.searching.filters import GROUPS
-from engine.status.searching.order import NEWEST_FIRST, Place, Sort, key_of, window_of
+from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
 from engine.values.states import FINAL, InstanceStatus
 
 

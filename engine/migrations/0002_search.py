@@ -92,6 +92,7 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             (SQL / "values.sql").read_text(),
             "DROP FUNCTION engine_index_started() CASCADE; DROP FUNCTION engine_index_ended() CASCADE; "
+            "DROP FUNCTION engine_index_deleted() CASCADE; "
             "DROP FUNCTION engine_search_value(json, text); DROP FUNCTION engine_json_at(json, text[])",
         ),
     ]

@@ -163,7 +163,7 @@ WHERE c.parent_key = %(key)s AND c.parent_generation = %(generation)s AND c.is_t
 """
 
 # Deletes everything of some instances except the audit trail; the caller has locked the rows. An instance that waits
-# for one of them without being its parent finds it missing.
+# for one of them without being its parent finds it missing. A trigger deletes what the search has indexed.
 REMOVE = """
 WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
     attempts AS (DELETE FROM engine_attempt WHERE instance_id = ANY (%(keys)s)),
@@ -171,7 +171,6 @@ WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
     events AS (DELETE FROM engine_event WHERE instance_id = ANY (%(keys)s)),
     requests AS (DELETE FROM engine_open_request WHERE instance_id = ANY (%(keys)s)),
     ended AS (DELETE FROM engine_ended_request WHERE instance_id = ANY (%(keys)s)),
-    found AS (DELETE FROM engine_searchvalue WHERE instance_id = ANY (%(keys)s)),
     waiters AS (DELETE FROM engine_waiter WHERE waiter_id = ANY (%(keys)s)),
     generations AS (DELETE FROM engine_generation WHERE instance_id = ANY (%(keys)s))
 DELETE FROM engine_instance WHERE key = ANY (%(keys)s)

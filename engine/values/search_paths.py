@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from engine.values.serialization import envelope
 from engine.values.serialization.rules import text_fault
 
 MAX_PATHS = 20  # per workflow
@@ -49,6 +50,8 @@ def _full(path: str) -> str:
         raise ValueError(f'"{path}" has {len(parts)} parts; the limit is {MAX_PARTS}.')
     if not all(parts):
         raise ValueError(f'"{path}" has an empty part. Join keys by single dots: "customer.id".')
+    if envelope.KEY in parts:
+        raise ValueError(f'"{path}": secrets are encrypted, so they cannot be searched for.')
     for part in parts:
         if _NEARLY_INDEX.fullmatch(part) and not _INDEX.fullmatch(part):
             rule = "Positions in an array count from 0, without a sign or leading zeros."

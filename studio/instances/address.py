@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from engine.status.searching.order import NEWEST_FIRST, Place, Sort, key_of, window_of
+from engine.values.query.order import NEWEST_FIRST, Sort, is_place
 from engine.values.query.parsing import parse
 from engine.values.query.terms import Query
 from studio.frame.addresses import ignored
@@ -39,17 +39,20 @@ class ListAddress:
         """Read it. The parameters of earlier addresses become terms of the search; an invalid term is a problem."""
         typed = _typed(given)
         columns, wrong = paths_of(given.getlist("columns"))
-        found = {"sort": _sort(given), "before": _place(given, "before"), "after": _place(given, "after")}
+        text = _sort(given)
+        sort = Sort.of(text) if text else NEWEST_FIRST
+        places = {name: given.get(name, "") for name in ("before", "after")}
+        found = {"sort": text} | {name: one for name, one in places.items() if is_place(one, sort)}
         understood = {"query", *EARLIER, *(name for name, value in found.items() if value)}
         others = given.copy()
         others.pop("columns", None)
         return cls(
             query=parse(typed),
             typed=typed[:LONGEST_TYPED],
-            sort=Sort.of(found["sort"]) if found["sort"] else NEWEST_FIRST,
+            sort=sort,
             columns=columns,
-            before=found["before"],
-            after=found["after"],
+            before=found.get("before", ""),
+            after=found.get("after", ""),
             ignored=(*ignored(others, understood), *(f"columns={part}"[:80] for part in wrong)),
         )
 
@@ -78,13 +81,6 @@ def _sort(given: QueryDict) -> str:
     except ValueError:
         return ""
     return text
-
-
-def _place(given: QueryDict, name: str) -> str:
-    """Return a place in the list; empty if there is none, or an invalid one."""
-    text = given.get(name, "")
-    is_window = name == "before" and window_of(text) is not None
-    return text if is_window or key_of(text) is not None or Place.of(text) else ""
 
 
 def _typed(given: QueryDict) -> str:

@@ -12,7 +12,7 @@ from engine.status.search import workflow_names
 from engine.status.searching import counting, searching
 from engine.status.searching.candidates import workflows_of
 from engine.status.searching.found import Searched
-from engine.status.searching.order import NEWEST_FIRST
+from engine.values.query.order import NEWEST_FIRST
 from engine.values.query.parsing import parse
 from studio.access.permissions import sees_all, visible
 from studio.frame.patience import TooSlowError, patience

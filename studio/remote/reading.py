@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from engine.command.health import limits_of
 from engine.command.list import place_of
@@ -28,7 +28,7 @@ def _instances(client: Client, options: Options) -> Document:
             tag=options["tag"],
             q=options["q"],
             query=options["query"],
-            sort=str(options["sort"]),
+            sort=cast(Any, str(options["sort"])),
             limit=min(options["limit"] - len(rows), PAGE),
             cursor=cursor,
         )

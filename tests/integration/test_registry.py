@@ -141,6 +141,7 @@ def test_a_name_may_be_given_by_keyword() -> None:
         ({"search": ["a..b"]}, "search", '"a..b" has an empty part'),
         ({"search": ["items.-1"]}, "search", '"-1" is not a position'),
         ({"search": ["items.01"]}, "search", "leading zeros"),
+        ({"search": ["token.$reprise-secret"]}, "search", "secrets are encrypted"),
         ({"search": ["a\0b"]}, "search", "NUL"),
         ({"search": ["\ud800"]}, "search", "surrogate"),
         ({"retention": {"completed": "30d"}}, "retention", "completed"),

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from django.db import connection, transaction
+from pydantic import BaseModel, SecretStr
 
 from engine import WorkflowStep, workflow
 from engine.models import Instance, ScheduleRow, SearchValue
@@ -16,6 +17,12 @@ from engine.steer.indexing import paths
 from engine.worker import schedules
 from tests.integration.orders import declare, found
 from tests.stories import run_to_end
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretStr | None = None
+
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
 
@@ -71,6 +78,16 @@ def test_the_whole_document_and_what_is_in_a_key_of_its_own_name_are_paths_too()
 
     paths.register()
     assert found(run_to_end(scalar.start(7))) == {"params": ("7", Decimal(7)), "output": ("n7", None)}
+
+
+def test_of_a_secret_only_its_presence_is_indexed() -> None:
+    @workflow("login", search=["user", "password"])
+    async def login(step: WorkflowStep, params: Login) -> None: ...
+
+    paths.register()
+    with_secret, without = login.start({"user": "a", "password": "p"}), login.start({"user": "b"})
+    assert found(with_secret) == {"params.user": ("a", None), "params.password": (None, None)}
+    assert found(without) == {"params.user": ("b", None), "params.password": ("null", None)}
 
 
 def test_start_many_writes_all_values_and_a_rolled_back_start_none() -> None:
@@ -129,6 +146,15 @@ def test_a_deletion_and_retention_delete_the_values() -> None:
     one.delete()
     assert [*SearchValue.objects.values_list("instance_id", flat=True)] == [two.key] * 2
     assert retention.sweep(now=database_time() + timedelta(days=365)) == 1
+    assert not SearchValue.objects.exists()
+
+
+def test_a_process_of_an_earlier_version_that_deletes_an_instance_leaves_no_values() -> None:
+    order = declare("customer")
+    paths.register()
+    instance = order.start({"customer": "c"})
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM engine_instance WHERE key = %s", [instance.key])
     assert not SearchValue.objects.exists()
 
 

@@ -10,8 +10,9 @@ from engine.status.catalog import workflows_of
 from engine.status.documents import Document
 from engine.status.gathering import database_now, facts_by_key, without_values
 from engine.status.searching import filters, searching
-from engine.status.searching.order import NEWEST_FIRST
+from engine.status.searching.found import Found
 from engine.values.identity import check_tags
+from engine.values.query.order import NEWEST_FIRST
 from engine.values.query.parsing import parsed
 
 
@@ -36,7 +37,7 @@ def _instances(options: Options) -> Document:
 _VALUES = ("params", "output", "error", "pause_reason")
 
 
-def _found(options: Options) -> searching.Found:
+def _found(options: Options) -> Found:
     if options["workflow"] is not None:
         check_workflow(options["workflow"])
     query = filters.filtered(

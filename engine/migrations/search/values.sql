@@ -1,5 +1,5 @@
--- Values at the declared search paths, written in the transaction that starts or ends an instance: no code path can
--- forget one. Workflows without paths pay for one look into a small table per start and per end.
+-- Values at the declared search paths, written in the transaction that starts, ends or deletes an instance: no code path
+-- can forget one. Workflows without paths pay for one look into a small table for each.
 
 -- What a document has at a path. Escapes that do not stand for a character, which the engine never writes, make
 -- PostgreSQL refuse the whole document; it is then as if it had nothing there: a start must not fail because of them.
@@ -50,16 +50,22 @@ CREATE OR REPLACE TRIGGER engine_instance_start_is_indexed AFTER INSERT ON engin
 REFERENCING NEW TABLE AS started FOR EACH STATEMENT
 EXECUTE FUNCTION engine_index_started();
 
--- A restart removes the output from the instance, and its values from here: also those of a path that is being removed.
+-- An output comes when an instance completes, and goes when that is restarted: also from a path that is being removed.
+-- Most workflows have no path of the output, so that is asked first.
 CREATE OR REPLACE FUNCTION engine_index_ended() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (SELECT FROM engine_indexedpath WHERE workflow = NEW.workflow AND starts_with(path, 'output')) THEN
-        DELETE FROM engine_searchvalue v USING engine_indexedpath p
-        WHERE v.instance_id = NEW.key AND p.key = v.path_id AND starts_with(p.path, 'output');
+    IF NOT EXISTS (SELECT FROM engine_indexedpath WHERE workflow = NEW.workflow AND starts_with(path, 'output')) THEN
+        RETURN NULL;
+    END IF;
+    IF NEW.status = 'complete' THEN
         INSERT INTO engine_searchvalue (instance_id, path_id, text, number)
         SELECT NEW.key, p.key, found.text, found.number
         FROM engine_indexedpath p CROSS JOIN LATERAL engine_search_value(NEW.output, p.path) AS found
-        WHERE p.workflow = NEW.workflow AND p.is_declared AND starts_with(p.path, 'output');
+        WHERE p.workflow = NEW.workflow AND p.is_declared AND starts_with(p.path, 'output')
+        ON CONFLICT (instance_id, path_id) DO UPDATE SET text = excluded.text, number = excluded.number;
+    ELSE
+        DELETE FROM engine_searchvalue v USING engine_indexedpath p
+        WHERE v.instance_id = NEW.key AND p.key = v.path_id AND starts_with(p.path, 'output');
     END IF;
     RETURN NULL;
 END
@@ -68,3 +74,17 @@ $$;
 CREATE OR REPLACE TRIGGER engine_instance_end_is_indexed AFTER UPDATE OF status ON engine_instance FOR EACH ROW
 WHEN ((NEW.status = 'complete') <> (OLD.status = 'complete'))
 EXECUTE FUNCTION engine_index_ended();
+
+-- Here and not in the statement of the engine that deletes instances: processes of an earlier version delete some, too.
+CREATE OR REPLACE FUNCTION engine_index_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM engine_indexedpath) THEN
+        DELETE FROM engine_searchvalue v USING deleted d WHERE v.instance_id = d.key;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER engine_instance_delete_is_indexed AFTER DELETE ON engine_instance
+REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT
+EXECUTE FUNCTION engine_index_deleted();

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.db.models import Max, Min
 
 from engine.models import Instance
+from engine.status.gathering import database_now
 from engine.status.search import LONGEST_TRANSACTION, first_key
 from engine.values.query.terms import Bound, Moments, Term
 
@@ -31,14 +32,16 @@ class Span:
         return self.low >= self.top
 
 
-def span_of(terms: Sequence[Term], now: datetime) -> Span:
+def span_of(terms: Sequence[Term]) -> Span:
     """Return the keys of all instances, or of those that started in the times that the terms name."""
     ends = Instance.objects.aggregate(Min("key"), Max("key"))
     found = Span(ends["key__min"] or 1, (ends["key__max"] or 0) + 1)
-    for term in terms:
-        condition = term.condition
-        if isinstance(condition, Moments) and condition.field == "started" and not term.is_negated:
-            found = _within(found, condition, now)
+    started = [
+        term.condition for term in terms if isinstance(term.condition, Moments) and not term.is_negated
+    ]
+    for condition in started:
+        if condition.field == "started":
+            found = _within(found, condition, database_now())
     return found
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from engine.values.query.terms import Bound, Condition, Ids, Moments, Names, Pattern, Query, Stored, Term
 from engine.values.states import FINAL, InstanceStatus
 
-GROUPS = {"open": sorted(set(InstanceStatus) - FINAL), "finished": sorted(FINAL)}
+GROUPS: Mapping[str, Sequence[str]] = {"open": sorted(set(InstanceStatus) - FINAL), "finished": sorted(FINAL)}
 
 
 def filtered(
@@ -45,4 +45,4 @@ def filtered(
 
 def stored(statuses: Collection[str]) -> list[str]:
     """Return stored statuses, with those of the groups `open` and `finished`."""
-    return sorted({str(status) for one in statuses for status in GROUPS.get(one, [InstanceStatus(one)])})
+    return sorted({str(status) for one in statuses for status in GROUPS.get(one, (one,))})

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class Searched:
     """How much was searched."""
 
-    rows: int | None
+    rows: int | None = None
     """So many instances were looked at, from the newest or the oldest on; None if nothing was left out."""
-    of: int
-    """About how many there are."""
+    of: int | None = None
+    """About how many there are, if some were left out."""
     go_on: str = ""
     """The cursor from which the search goes on, if it has not looked at all."""
     hint: str = ""

@@ -23,8 +23,9 @@ from engine.status.searching.candidates import candidates, workflows_of
 from engine.status.searching.conditions import row_condition
 from engine.status.searching.found import Found, Searched
 from engine.status.searching.indexed import indexed
-from engine.status.searching.order import NEWEST_FIRST, Place, Sort, key_of, window_of
+from engine.status.searching.ordering import value_of
 from engine.status.searching.windows import WINDOW, Portions, Seconds
+from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
 from engine.values.query.terms import AtPath, Moments, Names, Query, Statuses, Stored, Term
 
 PAGE = 50
@@ -44,7 +45,6 @@ class Scope:
     is_listed: bool
     """Whether the order of the table and the index of the lists are enough to find all."""
     span: Span
-    now: datetime
 
     @property
     def rows(self) -> QuerySet[Instance]:
@@ -56,8 +56,9 @@ class Scope:
 
 def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
     """Prepare a search among the workflows that a user may see, or all."""
-    now = database_now()
-    names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
+    names = list[str]()
+    if query.terms or workflows is not None:
+        names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
     conditions = [row_condition(term) for term in query.terms]
     if workflows is not None:
         conditions.append(Q(workflow__in=names))
@@ -67,8 +68,7 @@ def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
         condition=reduce(and_, conditions, Q()),
         keys=candidates(query.terms, names),
         is_listed=all(_is_listed(term) for term in query.terms),
-        span=span_of(query.terms, now),
-        now=now,
+        span=span_of(query.terms),
     )
 
 
@@ -129,12 +129,12 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
     if place is not None:
         span, now_us = Span(place.low, place.top), place.now_us
     else:
-        top, now_us = window_of(before), (scope.now - _EPOCH) // timedelta(microseconds=1)
+        top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
         span = scope.span if top is None else scope.span.below(top)
         if scope.keys is None:
             portions = Portions(scope.rows, span, is_down=True, most=window, time=Seconds())
             span = portions.whole()
-    value = sort.value(now_us)
+    value = value_of(sort.by, now_us)
     rows = scope.rows.filter(key__gte=span.low, key__lt=span.top).annotate(at=value).filter(at__isnull=False)
     is_down = sort.is_descending is not is_back
     if place is not None:
@@ -161,7 +161,7 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
 
 
 def _searched(scope: Scope, rows: int | None, go_on: str) -> Searched:
-    return Searched(rows, total(), go_on, "" if rows is None else _hint(scope))
+    return Searched() if rows is None else Searched(rows, total(), go_on, _hint(scope))
 
 
 def _hint(scope: Scope) -> str:

@@ -40,7 +40,7 @@ _DECLARED = """
 SELECT key FROM engine_indexedpath WHERE key = ANY (%(paths)s) AND is_declared ORDER BY key FOR SHARE
 """
 
-# Params never change: only a deletion must wait, which takes this lock as well. The output goes with a restart. What
+# Params never change: only a deletion must wait, and this lock makes it wait. The output goes with a restart. What
 # is locked is left for the next try.
 _LOCKS = {
     "params": "SELECT key FROM engine_instance WHERE key = ANY (%(keys)s) ORDER BY key FOR KEY SHARE SKIP LOCKED",

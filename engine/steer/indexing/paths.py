@@ -25,6 +25,12 @@ ORDER BY declared.workflow, declared.path
 ON CONFLICT (workflow, path) DO NOTHING
 """
 
+_EMPTY = """
+SELECT key FROM engine_indexedpath p
+WHERE p.key = ANY (%s) AND NOT EXISTS (SELECT FROM engine_instance i WHERE i.workflow = p.workflow)
+LIMIT 1
+"""
+
 _COMPLETE_EMPTY = """
 UPDATE engine_indexedpath p SET is_complete = true
 WHERE p.key = ANY (%s) AND p.is_declared AND NOT p.is_complete
@@ -42,7 +48,7 @@ def register() -> None:
         return
     add([*workflows])
     incomplete = [one.key for one in declared([*workflows]) if not one.is_complete]
-    if incomplete and _without_instances(incomplete) and _have_writers_ended():
+    if incomplete and _are_some_without_instances(incomplete) and _have_writers_ended():
         with connection.cursor() as cursor:
             cursor.execute(_COMPLETE_EMPTY, [incomplete])
 
@@ -60,15 +66,10 @@ def declared(names: Collection[str]) -> list[IndexedPath]:
     return [row for row in rows if row.workflow in workflows and row.path in workflows[row.workflow].search]
 
 
-def _without_instances(keys: Collection[int]) -> bool:
+def _are_some_without_instances(keys: Collection[int]) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT FROM engine_indexedpath p WHERE p.key = ANY (%s) AND NOT EXISTS "
-            "(SELECT FROM engine_instance i WHERE i.workflow = p.workflow))",
-            [[*keys]],
-        )
-        (found,) = cursor.fetchone()
-    return bool(found)
+        cursor.execute(_EMPTY, [[*keys]])
+        return cursor.fetchone() is not None
 
 
 def _have_writers_ended() -> bool:

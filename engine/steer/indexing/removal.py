@@ -22,12 +22,13 @@ BATCH = 5_000  # values
 AGAIN_SECONDS = 0.1
 
 # Never waits for a lock, so it cannot deadlock: values that a transaction has locked are left for the next batch.
+# Materialized, because a nested loop could read the subquery again, and lock more than its limit.
 _DELETE = """
-DELETE FROM engine_searchvalue v USING (
+WITH doomed AS MATERIALIZED (
     SELECT instance_id, path_id FROM engine_searchvalue WHERE path_id = %s
     ORDER BY path_id, text, instance_id LIMIT %s FOR UPDATE SKIP LOCKED
-) AS doomed
-WHERE v.instance_id = doomed.instance_id AND v.path_id = doomed.path_id
+)
+DELETE FROM engine_searchvalue v USING doomed d WHERE v.instance_id = d.instance_id AND v.path_id = d.path_id
 """
 
 

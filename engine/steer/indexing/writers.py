@@ -1,8 +1,8 @@
 """Find out when no transaction is left that has written an instance before a path was added or removed.
 
 Its triggers have seen the paths as they were then. It holds a lock on the table until it ends, and nobody else can see
-the instance until then. What began later has seen the change, unless it is a REPEATABLE READ transaction that was open
-before: the engine does not support this level.
+the instance until then. What writes later has seen the change, because the engine expects READ COMMITTED: in a
+REPEATABLE READ transaction that was open before, the triggers would still see the paths as they were.
 """
 
 from __future__ import annotations

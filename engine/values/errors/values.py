@@ -98,7 +98,7 @@ class InvalidQueryError(RepriseError, ValueError):
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         self.problems = list(problems)
-        self.errors = [
+        self.errors: list[ParamError] = [
             {"path": "query", "code": "invalid_term", "message": f"{_short(term)}: {message}"}
             for term, message in self.problems
         ]

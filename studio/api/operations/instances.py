@@ -16,13 +16,11 @@ from engine.status.gathering import database_now, facts_by_key, without_values
 from engine.status.record import Limits
 from engine.status.search import workflow_names
 from engine.status.searching import filters
-from engine.status.searching.order import NEWEST_FIRST, Sort, is_place, key_of
 from engine.status.searching.searching import search
 from engine.status.snapshot import snapshot
 from engine.status.steps import read_old_milestones, without_done_items
-from engine.values.errors import InvalidQueryError
+from engine.values.query.order import NEWEST_FIRST, Sort, is_place, key_of
 from engine.values.query.parsing import parsed
-from engine.values.query.terms import Query as Parsed
 from studio.access.permissions import visible
 from studio.api.answers import answer, etag_of
 from studio.api.auth import ApiRequest
@@ -85,7 +83,7 @@ def _is_search(wanted: InstancesWanted) -> bool:
 
 def _searched(wanted: InstancesWanted, holder: Any) -> tuple[Sequence[Instance], str | None, Any]:
     """Find a page by a search. Raises ProblemError for each term that cannot be understood, and a foreign cursor."""
-    query, sort = _understood(wanted.query or ""), Sort.of(wanted.sort)
+    query, sort = parsed(wanted.query or ""), Sort.of(wanted.sort)
     if wanted.cursor is not None and not is_place(wanted.cursor, sort):
         raise _refused("cursor", "invalid", NO_CURSOR)
     found = search(
@@ -106,13 +104,6 @@ def _searched(wanted: InstancesWanted, holder: Any) -> tuple[Sequence[Instance],
     rows = {row.key: row for row in _rows().filter(key__in=found.keys)}
     page = [rows[key] for key in found.keys if key in rows]
     return page, found.older or found.searched.go_on or None, documents.searched(found.searched)
-
-
-def _understood(text: str) -> Parsed:
-    try:
-        return parsed(text)
-    except InvalidQueryError as error:
-        raise ProblemError(422, "invalid_query", str(error), errors=error.errors) from None  # type: ignore[arg-type]
 
 
 def _refused(path: str, code: str, message: str) -> ProblemError:

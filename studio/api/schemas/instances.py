@@ -94,7 +94,7 @@ class Searched(Schema):
     rows: int | None = Field(
         description="So many instances from the first in the order; null if none was left out. The cursor goes on."
     )
-    of: int = Field(description="About how many instances there are.")
+    of: int | None = Field(description="About how many instances there are, if some were left out.")
     hint: str | None = Field(description="A term with which an index would find all.")
 
 

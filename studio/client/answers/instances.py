@@ -83,10 +83,13 @@ Sort = Literal["started", "-started", "finished", "-finished", "duration", "-dur
 
 
 class Searched(TypedDict):
-    """How much a search has looked at: so many `rows`, or all if None, of about so many instances."""
+    """How much a search has looked at: so many `rows`, or all if None, of about so many instances.
+
+    `hint` is a term with which an index would find all.
+    """
 
     rows: int | None
-    of: int
+    of: int | None
     hint: str | None
 
 

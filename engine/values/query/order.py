@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from django.db.models import BigIntegerField, F
-from django.db.models.expressions import RawSQL
-
-from engine.status.searching.conditions import BEGAN
 
 _PLACE = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,18})\.([0-9]{1,18})\.([0-9]{1,18})\.([0-9]{1,18})")
 _KEY = re.compile(r"[0-9]{1,18}")
 _WINDOW = re.compile(r"w([0-9]{1,18})")
-_MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
 
 
 class SortBy(StrEnum):
@@ -48,18 +41,6 @@ class Sort:
     @property
     def is_by_start(self) -> bool:
         return self.by is SortBy.STARTED
-
-    def value(self, now_us: int) -> Any:
-        """Return the expression of what is ordered by: the key, or microseconds."""
-        if self.by is SortBy.STARTED:
-            return F("key")
-        if self.by is SortBy.FINISHED:
-            return RawSQL(
-                _MICROSECONDS.format("engine_instance.finished_at"), [], output_field=BigIntegerField()
-            )
-        ended = "coalesce(engine_instance.finished_at, to_timestamp(%s::bigint / 1000000.0))"
-        text = _MICROSECONDS.format(f"{ended} - ({BEGAN})")
-        return RawSQL(text, [now_us], output_field=BigIntegerField())
 
 
 NEWEST_FIRST = Sort()
