@@ -104,12 +104,13 @@ def _sum(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 def _in_words(searched: Searched, asked: ListAddress, *, has_more: bool) -> str:
     if searched.rows is None:
-        return "" if has_more or asked.query.is_empty else f"Searched all {_about(searched.of)} instances"
+        return "" if has_more or asked.query.is_empty else "Searched all instances"
     done = "Searched" if asked.sort.is_by_start else "Sorted"
+    of = f" of {_about(searched.of)}" if searched.of is not None else ""
     if asked.before:
-        return f"{done} {searched.rows:,} more of {_about(searched.of)}"
+        return f"{done} {searched.rows:,} more{of}"
     end = "oldest" if asked.sort.is_by_start and not asked.sort.is_descending else "newest"
-    return f"{done} the {end} {searched.rows:,} of {_about(searched.of)}"
+    return f"{done} the {end} {searched.rows:,}{of}"
 
 
 def _about(n: int) -> str:

@@ -257,7 +257,7 @@ def link(page: str, words: str) -> str:
 def test_a_search_that_has_looked_at_all_says_so(operator: Client) -> None:
     for _ in range(3):
         factories.instance(params={"a": 1})
-    assert searched_words(page_of(operator, query="params.a=1")) == "Searched all 3 instances"
+    assert searched_words(page_of(operator, query="params.a=1")) == "Searched all instances"
     assert searched_words(page_of(operator)) == ""
 
 
