@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.status.sentences import bidi
-from engine.values.query.terms import Query, Statuses, Term
+from engine.values.query.terms import Moments, Query, Statuses, Term, Took
 from engine.values.query.wording import in_words
 from engine.values.shown import GROUPS
 
+_ROUND = re.compile(r"(\d [hm]) 00 [ms]\b")  # in a duration: `2 h 00 m`
 LONGEST_SHOWN = 200
 LONGEST_WRONG = 60
 LONGEST_MESSAGE = 600
@@ -50,6 +52,8 @@ def words_of(term: Term) -> str:
     said = in_words(term).removeprefix("not: ")
     if isinstance(term.condition, Statuses):
         said = f"status is {_grouped(term.condition.names)}"
+    if isinstance(term.condition, Moments | Took):
+        said = _ROUND.sub(r"\1", said)
     for beginning in ("the ", "it ", "its "):
         said = said.removeprefix(beginning)
     return _short(f"not: {said}" if term.is_negated else said)

@@ -62,6 +62,21 @@ def test_terms_are_chips_in_words_that_can_be_dropped(operator: Client) -> None:
     assert '<a class="button link" href="/instances/">Clear</a>' in page
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("started:<2h", "started in the last 2 h"),
+        ("finished:>90m", "finished more than 1 h 30 m ago"),
+        ("duration:>=5m", "took at least 5 m"),
+        ("duration:1m..2h", "took from 1 m to 2 h"),
+        ("-status:open,complete,errored", "not: status is open, complete or errored"),
+        ("status:closed", "status is closed"),
+    ],
+)
+def test_a_chip_is_short(operator: Client, text: str, words: str) -> None:
+    assert chips(page_of(operator, query=text)) == [(words, "")]
+
+
 def test_chips_keep_order_and_columns(operator: Client) -> None:
     page = page_of(operator, query="tag:eu id:a", sort="started", columns="params.a")
     assert 'href="/instances/?query=id:a&amp;sort=started&amp;columns=params.a"' in page

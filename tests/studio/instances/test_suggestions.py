@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from engine import WorkflowStep, workflow
 from engine.values.query.fields import EXAMPLES
 from engine.values.query.parsing import parse
 from engine.values.serialization.envelope import enclose
@@ -84,6 +85,16 @@ def test_paths_and_their_values_are_those_of_the_newest_instances(operator: Clie
     assert suggested(operator, "params.customer.name=")[0] == ['"Ana B."']
     assert suggested(operator, "workflow:imports params.region=")[0] == ["us"]
     assert set(suggested(operator, "params.region:")[0]) == {"eu", "us"}
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_paths_with_an_index_come_first(operator: Client) -> None:
+    @workflow(name="ship", search=["parcel.deep.code", "output.total"])
+    async def ship(step: WorkflowStep, params: dict[str, object]) -> None: ...
+
+    factories.instance(params={"first": 1}, workflow="ship")
+    assert suggested(operator, "workflow:ship params.")[0] == ["params.parcel.deep.code=", "params.first="]
+    assert suggested(operator, "workflow:ship output.")[0] == ["output.total="]
 
 
 def test_what_is_suggested_can_be_searched_for(operator: Client) -> None:
