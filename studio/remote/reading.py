@@ -34,7 +34,7 @@ def _instances(client: Client, options: Options) -> Document:
         )
         rows += page["instances"]
         cursor = page["next_cursor"]
-        searched = page["searched"]
+        searched = page.get("searched")  # a Studio of an earlier version has none
         if cursor is None or len(rows) >= options["limit"] or (searched and searched["rows"] is not None):
             break
     if not rows and options["workflow"] is not None:
@@ -42,7 +42,7 @@ def _instances(client: Client, options: Options) -> Document:
     return {
         "instances": rows,
         "older": place_of(cursor or ""),
-        "searched": page["searched"],
+        "searched": page.get("searched"),
         "now": page["now"],
     }
 
