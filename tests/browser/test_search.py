@@ -201,6 +201,9 @@ def test_a_phone_shows_cards_and_everything_can_be_pressed(signed_in: Page, them
     for menu in page.locator("details.menu > summary").all():
         menu.click()
         assert page.evaluate(FITS)
+    page.locator("summary", has_text="Sort").click()
+    page.locator(".sorts").get_by_role("link", name="Started").click()
+    assert searched(page)["sort"] == "started"
 
 
 def test_nothing_moves_while_somebody_types(signed_in: Page) -> None:
