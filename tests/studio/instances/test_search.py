@@ -307,9 +307,7 @@ def test_an_order_is_of_all_or_says_of_how_many(operator: Client, monkeypatch: p
     factories.instance()
     page = page_of(operator, sort="duration", query="status:complete")
     assert re.findall(r'<td class="id"><a [^>]*>([^<]+)</a>', page) == [short.id, long.id]
-    assert re.search(
-        r'<th scope="col"\s+aria-sort="ascending">\s*<a href="[^"]*sort=-duration"', page
-    )
+    assert re.search(r'<th scope="col"\s+aria-sort="ascending">\s*<a href="[^"]*sort=-duration"', page)
     page = page_of(operator, sort="-finished")
     assert re.findall(r'<td class="id"><a [^>]*>([^<]+)</a>', page) == [long.id, short.id]
     assert "top=" not in page  # new instances are announced where the newest come first
