@@ -119,6 +119,7 @@ TERMS: dict[str, Test] = {
     "params.total=100": lambda row: (
         at(row, "params", "total") in (100, "100") and at(row, "params", "total") is not True
     ),
+    'params.total="100"': lambda row: at(row, "params", "total") == "100",
     "params.total=true": lambda row: at(row, "params", "total") is True,
     "params.total>99": lambda row: _number(at(row, "params", "total")) > 99,
     "params.total:<=99.5": lambda row: _number(at(row, "params", "total"), 1e9) <= 99.5,

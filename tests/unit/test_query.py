@@ -176,7 +176,7 @@ def test_a_blank_search_is_empty() -> None:
         ("-status:paused,errored,queued", "not: the status is queued, paused or errored"),
         ("id:order-4", "the ID begins with “order-4”"),
         ("error:Timeout", "its error contains “Timeout”"),
-        ("order-4", "the ID begins with “order-4”, or its error contains it"),
+        ("order-4", "the ID begins with “order-4” or, if none does, its error contains it"),
         ("started:<2h", "it started in the last 2 h 00 m"),
         ("started:>2h", "it started more than 2 h 00 m ago"),
         ("started:2026-11-01", "it started from 2026-11-01 UTC to before 2026-11-02 UTC"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Max, Min
@@ -11,25 +10,8 @@ from django.db.models import Max, Min
 from engine.models import Instance
 from engine.status.gathering import database_now
 from engine.status.search import LONGEST_TRANSACTION, first_key
+from engine.status.searching.span import Span
 from engine.values.query.terms import Bound, Moments, Term
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A range of keys: from `low` up to but without `top`."""
-
-    low: int
-    top: int
-
-    def below(self, key: int) -> Span:
-        return Span(self.low, min(self.top, key))
-
-    def above(self, key: int) -> Span:
-        return Span(max(self.low, key + 1), self.top)
-
-    @property
-    def is_empty(self) -> bool:
-        return self.low >= self.top
 
 
 def span_of(terms: Sequence[Term]) -> Span:

@@ -10,9 +10,10 @@ from django.db.models import QuerySet
 
 from engine.models import Instance
 from engine.status.search import MOST_ALIKE
-from engine.status.searching.conditions import is_waiting_for_people, row_condition, value_test
+from engine.status.searching.conditions import ids_begin, is_waiting_for_people, value_test
 from engine.status.searching.indexed import Indexed, indexed
 from engine.values.query.terms import AtPath, Ids, Names, Operator, Statuses, Stored, Term
+from engine.values.shown import stored
 
 _BY_VALUE = """
 SELECT DISTINCT found.instance_id FROM engine_searchvalue AS found
@@ -64,14 +65,17 @@ def _paths(terms: Sequence[Term], names: Collection[str]) -> dict[str, list[Inde
 
 def _of_term(term: Term, names: Collection[str], paths: dict[str, list[Indexed]]) -> list[int] | None:
     match term.condition:
-        case Ids():
-            return _few(Instance.objects.filter(row_condition(term)))
+        case Ids() as condition:
+            return _few(Instance.objects.filter(ids_begin(condition)))
         case Names(field="workflow"):
             return _few(Instance.objects.filter(workflow__in=names))
         case Statuses(names=("approval",)):
             return _few(Instance.objects.filter(is_waiting_for_people()))
-        case Statuses() | Stored():  # with the workflows, so that the index of the lists has them
-            return _few(Instance.objects.filter(row_condition(term), workflow__in=names))
+        case Statuses() as condition:
+            statuses = {status for name in condition.names for status, _ in stored(name)}
+            return _few(Instance.objects.filter(workflow__in=names, status__in=statuses))
+        case Stored() as condition:
+            return _few(Instance.objects.filter(workflow__in=names, status__in=condition.statuses))
         case AtPath() as condition if condition.name in paths and condition.operator is not Operator.IS_NOT:
             return _by_value(condition, [one.key for one in paths[condition.name]])
     return None

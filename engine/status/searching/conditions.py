@@ -12,6 +12,7 @@ from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
 from engine.status.search import id_begins
+from engine.status.searching.span import Span
 from engine.steer.requests import open_requests
 from engine.values.query.terms import (
     AtPath,
@@ -50,9 +51,11 @@ OR engine_instance.status = 'waiting' AND engine_instance.waiting_for = 'retry' 
      WHERE a.instance_id = engine_instance.key AND a.generation = engine_instance.generation
        AND a.error IS NOT NULL AND {_ERROR_HAS.format(error="a.error")})
 """
+# Within the keys in question: the planner may read the steps of all instances otherwise, to find a name among them.
 _HAS_STEP = """
 EXISTS (SELECT FROM engine_step s
-         WHERE s.instance_id = engine_instance.key AND s.generation = engine_instance.generation AND {name})
+         WHERE s.instance_id >= %s AND s.instance_id < %s
+           AND s.instance_id = engine_instance.key AND s.generation = engine_instance.generation AND {name})
 """
 _HAS_TAG = "EXISTS (SELECT FROM unnest(engine_instance.tags) AS tag WHERE {name})"
 _AT_PATH = "EXISTS (SELECT FROM engine_search_value(engine_instance.{root}, %s) AS found WHERE {test})"
@@ -61,9 +64,13 @@ _COMPARED = {Operator.LESS: "<", Operator.AT_MOST: "<=", Operator.MORE: ">", Ope
 Sql = tuple[str, list[Any]]
 
 
-def row_condition(term: Term) -> Q:
-    """Return what a term asks of a row."""
-    found = _READERS[type(term.condition)](term.condition)
+def row_condition(term: Term, span: Span) -> Q:
+    """Return what a term asks of a row with a key in this span."""
+    condition = term.condition
+    if isinstance(condition, Names) and condition.field == "step":
+        found = _steps(condition, span)
+    else:
+        found = _READERS[type(condition)](condition)
     return ~found if term.is_negated else found
 
 
@@ -88,7 +95,9 @@ def value_test(condition: AtPath) -> Sql:
 def _is(literal: Literal) -> Sql:
     if literal.is_prefix:
         return "starts_with(found.text, %s)", [literal.text]
-    if literal.number is not None and not literal.is_quoted:
+    if literal.is_quoted:
+        return "found.text = %s AND found.number IS NULL", [literal.text]
+    if literal.number is not None:
         return "found.text = %s OR found.number = %s::numeric", [literal.text, literal.number]
     return "found.text = %s", [literal.text]
 
@@ -105,9 +114,6 @@ def _names(condition: Names) -> Q:
                 Q(workflow__startswith=one.text) if one.is_prefix else Q(workflow=one.text)
                 for one in condition.patterns
             )
-        case "step":
-            text, values = _named("s.name", condition.patterns)
-            return _raw(_HAS_STEP.format(name=text), values)
         case "tag" if not any(one.is_prefix for one in condition.patterns):
             return Q(tags__overlap=[one.text for one in condition.patterns])
         case "tag":
@@ -118,6 +124,11 @@ def _names(condition: Names) -> Q:
             return _raw(text, values)
 
 
+def _steps(condition: Names, span: Span) -> Q:
+    text, values = _named("s.name", condition.patterns)
+    return _raw(_HAS_STEP.format(name=text), [span.low, span.top, *values])
+
+
 def _named(column: str, patterns: Sequence[Pattern], value: str = "%s") -> Sql:
     return _any(
         (f"starts_with({column}, {value})" if one.is_prefix else f"{column} = {value}", [one.text])
@@ -126,21 +137,29 @@ def _named(column: str, patterns: Sequence[Pattern], value: str = "%s") -> Sql:
 
 
 def _statuses(condition: Statuses) -> Q:
-    return _either(_status(name) for name in condition.names)
+    """Return the condition for shown statuses. A parked instance with an open request has the status `approval`."""
+    names = {*condition.names}
+    parked, others = names & {*PARKED}, names - {*PARKED, "approval"}
+    found = [_pairs(name) for name in others]
+    if "approval" in names and parked == {*PARKED}:
+        found.append(Q(status="waiting"))
+    elif "approval" in names:
+        found += [_pairs(name) for name in parked]
+        found.append(is_waiting_for_people())
+    elif parked:
+        is_asking = Q(key__in=open_requests().values("instance_id"))
+        found.append(_either(_pairs(name) for name in parked) & ~is_asking)
+    return _either(found)
 
 
-def _status(name: str) -> Q:
-    if name == "approval":
-        return is_waiting_for_people()
-    pairs = stored(name)
-    found = _either(
+def _pairs(name: str) -> Q:
+    return _either(
         Q(status=status) if waiting_for is None else Q(status=status, waiting_for=waiting_for)
-        for status, waiting_for in pairs
+        for status, waiting_for in stored(name)
     )
-    return found & ~Q(key__in=open_requests().values("instance_id")) if name in PARKED else found
 
 
-def _ids(condition: Ids) -> Q:
+def ids_begin(condition: Ids) -> Q:
     return _either(id_begins(text) for text in condition.beginnings)
 
 
@@ -199,7 +218,7 @@ _READERS: dict[type[Condition], Callable[[Any], Q]] = {
     Names: _names,
     Statuses: _statuses,
     Stored: lambda condition: Q(status__in=condition.statuses),
-    Ids: _ids,
+    Ids: ids_begin,
     Errors: _errors,
     Free: _free,
     Moments: _moments,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, QuerySet
 
+from engine.models import Instance
+from engine.status.searching.conditions import is_waiting_for_people
 from engine.status.searching.searching import scope_of
-from engine.steer.requests import open_requests
 from engine.values.query.terms import Names, Query
 from engine.values.shown import display_status
 
@@ -19,22 +20,25 @@ def count_by_status(query: Query, *, workflows: Collection[str] | None) -> dict[
     scope = scope_of(query, workflows)
     if scope.keys is None:
         return None
-    asks = Exists(open_requests().filter(instance_id=OuterRef("key")))
-    rows = (
-        scope.rows.annotate(asks=asks).values_list("status", "waiting_for", "asks").annotate(n=Count("key"))
-    )
     found: dict[str, int] = {}
-    for status, waiting_for, is_asking, n in rows.order_by():
-        shown = display_status(status, waiting_for, asks=is_asking)
+    for status, waiting_for, n in _grouped(scope.rows):
+        shown = display_status(status, waiting_for)
         found[shown] = found.get(shown, 0) + n
-    return found
+    for status, waiting_for, n in _grouped(scope.rows.filter(is_waiting_for_people())):
+        found[display_status(status, waiting_for)] -= n
+        found["approval"] = found.get("approval", 0) + n
+    return {shown: n for shown, n in found.items() if n}
+
+
+def _grouped(rows: QuerySet[Instance]) -> Iterable[tuple[str, str, int]]:
+    return rows.order_by().values_list("status", "waiting_for").annotate(n=Count("key"))
 
 
 def count_newer(query: Query, key: int, *, workflows: Collection[str] | None, cap: int = 99) -> int:
     """Count what a search would find that has started since, up to the cap."""
     scope = scope_of(query, workflows)
     span = scope.span.above(key)
-    return scope.rows.filter(key__gte=span.low, key__lt=span.top).order_by()[:cap].count()
+    return scope.rows_in(span).order_by()[:cap].count()
 
 
 def names_only(query: Query) -> bool:

@@ -7,26 +7,25 @@ to a number of rows and a time; the answer says how many were searched, and wher
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from operator import and_
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from engine.models import Instance
 from engine.status.gathering import database_now
-from engine.status.search import workflow_names
-from engine.status.searching.bounds import Span, span_of
+from engine.status.search import id_begins, workflow_names
+from engine.status.searching.bounds import span_of
 from engine.status.searching.candidates import candidates, workflows_of
 from engine.status.searching.conditions import row_condition
 from engine.status.searching.found import Found, Searched
 from engine.status.searching.indexed import indexed
 from engine.status.searching.ordering import value_of
+from engine.status.searching.span import Span
 from engine.status.searching.windows import WINDOW, Portions, Seconds
 from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
-from engine.values.query.terms import AtPath, Moments, Names, Query, Statuses, Stored, Term
+from engine.values.query.terms import AtPath, Free, Ids, Moments, Names, Query, Statuses, Stored, Term
 
 PAGE = 50
 EXACTLY = 100_000  # up to so many instances are counted; the number of more is estimated
@@ -39,7 +38,8 @@ class Scope:
 
     terms: Sequence[Term]
     names: Sequence[str]
-    condition: Q
+    is_limited: bool
+    """Whether only these workflows may be seen."""
     keys: list[int] | None
     """All that can match, by an index; None if no index says so."""
     is_listed: bool
@@ -48,10 +48,16 @@ class Scope:
 
     @property
     def rows(self) -> QuerySet[Instance]:
-        rows = Instance.objects.filter(self.condition)
+        return self.rows_in(self.span)
+
+    def rows_in(self, span: Span) -> QuerySet[Instance]:
+        """Return the rows within a part of the span."""
+        rows = Instance.objects.filter(key__gte=span.low, key__lt=span.top)
         if self.keys is not None:
             rows = rows.filter(key__in=self.keys)
-        return rows.filter(key__gte=self.span.low, key__lt=self.span.top)
+        if self.is_limited:
+            rows = rows.filter(workflow__in=self.names)
+        return rows.filter(*(row_condition(term, span) for term in self.terms))
 
 
 def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
@@ -59,15 +65,13 @@ def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
     names = list[str]()
     if query.terms or workflows is not None:
         names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
-    conditions = [row_condition(term) for term in query.terms]
-    if workflows is not None:
-        conditions.append(Q(workflow__in=names))
+    terms = [_by_id_or_error(term) for term in query.terms]
     return Scope(
-        terms=query.terms,
+        terms=terms,
         names=names,
-        condition=reduce(and_, conditions, Q()),
-        keys=candidates(query.terms, names),
-        is_listed=all(_is_listed(term) for term in query.terms),
+        is_limited=workflows is not None,
+        keys=candidates(terms, names),
+        is_listed=all(_is_listed(term) for term in terms),
         span=span_of(query.terms),
     )
 
@@ -91,15 +95,15 @@ def search(
     if not sort.is_by_start:
         return _sorted_page(scope, sort, limit, before, after, window)
     place, is_back = key_of(after or before), bool(after)
-    rows, span = scope.rows, scope.span
+    span = scope.span
     is_down = sort.is_descending is not is_back
     if place is not None:
         span = span.below(place) if is_down else span.above(place)
     if scope.keys is not None or scope.is_listed:
         portions = None
-        keys = _keys(rows.filter(key__gte=span.low, key__lt=span.top), is_down, limit + 1)
+        keys = _keys(scope.rows_in(span), is_down, limit + 1)
     else:
-        portions = Portions(rows, span, is_down=is_down, most=window, time=Seconds())
+        portions = Portions(scope.rows_in, span, is_down=is_down, most=window, time=Seconds())
         keys = portions.find(limit + 1)
     return _page(scope, keys, portions, limit, has_place=place is not None, is_back=is_back)
 
@@ -132,10 +136,10 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
         top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
         span = scope.span if top is None else scope.span.below(top)
         if scope.keys is None:
-            portions = Portions(scope.rows, span, is_down=True, most=window, time=Seconds())
+            portions = Portions(scope.rows_in, span, is_down=True, most=window, time=Seconds())
             span = portions.whole()
     value = value_of(sort.by, now_us)
-    rows = scope.rows.filter(key__gte=span.low, key__lt=span.top).annotate(at=value).filter(at__isnull=False)
+    rows = scope.rows_in(span).annotate(at=value).filter(at__isnull=False)
     is_down = sort.is_descending is not is_back
     if place is not None:
         beyond = "lt" if is_down else "gt"
@@ -181,6 +185,18 @@ def total() -> int:
 
 def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:
     return list(rows.order_by("-key" if is_down else "key").values_list("key", flat=True)[:limit])
+
+
+def _by_id_or_error(term: Term) -> Term:
+    """Read a free text as the beginning of an ID if there is one: an index finds it among all instances, whereas
+    errors have to be looked at.
+    """
+    if (
+        not isinstance(term.condition, Free)
+        or not Instance.objects.filter(id_begins(term.condition.text)).exists()
+    ):
+        return term
+    return replace(term, condition=Ids((term.condition.text,)))
 
 
 def _is_listed(term: Term) -> bool:

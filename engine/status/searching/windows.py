@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
 from engine.models import Instance
-from engine.status.searching.bounds import Span
+from engine.status.searching.span import Span
 
 WINDOW = 100_000  # instances that one request looks at
-FIRST = 2_000  # of these in the first portion; each later one has five times as many
-LARGEST = 25_000
-LONGEST_S = 0.7
+FIRST = 1_000  # of these in the first portion; each later one has up to five times as many
+LARGEST = 50_000
+LONGEST_S = 0.6
+
+RowsIn = Callable[[Span], QuerySet[Instance]]
 
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
     """The time that one request takes to look."""
 
-    ends: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
+    began: float = field(default_factory=time.monotonic)
 
-    @property
-    def are_over(self) -> bool:
-        return time.monotonic() >= self.ends
+    def rows_in_time(self, looked_at: int) -> int:
+        """Return how many more rows can be looked at in time, as fast as so many were so far."""
+        took = max(time.monotonic() - self.began, 0.001)
+        return int(looked_at / took * (LONGEST_S - took))
 
 
 class Portions:
     """The rows of a search within a span of keys, looked at in one direction."""
 
-    def __init__(
-        self, rows: QuerySet[Instance], span: Span, *, is_down: bool, most: int, time: Seconds
-    ) -> None:
-        self._rows, self._left, self._is_down, self._most, self._time = rows, span, is_down, most, time
+    def __init__(self, rows_in: RowsIn, span: Span, *, is_down: bool, most: int, time: Seconds) -> None:
+        self._rows_in, self._left, self._is_down, self._most, self._time = rows_in, span, is_down, most, time
         self._size = FIRST
         self.looked_at = 0
 
@@ -50,12 +52,12 @@ class Portions:
     def find(self, wanted: int) -> list[int]:
         """Return the keys of the first rows that match."""
         found = list[int]()
-        order = "-key" if self._is_down else "key"
         while len(found) < wanted and self._goes_on():
             part = self._next()
-            rows = self._rows.filter(key__gte=part.low, key__lt=part.top).order_by(order)
-            found += rows.values_list("key", flat=True)[: wanted - len(found)]
-        return found
+            # Neither ordered nor limited: the planner would then look at one row after the other.
+            rows = self._rows_in(part).order_by()
+            found += sorted(rows.values_list("key", flat=True), reverse=self._is_down)
+        return found[:wanted]
 
     def whole(self) -> Span:
         """Take the whole window at once. Return its keys."""
@@ -63,9 +65,11 @@ class Portions:
         return self._next()
 
     def _goes_on(self) -> bool:
-        return (
-            not self.is_over and self.looked_at < self._most and not (self.looked_at and self._time.are_over)
-        )
+        if self.is_over or self.looked_at >= self._most:
+            return False
+        if self.looked_at:
+            self._size = min(self._size, self._time.rows_in_time(self.looked_at))
+        return self._size > 0
 
     def _next(self) -> Span:
         """Take the keys of the next portion of rows."""

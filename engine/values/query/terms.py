@@ -69,7 +69,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Instances whose ID begins with this text, or whose error contains it, ignoring case."""
+    """Instances whose ID begins with this text or, if none does, whose error contains it, ignoring case."""
 
     text: str
 

@@ -58,7 +58,7 @@ def _said(condition: Condition) -> str:
             return f"its error contains {_any(map(_quoted, condition.texts))}"
         case Free():
             text = _quoted(condition.text)
-            return f"the ID begins with {text}, or its error contains it"
+            return f"the ID begins with {text} or, if none does, its error contains it"
         case Moments():
             return f"it {condition.field} {_when(condition)}"
         case Took():
