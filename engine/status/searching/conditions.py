@@ -42,14 +42,15 @@ CASE WHEN engine_instance.generation > 1 THEN coalesce(
 ELSE coalesce(engine_instance.started_at, engine_instance.created_at) END
 """
 _ERROR_HAS = "position(lower(%s) IN lower(concat_ws(': ', {error} ->> 'type', {error} ->> 'message'))) > 0"
-# Only a retrying instance has an error that is not in its own row.
+# Only a retrying instance has an error that is not in its own row. OFFSET 0, so that the planner does not look at the
+# attempts of all instances first.
 _HAS_ERROR = f"""
 engine_instance.error IS NOT NULL AND {_ERROR_HAS.format(error="engine_instance.error")}
 OR engine_instance.pause_reason IS NOT NULL AND {_ERROR_HAS.format(error="engine_instance.pause_reason")}
 OR engine_instance.status = 'waiting' AND engine_instance.waiting_for = 'retry' AND EXISTS (
     SELECT FROM engine_attempt a
      WHERE a.instance_id = engine_instance.key AND a.generation = engine_instance.generation
-       AND a.error IS NOT NULL AND {_ERROR_HAS.format(error="a.error")})
+       AND a.error IS NOT NULL AND {_ERROR_HAS.format(error="a.error")} OFFSET 0)
 """
 # Within the keys in question: the planner may read the steps of all instances otherwise, to find a name among them.
 _HAS_STEP = """

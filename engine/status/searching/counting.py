@@ -21,10 +21,12 @@ def count_by_status(query: Query, *, workflows: Collection[str] | None) -> dict[
     if scope.keys is None:
         return None
     found: dict[str, int] = {}
-    for status, waiting_for, n in _grouped(scope.rows):
+    groups = list(_grouped(scope.rows))
+    for status, waiting_for, n in groups:
         shown = display_status(status, waiting_for)
         found[shown] = found.get(shown, 0) + n
-    for status, waiting_for, n in _grouped(scope.rows.filter(is_waiting_for_people())):
+    parked = any(status == "waiting" for status, _, _ in groups)
+    for status, waiting_for, n in _grouped(scope.rows.filter(is_waiting_for_people())) if parked else ():
         found[display_status(status, waiting_for)] -= n
         found["approval"] = found.get("approval", 0) + n
     return {shown: n for shown, n in found.items() if n}

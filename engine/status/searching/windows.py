@@ -13,7 +13,7 @@ from engine.status.searching.span import Span
 
 WINDOW = 100_000  # instances that one request looks at
 FIRST = 1_000  # of these in the first portion; each later one has up to five times as many
-LARGEST = 50_000
+LARGEST = 25_000
 LONGEST_S = 0.6
 
 RowsIn = Callable[[Span], QuerySet[Instance]]
