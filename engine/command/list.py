@@ -42,7 +42,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--sort",
         type=_sort,
         default=NEWEST_FIRST,
-        help="started, finished or duration; with - the last first (-started)",
+        help="started, finished or duration; --sort=-finished has the last first (-started)",
     )
     take_limit(parser, "instances")
     parser.add_argument(

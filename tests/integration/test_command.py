@@ -152,6 +152,26 @@ def test_instances_are_listed_newest_first_page_by_page() -> None:
     assert last["older"] is None
 
 
+def test_a_list_is_searched_and_ordered() -> None:
+    factories.instance("complete", id="a-1", params={"region": "eu"})
+    factories.instance("errored", id="a-2", params={"region": "us"})
+    factories.instance("complete", id="b-1", params={"region": "eu"})
+    found = answer("list", "--query", "params.region=eu", "--sort", "started")
+    assert [row["id"] for row in found["instances"]] == ["a-1", "b-1"]
+    assert found["searched"] == {"rows": None, "of": None, "hint": None}
+    page = answer("list", "--sort=-finished", "--limit", "2")
+    rest = answer("list", "--sort=-finished", "--before", page["older"])
+    assert len({row["id"] for row in [*page["instances"], *rest["instances"]]}) == 3
+    assert answer("list", "--query", "-status:errored", "--workflow", "orders")["searched"]["rows"] is None
+    assert refused("list", "--query", "staus:open tag:") == (
+        "The search cannot be understood:\n"
+        '  query: staus:open: There is no field "staus". Did you mean "status"? There are workflow, status, error, '
+        "step, tag, id, started, finished, duration, by, params.PATH and output.PATH. To search for the text itself, put it in "
+        'quotes: "staus:open".\n'
+        "  query: tag:: A value is missing. Write it like tag:eu.\n"
+    )
+
+
 def test_a_list_is_filtered() -> None:
     factories.instance("errored", id="a-1", tags=["red", "blue"])
     factories.instance("paused", id="a-2", tags=["red"])
@@ -601,6 +621,7 @@ def test_an_unknown_request_names_those_that_wait() -> None:
         (["list", "--limit", "1001"], '"1001" is more than 1,000'),
         (["start", "tick", "--retention", "7d"], '"7d" is not a rule'),
         (["list", "--before", "x"], '"x" is not a key'),
+        (["list", "--sort", "id"], '"id" is not an order. There are started, -started, finished, -finished'),
         (["restart", "tick/a", "--reason", "x", "--count", "0"], '"0" is not a number from 1 on'),
         (["restart", "tick/a"], "one of the arguments --reason --preview is required"),
         (["delete", "tick/a"], "required: --reason"),

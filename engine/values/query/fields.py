@@ -133,7 +133,7 @@ def _unknown(key: str, text: str) -> str:
     hint = f' Did you mean "{near[0]}"?' if near else ""
     known = ", ".join(EXAMPLES)
     return (
-        f'There is no field "{key}".{hint} There are {known}, params.… and output.…. '
+        f'There is no field "{key}".{hint} There are {known}, params.PATH and output.PATH. '
         f'To search for the text itself, put it in quotes: "{text.replace(chr(34), "")}".'
     )
 
