@@ -162,12 +162,12 @@ def test_a_list_is_searched_and_ordered() -> None:
     page = answer("list", "--sort=-finished", "--limit", "2")
     rest = answer("list", "--sort=-finished", "--before", page["older"])
     assert len({row["id"] for row in [*page["instances"], *rest["instances"]]}) == 3
-    assert answer("list", "--query", "-status:errored", "--workflow", "orders")["searched"]["rows"] is None
+    assert answer("list", "--query=-status:errored", "--workflow", "orders")["searched"]["rows"] is None
     assert refused("list", "--query", "staus:open tag:") == (
         "The search cannot be understood:\n"
         '  query: staus:open: There is no field "staus". Did you mean "status"? There are workflow, status, error, '
-        "step, tag, id, started, finished, duration, by, params.PATH and output.PATH. To search for the text itself, put it in "
-        'quotes: "staus:open".\n'
+        "step, tag, id, started, finished, duration, by, params.PATH and output.PATH. To search for the text itself, "
+        'put it in quotes: "staus:open".\n'
         "  query: tag:: A value is missing. Write it like tag:eu.\n"
     )
 
