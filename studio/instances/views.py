@@ -17,16 +17,20 @@ from studio.frame.pieces import page
 from studio.instances import queries
 from studio.instances.filters import Filter
 from studio.instances.live import above_list
+from studio.saved_views.opening import open_view
+from studio.saved_views.tabs import bar_of
 
 PATIENCE_S = 3
 
 
 @guard(get=Verb.VIEW)
 def instances(request: HttpRequest) -> HttpResponse:
-    wanted = Filter.of(request.GET)
+    opened = open_view(request.GET, request.user)
+    wanted = Filter.of(opened.given)
     before, after = cursor(request.GET.get("before", "")), cursor(request.GET.get("after", ""))
     frame: dict[str, Any] = {
         "wanted": wanted,
+        "views": bar_of(request.user, opened),
         "names": search.workflow_names(),
         "without_q": wanted.query(q=""),
         "ignored": ignored(request.GET, _understood(wanted, before=before, after=after)),
@@ -59,4 +63,4 @@ def instances(request: HttpRequest) -> HttpResponse:
 
 
 def _understood(wanted: Filter, **cursors: int | None) -> set[str]:
-    return {name for name, value in (wanted.filled | cursors).items() if value}
+    return {"view", *(name for name, value in (wanted.filled | cursors).items() if value)}
