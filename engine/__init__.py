@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from engine.values.errors import InstanceTimeoutError as InstanceTimeoutError
     from engine.values.errors import InvalidNameError as InvalidNameError
     from engine.values.errors import InvalidParamsError as InvalidParamsError
+    from engine.values.errors import InvalidQueryError as InvalidQueryError
     from engine.values.errors import InvalidValueError as InvalidValueError
     from engine.values.errors import LimitError as LimitError
     from engine.values.errors import NonDeterminismError as NonDeterminismError
@@ -90,6 +91,7 @@ _ERRORS = (
     "InstanceTimeoutError",
     "InvalidNameError",
     "InvalidParamsError",
+    "InvalidQueryError",
     "InvalidValueError",
     "LimitError",
     "NonDeterminismError",

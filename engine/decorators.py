@@ -38,6 +38,7 @@ def workflow(
     max_steps: int = 10_000,
     max_running: int | None = None,
     schedules: Iterable[str | Schedule] = (),
+    search: Iterable[str] = (),
     retention: Mapping[str, timedelta | float | str | None] | None = ...,
     step_identity: StepIdentityRule = "occurrence",
     on_code_change: OnCodeChange = "continue",

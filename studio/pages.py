@@ -18,6 +18,7 @@ from studio.health import views as health
 from studio.home import views as home
 from studio.instance import actions, answer, payload, restart
 from studio.instance import views as instance
+from studio.instances import suggestions
 from studio.instances import views as instances
 from studio.live import reconcile
 from studio.saved_views import views as saved_views
@@ -92,6 +93,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
+    guarded_path("_f/instances/suggestions/", suggestions.suggestions, "instance-suggestions"),
+    guarded_path("_f/instances/paths/", suggestions.paths, "instance-paths"),
     guarded_path("_f/tokens/matches/", tokens.matches, "token-matches"),
     guarded_path("_f/views/counts/", saved_views.view_counts, "view-counts"),
     guarded_path("_f/live/", reconcile.live_frame, "live-frame"),

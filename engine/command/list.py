@@ -9,9 +9,9 @@ from engine.command import text
 from engine.command.address import take_limit
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.json_text import Document
+from engine.status.searching.filters import GROUPS
+from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
 from engine.values.states import FINAL, InstanceStatus
-
-GROUPS = {"open": [*(set(InstanceStatus) - FINAL)], "finished": [*FINAL]}
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -33,16 +33,39 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--q", metavar="TEXT", help="only those whose ID starts with this text, ignoring case"
     )
+    parser.add_argument(
+        "--query",
+        metavar="SEARCH",
+        help='only those that it finds: "status:open params.region=eu started:<2h"',
+    )
+    parser.add_argument(
+        "--sort",
+        type=_sort,
+        default=NEWEST_FIRST,
+        help="started, finished or duration; with - the last first (-started)",
+    )
     take_limit(parser, "instances")
     parser.add_argument(
-        "--before", type=_key, metavar="KEY", help='only older ones: the "older" key of the previous page'
+        "--before", type=_key, metavar="KEY", help='only those after it: the "older" key of the previous page'
     )
 
 
-def _key(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+def _sort(text: str) -> Sort:
+    try:
+        return Sort.of(text)
+    except ValueError as problem:
+        raise ArgumentTypeError(str(problem)) from None
+
+
+def _key(text: str) -> str:
+    if key_of(text) is None and Place.of(text) is None and window_of(text) is None:
         raise ArgumentTypeError(f'"{text}" is not a key. Pass the "older" key of the previous page.')
-    return int(text)
+    return text
+
+
+def place_of(cursor: str) -> int | str | None:
+    """Return a cursor as the JSON of the command has it: a key as a number."""
+    return int(cursor) if cursor.isdigit() else cursor or None
 
 
 def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
@@ -56,6 +79,7 @@ def _instance_lines(terminal: Terminal, found: Document) -> Iterator[str]:
     rows, now = found["instances"], found["now"]
     if not rows:
         yield "No instances match."
+        yield from _searched(found)
         return
     cells = [(row["status"], text.ago(row["created_at"], now), text.named(row)) for row in rows]
     for row, (status, created, name) in zip(rows, text.columns(cells), strict=True):
@@ -70,8 +94,19 @@ def _instance_lines(terminal: Terminal, found: Document) -> Iterator[str]:
         if said:
             indent = " " * (len(status) + len(text.GAP))
             yield indent + text.cut(said, terminal.width - len(indent))
-    if found["older"] is not None:
-        yield f"There are more: --before {found['older']}"
+    yield from _searched(found)
+
+
+def _searched(found: Document) -> Iterator[str]:
+    """Say how much was searched, and where it goes on."""
+    searched, older = found["searched"], found["older"]
+    if searched is None or searched["rows"] is None:
+        if older is not None:
+            yield f"There are more: --before {older}"
+        return
+    yield f"Searched {searched['rows']:,} of about {searched['of']:,} instances. To go on: --before {older}"
+    if searched["hint"] is not None:
+        yield f"With {searched['hint']} an index finds all."
 
 
 def _workflow_lines(found: Document) -> Iterator[str]:

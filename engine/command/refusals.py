@@ -11,6 +11,7 @@ from django.db import Error, OperationalError
 from engine.status.json_text import Document, as_json
 from engine.values.errors import (
     InvalidParamsError,
+    InvalidQueryError,
     InvalidValueError,
     LimitError,
     RepriseError,
@@ -68,10 +69,10 @@ def document(error: Exception) -> Document:
 
 
 def _wrong_fields(error: Exception) -> Sequence[Mapping[str, Any]]:
-    """Return what is wrong with params, a payload or an answer."""
+    """Return what is wrong with params, a payload, an answer or a search."""
     if isinstance(error, RefusedElsewhereError):
-        return error.errors if error.type == InvalidParamsError.__name__ else ()
-    return error.errors if isinstance(error, InvalidParamsError) else ()
+        return error.errors if error.type in (InvalidParamsError.__name__, InvalidQueryError.__name__) else ()
+    return error.errors if isinstance(error, InvalidParamsError | InvalidQueryError) else ()
 
 
 def of_database(error: Error) -> str:

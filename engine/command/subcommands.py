@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.command.events import ANSWER, EVENTS
 from engine.command.health import HEALTH
+from engine.command.index import INDEX
 from engine.command.list import LIST
 from engine.command.replay import REPLAY
 from engine.command.restart import RESTART
@@ -26,6 +27,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     ACCEPT_CODE,
     ANSWER,
     REPLAY,
+    INDEX,
     HEALTH,
 )
 GROUPS: dict[

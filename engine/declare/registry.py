@@ -87,6 +87,8 @@ class Workflow(Generic[P, R]):
     """Its option of `@workflow`."""
     schedules: tuple[DeclaredSchedule, ...]
     """Its schedules, checked."""
+    search: tuple[str, ...]
+    """The paths of its option, in full: each begins with `params` or `output`."""
     retention: Retention
     """Its option of `@workflow`."""
     step_identity: StepIdentityRule
@@ -261,6 +263,7 @@ def declare_workflow(function: object, name: str | None, options: Mapping[str, o
         max_steps=chosen.max_steps,
         max_running=chosen.max_running,
         schedules=schedules,
+        search=chosen.search,
         retention=chosen.retention,
         step_identity=chosen.step_identity,
         on_code_change=chosen.on_code_change,

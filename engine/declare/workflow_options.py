@@ -13,6 +13,7 @@ from engine.values.durations import parse_duration
 from engine.values.errors import DeclarationError, StepConfigError
 from engine.values.retention_rules import DEFAULT_RETENTION, Retention
 from engine.values.retry import StepOptions
+from engine.values.search_paths import read_search_paths
 
 MAX_STEPS = 100_000
 MAX_RUNNING = 100_000
@@ -38,6 +39,9 @@ class WorkflowOptions:
     schedules: tuple[Schedule, ...] = ()
     """When instances start by themselves: cron expressions or Schedule objects, at most 100. See
     docs/schedules.md."""
+    search: tuple[str, ...] = ()
+    """Paths of params and output that the search finds by an index, such as `"customer.id"`, `"items.0.sku"` or
+    `"output.total"`: at most 20. See docs/writing-a-workflow.md."""
     retention: Retention = DEFAULT_RETENTION
     """How long finished instances are kept, by final status. A status that is left out keeps its default; None as a
     value, or for all, means forever."""
@@ -123,6 +127,7 @@ _READERS = {
     "max_steps": _max_steps,
     "max_running": _max_running,
     "schedules": read_schedules,
+    "search": read_search_paths,
     "retention": DEFAULT_RETENTION.with_,
     "step_identity": _step_identity,
     "on_code_change": _on_code_change,

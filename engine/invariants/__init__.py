@@ -14,6 +14,7 @@ from engine.invariants import (
     relations,
     reports,
     rollbacks,
+    searching,
     steps,
 )
 from engine.invariants.invariant import OFFENDERS, Finding, Invariant, Offender, look
@@ -29,6 +30,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *relations.INVARIANTS,
     *generations.INVARIANTS,
     *reports.INVARIANTS,
+    *searching.INVARIANTS,
 )
 
 # What the tables cannot show, or only in part. Tests of the running system cover it.

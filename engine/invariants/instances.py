@@ -112,7 +112,8 @@ INVARIANTS = (
     Invariant(
         "I12",
         "nothing-without-its-instance",
-        "Every step, attempt, event, log line, request and generation belongs to an existing instance.",
+        "Every step, attempt, event, log line, request, generation and search value belongs to an existing "
+        "instance.",
         """
         SELECT key, string_agg(DISTINCT found, ', ') FROM (
             SELECT instance_id, 'steps' FROM engine_step
@@ -122,6 +123,7 @@ INVARIANTS = (
             UNION ALL SELECT instance_id, 'open requests' FROM engine_open_request
             UNION ALL SELECT instance_id, 'ended requests' FROM engine_ended_request
             UNION ALL SELECT instance_id, 'generations' FROM engine_generation
+            UNION ALL SELECT instance_id, 'search values' FROM engine_searchvalue
         ) AS part (key, found)
         WHERE NOT EXISTS (SELECT FROM engine_instance i WHERE i.key = part.key)
         GROUP BY key

@@ -10,6 +10,7 @@ from engine.models.generation import Generation
 from engine.models.instance import Instance
 from engine.models.notice import Notice, NoticeKind
 from engine.models.schedule import ScheduleRow
+from engine.models.search import IndexedPath, SearchValue
 from engine.models.step import Attempt, Log, Step
 from engine.models.waiting import EndedRequest, OpenRequest, Waiter
 from engine.models.worker import Worker
@@ -20,12 +21,14 @@ __all__ = [
     "EndedRequest",
     "Event",
     "Generation",
+    "IndexedPath",
     "Instance",
     "Log",
     "Notice",
     "NoticeKind",
     "OpenRequest",
     "ScheduleRow",
+    "SearchValue",
     "Step",
     "Waiter",
     "Worker",

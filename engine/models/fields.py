@@ -1,4 +1,4 @@
-"""JSON exactly as it was written."""
+"""Columns that Django does not have: JSON exactly as it was written, and numbers of any precision."""
 
 from __future__ import annotations
 
@@ -49,3 +49,12 @@ def times(table: str, *columns: str) -> models.CheckConstraint:
     for column in columns:
         years &= Q(**{f"{column}__gte": "1970-01-01T00:00:00Z", f"{column}__lt": "9999-12-31T00:00:00Z"})
     return models.CheckConstraint(condition=years, name=f"{table}_times")
+
+
+class NumericField(models.Field):  # type: ignore[type-arg]
+    """A PostgreSQL `numeric` column of any precision, read as Decimal. Django's DecimalField limits the digits."""
+
+    description = "Number"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "numeric"

@@ -16,6 +16,7 @@ from engine.status.health import Health
 from engine.status.json_text import Document as Document
 from engine.status.json_text import as_json as as_json
 from engine.status.record import Record
+from engine.status.searching.found import Searched
 from engine.status.sentences.sentence import as_text
 from engine.status.sentences.status_line import short_line
 from engine.status.steps import items_of
@@ -213,6 +214,11 @@ def schedule(row: ScheduleRow, last: Instance | None = None, now: datetime | Non
         "last_missed": row.last_missed,
         "last_error": row.last_error or None,
     }
+
+
+def searched(found: Searched) -> Document:
+    """Return how much a search has looked at."""
+    return {"rows": found.rows, "of": found.of, "hint": found.hint or None}
 
 
 def plan(found: RestartPlan) -> Document:

@@ -163,7 +163,7 @@ WHERE c.parent_key = %(key)s AND c.parent_generation = %(generation)s AND c.is_t
 """
 
 # Deletes everything of some instances except the audit trail; the caller has locked the rows. An instance that waits
-# for one of them without being its parent finds it missing.
+# for one of them without being its parent finds it missing. A trigger deletes what the search has indexed.
 REMOVE = """
 WITH steps AS (DELETE FROM engine_step WHERE instance_id = ANY (%(keys)s)),
     attempts AS (DELETE FROM engine_attempt WHERE instance_id = ANY (%(keys)s)),

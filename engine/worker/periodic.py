@@ -1,4 +1,4 @@
-"""Periodic work of a shift: schedules when they are due, retention and other housekeeping once an hour."""
+"""Periodic work of a shift: schedules when they are due, search paths at its start, housekeeping once an hour."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.db import Error
 
 from engine.declare.registry import workflows
 from engine.steer import housekeeping, retention
+from engine.steer.indexing import paths
 from engine.worker import schedules
 from engine.worker.bodies.thread_calls import call_on
 from engine.worker.bodies.threads import Threads
@@ -39,7 +40,7 @@ class Periodic:
 
     async def run(self) -> None:
         try:
-            await asyncio.gather(self._fire_schedules(), self._delete_old())
+            await asyncio.gather(self._fire_schedules(), self._register_paths(), self._delete_old())
         finally:
             self._threads.stop()
 
@@ -60,6 +61,12 @@ class Periodic:
         if next_in is None:
             return LOOK_SECONDS
         return next_in if self._is_front() else next_in + OTHERS_SECONDS
+
+    async def _register_paths(self) -> None:
+        """Add the declared search paths: at the start, and again if the code of another cluster removed some."""
+        while True:
+            is_done = await self._done(paths.register)
+            await asyncio.sleep(SYNC_SECONDS if is_done else AGAIN_SECONDS)
 
     async def _delete_old(self) -> None:
         await asyncio.sleep(FIRST_RETENTION_SECONDS)

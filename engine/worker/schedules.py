@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -20,8 +20,8 @@ from engine.declare.params import FromStore
 from engine.declare.registry import Workflow, workflows
 from engine.declare.schedules import DeclaredSchedule
 from engine.declare.secrets import decrypted
-from engine.models import Instance, ScheduleRow, Worker
-from engine.steer import audit, launch
+from engine.models import Instance, ScheduleRow
+from engine.steer import audit, clusters, launch
 from engine.steer.clock import database_time
 from engine.steer.schedules import REFUSED, cron_of, starter
 from engine.values.error_record import cut
@@ -30,9 +30,6 @@ from engine.values.identity import scheduled_id
 from engine.values.serialization import decode, encode
 
 logger = logging.getLogger("engine.schedules")
-
-# A cluster that has not been seen for this long is gone, and so are the workflows that only it declared.
-GONE_AFTER = timedelta(seconds=60)
 
 Key = tuple[str, str]  # workflow and name
 
@@ -139,9 +136,7 @@ def _gone(
 ) -> Iterable[ScheduleRow]:
     left = [row for key, row in rows.items() if row.is_declared and key not in declared]
     strange = {row.workflow for row in left} - set(workflows)
-    if strange:
-        clusters = Worker.objects.filter(seen_at__gt=now - GONE_AFTER, workflows__overlap=sorted(strange))
-        strange -= {name for known in clusters.values_list("workflows", flat=True) for name in known}
+    strange -= clusters.declared(strange, now)
     return [row for row in left if row.workflow in workflows or row.workflow in strange]
 
 

@@ -31,15 +31,22 @@ def _cursor(pattern: str) -> Any:
 
     about = "The `next_cursor` of the page before."
     return Annotated[
-        str, AfterValidator(check), Field(description=about, json_schema_extra={"pattern": f"^{pattern}$"})
+        str,
+        AfterValidator(check),
+        Field(
+            description=about,
+            json_schema_extra={"pattern": f"^({pattern})$" if "|" in pattern else f"^{pattern}$"},
+        ),
     ]
 
 
 if TYPE_CHECKING:
     Cursor = str
+    InOrder = str
     Place = str
     Named = str
 else:
     Cursor = _cursor("[0-9]{1,18}")
+    InOrder = _cursor(r"w?[0-9]{1,18}|-?[0-9]{1,18}(\.[0-9]{1,18}){4}")
     Place = _cursor(r"[0-9]{1,18}\.[0-9]{1,9}\.[0-9]{1,9}")
     Named = _cursor(rf"{_BYTE}{{1,256}}\.{_BYTE}{{1,400}}")

@@ -12,7 +12,7 @@ from pydantic.config import JsonDict
 from engine.steer.audit import MAX_REASON
 from engine.values.identity import MAX_DEDUP_KEY, MAX_EVENT_TYPE, MAX_TAG, MAX_TAGS
 from engine.values.states import EventState, StepKind, StepStatus
-from studio.api.cursors import Cursor, Named, Place
+from studio.api.cursors import Cursor, InOrder, Named, Place
 from studio.frame import addresses
 
 MOST = 200  # rows on a page
@@ -199,6 +199,7 @@ def _written(given: object) -> object:
 
 
 Moment = Annotated[datetime, BeforeValidator(_written), AfterValidator(_aware)]
+SortWanted = Literal["started", "-started", "finished", "-finished", "duration", "-duration"]
 StatusWanted = Literal[
     "open",
     "finished",
@@ -214,7 +215,15 @@ StatusWanted = Literal[
 
 
 class InstancesWanted(Page):
-    """Which instances."""
+    """Which instances, and in which order."""
+
+    cursor: InOrder | None = None
+    query: str | None = Field(
+        None, max_length=2_000, description="A search, such as `status:open params.region=eu started:<2h`."
+    )
+    sort: SortWanted = Field(
+        "-started", description="What they are ordered by; with `-` the last or longest first."
+    )
 
     workflow: Text | None = Field(None, max_length=64, description="The name of a workflow.")
     status: list[StatusWanted] = Field([], description="Statuses; open and finished are groups of them.")

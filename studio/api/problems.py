@@ -64,6 +64,7 @@ KINDS: Mapping[type[Exception], tuple[int, str]] = {
     errors.RequestClosedError: (409, "request_closed"),
     errors.RequestForbiddenError: (403, "not_asked"),
     errors.InvalidParamsError: (422, "invalid_params"),
+    errors.InvalidQueryError: (422, "invalid_query"),
     InvalidJSON: (400, "invalid_json"),
     errors.InvalidValueError: (422, "invalid_value"),
     errors.InvalidNameError: (422, "invalid_name"),
@@ -111,6 +112,8 @@ def _wrong_fields(error: RepriseError, code: str) -> list[WrongField]:
     where = error.field
     if isinstance(error, errors.InvalidParamsError):
         return [{**one, "path": _below(where, one["path"])} for one in error.errors]
+    if isinstance(error, errors.InvalidQueryError):
+        return list(error.errors)
     if isinstance(error, InvalidJSON):
         message = f"{error.message} (line {error.line}, column {error.column})"
         return [{"path": _below(where, as_loc(error.path)), "code": error.code, "message": message}]

@@ -12,6 +12,8 @@ from django.http import QueryDict
 from studio.access.permissions import Verb, require
 from studio.frame.pieces import Drawing
 
+LONGEST_QUERY = 8_000  # characters of the query string that names a view
+
 
 @dataclass(frozen=True, slots=True)
 class LiveView(ABC):

@@ -15,6 +15,7 @@ from engine.models import Instance
 from engine.status.gathering import without_values
 from engine.steer.requests import open_requests
 from studio.display.at_least import counted
+from studio.instances.address import list_address
 
 CAP = 1_001  # instances of a workflow and kind, and requests
 SHOWN = 12
@@ -93,7 +94,6 @@ def attention(names: Sequence[str]) -> Attention:
     counts, keys = _counts(names), _keys(names)
     chosen = _chosen(keys)
     asking = counted(len(keys["asking"]), CAP)
-    listed = reverse("studio:instances")
 
     def is_cut(name: str, count: int) -> bool:
         return count > sum(key in chosen for key in keys[name])
@@ -101,7 +101,7 @@ def attention(names: Sequence[str]) -> Attention:
     def kind(name: str, words: str, look: str) -> Kind:
         of = counts.get(name, {})
         count = sum(of.values())
-        return Kind(words, look, count, f"{listed}?status={look}", len(of), is_cut(name, count))
+        return Kind(words, look, count, list_address(status=look), len(of), is_cut(name, count))
 
     return Attention(
         paused=kind("paused", "paused by the engine", "paused"),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django_htmx.http import retarget
 
 from engine.declare.registry import workflows as registry
@@ -32,6 +31,7 @@ from studio.frame.pieces import HtmxRequest, flash, frame_of
 from studio.instance.event_form import check_event, event_without_secrets
 from studio.instance.live import InstanceView
 from studio.instance.views import show_instance
+from studio.instances.address import list_address
 
 LONGEST_REASON = 2_000
 _DONE = {
@@ -81,7 +81,7 @@ def delete(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     except InstanceNotFoundError:
         raise Http404 from None
     note(request, f"Deleted {id}.")
-    return HttpResponseRedirect(f"{reverse('studio:instances')}?workflow={name}")
+    return HttpResponseRedirect(list_address(workflow=name))
 
 
 @guard(post=Verb.OPERATE, action="retry_rollback")

@@ -1,91 +1,89 @@
-"""The live view of the list: its rows, and the counts above them."""
+"""The live view of the list: its rows, and what is above them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.urls import reverse
 
 from engine.models import Instance
-from engine.status.search import workflow_names
-from engine.values.shown import GROUPS
+from engine.values.query.terms import Query, Statuses
+from engine.values.shown import GROUPS, SHOWN
+from studio.access.permissions import sees_all
 from studio.display.rendering import render_to_string
-from studio.display.status import LOOKS
 from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece, more_piece
-from studio.instances import queries
-from studio.instances.filters import Filter
-from studio.instances.queries import rows_of
-from studio.instances.status_counts import counts_among, counts_by_status
-
-EVERYTHING = Filter()
+from studio.instances import finding
+from studio.instances.address import ListAddress
+from studio.instances.columns import Path
+from studio.instances.queries import rows_by_key, rows_of
 
 
 @dataclass(frozen=True, slots=True)
 class InstancesView(LiveView):
-    """Topic `list`, with the filter, the keys of the rows, and on the newest page the key of the newest instance."""
+    """Topic `list`, with the search, the keys of the rows, and on the first page the key of the newest instance."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("list")
-    wanted: Filter = EVERYTHING
+    asked: ListAddress
     shown: tuple[int, ...] = ()
     top: int | None = None
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
         shown = tuple(keys(given.get("keys", ""), 100))
-        return cls(Filter.of(given), shown, cursor(given.get("top", "")))
-
-    @property
-    def workflow(self) -> str | None:
-        return self.wanted.workflow or None
+        return cls(replace(ListAddress.of(given), ignored=()), shown, cursor(given.get("top", "")))
 
     def drawing(self, user: Any) -> Drawing:
-        newer = queries.count_newer(self.wanted, self.top) if self.top is not None else 0
-        above = above_list(self.wanted, newer, queries.narrowed(self.wanted))
-        return Drawing({**above, **row_pieces(queries.rows_by_key(self.shown))})
+        newer = 0 if self.top is None else finding.count_newer(self.asked, user, self.top)
+        above = above_list(self.asked, newer, finding.counts_of(self.asked, user))
+        rows = row_pieces(rows_by_key(self.shown), self.asked.columns, is_list=True)
+        return Drawing({**above, **rows}, is_personal=not sees_all(user))
 
 
-def row_pieces(instances: Sequence[Instance]) -> dict[str, Piece]:
+def row_pieces(
+    instances: Sequence[Instance], columns: Sequence[Path] = (), *, is_list: bool = False
+) -> dict[str, Piece]:
     return {
         f"i-{row.instance.key}": Piece(render_to_string("studio/instances/row.html", {"row": row}))
-        for row in rows_of(instances)
+        for row in rows_of(instances, columns, is_list=is_list)
     }
 
 
-def above_list(wanted: Filter, newer: int, among: Sequence[int] | None) -> dict[str, Piece]:
-    """Render what is above the rows: statuses with counts, and the number of new instances.
+def above_list(asked: ListAddress, newer: int, counts: Mapping[str, int] | None) -> dict[str, Piece]:
+    """Render what is above the rows: statuses with counts, if they are known, and the number of new instances."""
+    return {"strip": strip_piece(asked, counts), "more": more_piece(newer, asked.url())}
 
-    A search is counted among the keys of `queries.narrowed`; without them it has no counts.
-    """
-    is_counted = among is not None or not wanted.q
-    counts = strip_counts(wanted) if among is None else counts_among(wanted, among)
+
+def strip_piece(asked: ListAddress, counts: Mapping[str, int] | None) -> Piece:
+    chosen = _chosen(asked.query)
     strip = [
         {
             "name": name,
-            "n": sum(counts.get(one, 0) for one in GROUPS.get(name, (name,))) if is_counted else None,
-            "query": wanted.query(status=name),
-            "is_chosen": name == wanted.status,
+            "is_group": name in GROUPS,
+            "n": None if counts is None else sum(counts.get(one, 0) for one in GROUPS.get(name, (name,))),
+            "address": asked.url(query=asked.query.replaced("status", f"status:{name}")),
+            "is_chosen": name in chosen,
         }
-        for name in (*GROUPS, *LOOKS)
-        if counts.get(name) or name == wanted.status
+        for name in (*GROUPS, *SHOWN)
     ]
-    context = {"strip": strip, "wanted": wanted, "all_query": wanted.query(status="")}
-    return {
-        "strip": Piece(render_to_string("studio/instances/strip.html", context)),
-        "more": more_piece(newer, reverse("studio:instances") + wanted.query()),
+    shown = [
+        one for one in strip if one["is_chosen"] or one["n"] is None or one["n"] or one["name"] in GROUPS
+    ]
+    context = {
+        "strip": shown,
+        "is_all": not chosen,
+        "is_counted": counts is not None,
+        "all_address": asked.url(query=asked.query.replaced("status")),
     }
+    return Piece(render_to_string("studio/instances/strip.html", context))
 
 
-def strip_counts(wanted: Filter) -> dict[str, int]:
-    """Count by status, for the workflow of the filter or for all."""
-    names = [wanted.workflow] if wanted.workflow else workflow_names()
-    total: dict[str, int] = {}
-    for counts in counts_by_status(names).values():
-        for status, n in counts.items():
-            total[status] = total.get(status, 0) + n
-    return total
+def _chosen(query: Query) -> set[str]:
+    """Return the statuses that the search asks for: those of a group as the group."""
+    terms = [term.condition for term in query.terms if not term.is_negated]
+    names = {name for one in terms if isinstance(one, Statuses) for name in one.names}
+    return next(({group} for group, of in GROUPS.items() if names == set(of)), names)

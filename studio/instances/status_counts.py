@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from django.db import connection
 from django.db.models import Count
 
-from engine.models import Instance
 from engine.steer.requests import open_requests
 from engine.values.shown import display_status
 from studio.display.at_least import AtLeast, counted
-from studio.instances.filters import Filter
 
 COUNT_CAP = 10_001
 
@@ -85,14 +83,3 @@ def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:
         (workflow, waiting_for): n
         for workflow, waiting_for, n in waiting.annotate(n=Count("instance_id", distinct=True))
     }
-
-
-def counts_among(wanted: Filter, keys: Sequence[int]) -> dict[str, int]:
-    """Count these instances by shown status, if they belong to the filter's workflow."""
-    rows = Instance.objects.filter(key__in=keys, **({"workflow": wanted.workflow} if wanted.workflow else {}))
-    asking = set(open_requests().filter(instance_id__in=keys).values_list("instance_id", flat=True))
-    counts: dict[str, int] = {}
-    for key, status, waiting_for in rows.values_list("key", "status", "waiting_for"):
-        look = display_status(status, waiting_for, asks=key in asking)
-        counts[look] = counts.get(look, 0) + 1
-    return counts

@@ -6,7 +6,7 @@ from django.http import QueryDict
 
 from studio.approvals.live import ApprovalsView
 from studio.audit.live import AuditView
-from studio.frame.live_view import LiveView
+from studio.frame.live_view import LONGEST_QUERY, LiveView
 from studio.home.live import HomeView
 from studio.instance.live import InstanceView
 from studio.instances.live import InstancesView
@@ -26,7 +26,6 @@ VIEWS: tuple[type[LiveView], ...] = (
     WebhooksView,
     WebhookView,
 )
-LONGEST_QUERY = 4_000
 
 
 class UnknownViewError(Exception):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from engine.command.health import limits_of
+from engine.command.list import place_of
 from engine.command.subcommand import Options
 from engine.status.json_text import Document
 from studio.client import Client
@@ -26,16 +27,24 @@ def _instances(client: Client, options: Options) -> Document:
             status=options["status"],
             tag=options["tag"],
             q=options["q"],
+            query=options["query"],
+            sort=cast(Any, str(options["sort"])),
             limit=min(options["limit"] - len(rows), PAGE),
             cursor=cursor,
         )
         rows += page["instances"]
         cursor = page["next_cursor"]
-        if cursor is None or len(rows) >= options["limit"]:
+        searched = page.get("searched")  # a Studio of an earlier version has none
+        if cursor is None or len(rows) >= options["limit"] or (searched and searched["rows"] is not None):
             break
     if not rows and options["workflow"] is not None:
         require_workflow(client, options["workflow"])
-    return {"instances": rows, "older": None if cursor is None else int(cursor), "now": page["now"]}
+    return {
+        "instances": rows,
+        "older": place_of(cursor or ""),
+        "searched": page.get("searched"),
+        "now": page["now"],
+    }
 
 
 def show(client: Client, options: Options) -> Document:

@@ -35,6 +35,7 @@ NAMES: Mapping[str, str] = {
     "invalid_json": "InvalidJSON",
     "invalid_value": "InvalidValueError",
     "invalid_name": "InvalidNameError",
+    "invalid_query": "InvalidQueryError",
     "limit": "LimitError",
     "generation_not_found": "GenerationNotFoundError",
     "refused": "RepriseError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -30,6 +31,11 @@ class Search:
             sort="" if sort == NEWEST_FIRST else sort,
             columns=",".join(dict.fromkeys(part for part in columns if part)),
         )
+
+    @classmethod
+    def of_text(cls, query: str, others: Mapping[str, str]) -> Self:
+        """Return the search of a text, with the order and the columns of its address."""
+        return cls(query, others.get("sort", ""), others.get("columns", ""))
 
     @classmethod
     def of_view(cls, view: SavedView) -> Self:

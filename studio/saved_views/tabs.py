@@ -54,10 +54,10 @@ class Bar:
         return self.opened.saved is not None and self.opened.is_changed
 
 
-def bar_of(user: Any, opened: Opened) -> Bar:
+def bar_of(user: Any, opened: Opened, search: Search) -> Bar:
     """Return the tabs of a person, with the view that is open."""
     slug, saved = opened.slug, opened.saved
-    is_all = opened.view is None and opened.search.is_empty
+    is_all = opened.view is None and search.is_empty
     shared, own = queries.shared_and_own(user)
     held = rights(user)
     tabs = [
@@ -67,7 +67,7 @@ def bar_of(user: Any, opened: Opened) -> Bar:
     return Bar(
         tabs=tabs,
         opened=opened,
-        search=opened.search,
+        search=search,
         may_share=queries.may_share(user),
         may_change=saved is not None and queries.may_change(user, saved),
     )

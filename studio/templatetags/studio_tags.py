@@ -33,6 +33,7 @@ from studio.display.times import first_text
 from studio.frame.headers import csrf_header
 from studio.frame.icons import icons_address
 from studio.frame.notes import notes_of
+from studio.instances.address import list_address
 from studio.saved_views.tabs import rail_of
 
 register = template.Library()
@@ -113,6 +114,12 @@ def at(moment: datetime | None, kind: str = "moment") -> SafeString:
         moment.isoformat(),
         first_text(moment, kind),
     )
+
+
+@register.simple_tag
+def instances_address(workflow: str = "", status: str = "") -> str:
+    """Return the address of the list of a workflow's instances, or of those in a status."""
+    return list_address(workflow=workflow, status=status)
 
 
 @register.filter

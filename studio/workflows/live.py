@@ -15,7 +15,6 @@ from studio.display.rendering import render_to_string
 from studio.frame.addresses import WorkflowName, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
-from studio.instances.filters import Filter
 from studio.instances.live import row_pieces
 from studio.instances.queries import rows_by_key
 from studio.schedules.live import timetable_piece
@@ -59,7 +58,7 @@ class WorkflowView(LiveView):
     def drawing(self, user: Any) -> Drawing:
         (overview,) = overviews([self.name])
         places = capacity_of([self.name]).get(self.name)
-        context = {"overview": overview, "wanted": Filter(workflow=self.name), "places": places}
+        context = {"overview": overview, "places": places}
         return Drawing(
             {
                 "workflow-counts": Piece(render_to_string("studio/workflows/counts.html", context)),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.declare.registry import workflows as registry
+from engine.status.searching.searching import search
+from engine.values.query.parsing import parse
 from studio.access.permissions import Verb, allowed
 from studio.forms import schema
 from studio.forms.tokens import new_token
 from studio.frame.guard import guard
 from studio.frame.pieces import page
 from studio.instances import queries
-from studio.instances.filters import Filter
 from studio.workflows import lints
 from studio.workflows.live import WorkflowsView, WorkflowView
 from studio.workflows.queries import overviews
@@ -34,8 +35,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
     (overview,) = overviews([name])
     if not overview.is_known and not overview.counts:
         raise Http404
-    wanted = Filter(workflow=name)
-    recent = queries.page_of(wanted).instances[:RECENT]
+    recent = queries.rows_by_key(search(parse(f"workflow:{name}"), workflows=[name], limit=RECENT).keys)
     shown = ",".join(str(instance.key) for instance in recent)
     return page(
         request,
@@ -43,7 +43,6 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         WorkflowView(name).draw(request.user),
         topic=f"topic=workflow:{name}&keys={shown}",
         overview=overview,
-        wanted=wanted,
         rows=queries.rows_of(recent),
         definition=registry.get(name),
         token=new_token(),

@@ -53,7 +53,13 @@ WORDS = {
     *("lease", "park", "wake", "checkpoint", "terminate", "generation", "shift", "slot", "fence", "journal"),
     *("flush", "signals", "kind", "status"),
 }
-WORDS_OF_MODELS = {"Audit": "audit trail", "OpenRequest": "request", "EndedRequest": "request"}
+WORDS_OF_MODELS = {
+    "Audit": "audit trail",
+    "OpenRequest": "request",
+    "EndedRequest": "request",
+    "IndexedPath": "search path",
+    "SearchValue": "search path",
+}
 ROW = re.compile(r"^\| ([a-zS][\w -]*) \| (.+?) \| \[[^\]]+\]\([^)]+\) \|$", re.MULTILINE)
 
 

@@ -9,7 +9,18 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from engine.models import Audit, Generation, Instance, Log, Notice, OpenRequest, Step, Waiter
+from engine.models import (
+    Audit,
+    Generation,
+    IndexedPath,
+    Instance,
+    Log,
+    Notice,
+    OpenRequest,
+    SearchValue,
+    Step,
+    Waiter,
+)
 from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
 
 LATER = NOW + timedelta(minutes=1)
@@ -758,3 +769,48 @@ def _restarted_by_nobody() -> None:
 @plants("failures-are-logged")
 def _failure_that_nobody_told() -> None:
     Notice.objects.create(kind="attempt_lost", at=timezone.now() - timedelta(minutes=2))
+
+
+# Search
+
+
+def path_of(path: str) -> IndexedPath:
+    return IndexedPath.objects.create(workflow="tick", path=path, is_complete=True)
+
+
+def value_of(path: IndexedPath, text: str, **values: Any) -> None:
+    SearchValue.objects.create(instance=row_of(**values), path=path, text=text)
+
+
+@plants("search-values-are-current")
+def _another_value() -> None:
+    value_of(path_of("params.customer"), "b", params={"customer": "a"})
+
+
+@plants("search-values-are-current")
+def _number_as_a_text() -> None:
+    value_of(path_of("params.total"), "7", params={"total": 7})
+
+
+@plants("search-values-are-current")
+def _value_of_an_object() -> None:
+    value_of(path_of("params.customer"), "{}", params={"customer": {}})
+
+
+@plants("search-values-are-current")
+def _value_of_an_output_that_is_gone() -> None:
+    value_of(path_of("output"), "1")
+
+
+@plants("search-values-are-current")
+def _value_at_no_path() -> None:
+    path = path_of("params.customer")
+    value_of(path, "a", params={"customer": "a"})
+    path.delete()
+    SearchValue.objects.create(instance=Instance.objects.get(), path_id=path.pk or 1, text="a")
+
+
+@plants("complete-paths-lack-nothing")
+def _value_that_is_missing() -> None:
+    path_of("params.customer")
+    row_of(params={"customer": {}})

@@ -173,12 +173,38 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
     before = _sorted(earlier.rows())
     assert len(before["engine_instance"]) == 13
     earlier.migrate()
-    assert _sorted(earlier.rows()) == before
-    assert earlier.ask("SELECT name FROM django_migrations WHERE app = 'engine'") == [("0001_start",)]
+    assert _sorted(earlier.rows()) == {**before, "engine_indexedpath": [], "engine_searchvalue": []}
+    recorded = earlier.ask("SELECT name FROM django_migrations WHERE app = 'engine' ORDER BY 1")
+    assert recorded == [("0001_start",), ("0002_search",)]
     upgraded = earlier.schema()
     earlier.migrate("engine", "zero")
     earlier.migrate("engine")
     assert earlier.schema() == upgraded
+
+
+STARTED = """
+    INSERT INTO engine_instance (workflow, id, status, params, wake_at)
+    VALUES ('w', %s, 'queued', '{"customer": "c"}', clock_timestamp())
+"""
+INDEXED = (
+    "SELECT i.id, v.text FROM engine_searchvalue v JOIN engine_instance i ON i.key = v.instance_id ORDER BY 1"
+)
+
+
+def test_the_index_of_search_paths_comes_to_a_database_with_instances_and_goes_again(
+    database: Database,
+) -> None:
+    database.migrate("engine", "0001_start")
+    before = database.schema()
+    database.ask(STARTED, "before")
+    database.migrate("engine")
+    database.ask("INSERT INTO engine_indexedpath (workflow, path) VALUES ('w', 'params.customer')")
+    database.ask(STARTED, "after")
+    assert database.ask(INDEXED) == [("after", "c")]
+    database.migrate("engine", "0001_start")
+    assert database.schema() == before
+    database.ask(STARTED, "later")
+    assert len(database.ask("SELECT id FROM engine_instance")) == 3
 
 
 def test_an_upgraded_database_is_read_and_written_as_a_new_one(earlier: Database) -> None:

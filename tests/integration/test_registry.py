@@ -94,6 +94,17 @@ def test_the_limits_are_those_of_the_workflows_that_have_one() -> None:
     assert (workflows.limits()["limited"], "unlimited" in workflows.limits()) == (5, False)
 
 
+def test_search_paths_are_those_of_params_unless_they_name_the_output() -> None:
+    longest = ".".join(["x" * 19] * 10)
+
+    @workflow(search=("customer.id", "params.b", "output", "items.0.Größe x", "outputs", "params", longest))
+    async def searched(step: WorkflowStep) -> None: ...
+
+    given = ("customer.id", "b", "items.0.Größe x", "outputs", longest)
+    assert {*searched.search} == {*(f"params.{path}" for path in given), "output", "params"}
+    assert tick.search == ()
+
+
 def test_a_name_may_be_given_by_keyword() -> None:
     @workflow(name="by-keyword")
     async def declared(step: WorkflowStep) -> None: ...
@@ -119,6 +130,20 @@ def test_a_name_may_be_given_by_keyword() -> None:
         ({"defaults": 3}, "defaults", "dict"),
         ({"timout": "1h"}, "timout", 'Did you mean "timeout"'),
         ({"schedules": "0 9 * * *"}, "schedules", "list"),
+        ({"search": "customer"}, "search", "list of paths"),
+        ({"search": None}, "search", "list of paths"),
+        ({"search": ["a", 7]}, "search", "not of type int"),
+        ({"search": [f"k{n}" for n in range(21)]}, "search", "21 paths; the limit is 20"),
+        ({"search": ["x" * 201]}, "search", "201 characters; the limit is 200"),
+        ({"search": [".".join("abcdefghijk")]}, "search", "11 parts; the limit is 10"),
+        ({"search": ["customer", "params.customer"]}, "search", '"params.customer" is declared twice'),
+        ({"search": [""]}, "search", "empty part"),
+        ({"search": ["a..b"]}, "search", '"a..b" has an empty part'),
+        ({"search": ["items.-1"]}, "search", '"-1" is not a position'),
+        ({"search": ["items.01"]}, "search", "leading zeros"),
+        ({"search": ["token.$reprise-secret"]}, "search", "secrets are encrypted"),
+        ({"search": ["a\0b"]}, "search", "NUL"),
+        ({"search": ["\ud800"]}, "search", "surrogate"),
         ({"retention": {"completed": "30d"}}, "retention", "completed"),
         ({"retention": {"errored": "2 months"}}, "retention", "unknown unit"),
         ({"cron": "0 9 * * *"}, "cron", "no such option"),

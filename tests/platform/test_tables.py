@@ -19,8 +19,8 @@ from studio.embedded import EmbeddedServer, socket_dir
 from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
-START = "0001_start"
-LACKING = f"The database lacks the migration engine.{START}."
+START, LATEST = "0001_start", "0002_search"
+LACKING = f"The database lacks the migrations engine.{START}, engine.{LATEST}."
 RUN = "Run `python manage.py migrate`."
 OTHERS = ("django_q", "auth", "sessions", "studio")
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.second_tier
 def outdated(
     server: EmbeddedServer, name: str, home: Path, apps: Sequence[str] = OTHERS
 ) -> Iterator[dict[str, str]]:
-    """The environment of a database that lacks the engine's migration, or more of them."""
+    """The environment of a database that lacks the engine's migrations, or more of them."""
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
         url = f"postgresql://reprise@/{name}?host={quote(str(socket_dir(server.home)), safe='')}"
@@ -137,13 +137,13 @@ def test_the_web_process_serves_a_database_of_a_newer_version_and_says_how_to_go
     with outdated(postgresql, "newer", tmp_path, ["engine", *OTHERS]) as found:
         with psycopg.connect(postgresql.dsn("newer")) as connection:
             connection.execute(
-                "INSERT INTO django_migrations (app, name, applied) VALUES ('engine', '0002_next', now())"
+                "INSERT INTO django_migrations (app, name, applied) VALUES ('engine', '0003_next', now())"
             )
         _, newer, _ = logged_by_web(found, tmp_path / "log", until="newer version")
     assert newer == (
         f"ERROR reprise.web [-] The database was migrated by a newer version of Reprise: {VERSION} does not know the "
-        "migration engine.0002_next. Install that version again, or use it to undo its migrations: `python manage.py "
-        f"migrate engine {START}`. Pages may fail until that is done."
+        "migration engine.0003_next. Install that version again, or use it to undo its migrations: `python manage.py "
+        f"migrate engine {LATEST}`. Pages may fail until that is done."
     )
 
 
@@ -193,7 +193,7 @@ def test_the_supervisor_migrates_and_says_what(
 ) -> None:
     with outdated(postgresql, "to_migrate", tmp_path) as found:
         stack = make_stack(is_new=True, DATABASE_URL=found["DATABASE_URL"]).start()
-        assert f"Migrated the database: engine.{START}\n" in stack.output()
+        assert f"Migrated the database: engine.{START}, engine.{LATEST}\n" in stack.output()
         stack.stop()
         stack.log.unlink()
         stack.start()

@@ -37,6 +37,7 @@ ERRORS: list[BaseException] = [
     errors.InstanceTimeoutError("bill", "bill", "b-1", MINUTE),
     errors.InvalidNameError("a step's name", "a\nb", "No control characters."),
     errors.InvalidParamsError([WRONG], what="payload"),
+    errors.InvalidQueryError([("staus:open", 'There is no field "staus".')]),
     errors.InvalidValueError("$.a", "cyclic", "It contains itself.", what="output"),
     errors.LimitError("number of steps", 10_001, 10_000, advice="Split the workflow."),
     errors.NonDeterminismError("The output has another type.", recorded="int", current="str"),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
-
-from engine.command.list import GROUPS
+from engine.command.list import place_of
 from engine.command.local.finding import check_workflow
 from engine.command.subcommand import Options
-from engine.models import Instance
 from engine.status import documents, search
 from engine.status.catalog import workflows_of
 from engine.status.documents import Document
 from engine.status.gathering import database_now, facts_by_key, without_values
+from engine.status.searching import filters, searching
+from engine.status.searching.found import Found
 from engine.values.identity import check_tags
+from engine.values.query.order import NEWEST_FIRST
+from engine.values.query.parsing import parsed
 
 
 def listed(options: Options) -> Document:
@@ -20,31 +21,34 @@ def listed(options: Options) -> Document:
 
 
 def _instances(options: Options) -> Document:
-    limit = options["limit"]
-    rows = list(_matching(options).order_by("-key")[: limit + 1])
-    older = rows[limit - 1].key if len(rows) > limit else None
-    rows = rows[:limit]
-    facts = facts_by_key(rows)
+    found = _found(options)
+    is_search = bool((options["query"] or "").strip()) or options["sort"] != NEWEST_FIRST
+    rows = {row.key: row for row in without_values().defer(None).defer(*_VALUES).filter(key__in=found.keys)}
+    shown = [rows[key] for key in found.keys if key in rows]
+    facts = facts_by_key(shown)
     return {
-        "instances": [documents.listed(row, facts[row.key]) for row in rows],
-        "older": older,
-        "now": facts[rows[0].key].now if rows else database_now(),
+        "instances": [documents.listed(row, facts[row.key]) for row in shown],
+        "older": place_of(found.older or found.searched.go_on),
+        "searched": documents.searched(found.searched) if is_search or found.searched.go_on else None,
+        "now": facts[shown[0].key].now if shown else database_now(),
     }
 
 
-def _matching(options: Options) -> QuerySet[Instance]:
-    rows = without_values().defer(None).defer("params", "output", "error", "pause_reason")
+_VALUES = ("params", "output", "error", "pause_reason")
+
+
+def _found(options: Options) -> Found:
     if options["workflow"] is not None:
         check_workflow(options["workflow"])
-        rows = rows.filter(workflow=options["workflow"])
-    if options["status"]:
-        chosen = [status for one in options["status"] for status in GROUPS.get(one, [one])]
-        rows = rows.filter(status__in=chosen)
-    if options["tag"] is not None:
-        rows = rows.filter(tags__contains=check_tags([options["tag"]]))
-    if options["q"] is not None:
-        rows = search.by_id(rows, options["q"].replace("\0", ""))
-    return rows if options["before"] is None else rows.filter(key__lt=options["before"])
+    query = filters.filtered(
+        parsed(options["query"] or ""),
+        workflow=options["workflow"],
+        statuses=options["status"],
+        tag=None if options["tag"] is None else check_tags([options["tag"]])[0],
+        q=None if options["q"] is None else options["q"].replace("\0", ""),
+    )
+    where = {"limit": options["limit"], "before": options["before"] or ""}
+    return searching.search(query, workflows=None, sort=options["sort"], **where)
 
 
 def _workflows() -> Document:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from engine.command.local import events, health, lists, replay, restart, schedules, show, start, steering
+from engine.command.local import (
+    events,
+    health,
+    index,
+    lists,
+    replay,
+    restart,
+    schedules,
+    show,
+    start,
+    steering,
+)
 from engine.command.source import Source
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.documents import Document
@@ -30,11 +41,14 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "schedules run": schedules.run,
 }
 
+# Those that print while they work: people do not wait for the end of what takes minutes.
+PRINTERS: Mapping[str, Callable[[Terminal, Options], int]] = {"replay": replay.replay, "index": index.index}
+
 
 class LocalSource(Source):
     def run(self, subcommand: Subcommand, terminal: Terminal, options: Options) -> int:
-        if subcommand.words == "replay":  # its answer has no end that could be waited for
-            return replay.replay(terminal, options)
+        if subcommand.words in PRINTERS:
+            return PRINTERS[subcommand.words](terminal, options)
         return super().run(subcommand, terminal, options)
 
     def read(self, words: str, options: Options) -> Document:

@@ -36,6 +36,7 @@ from engine.values.errors.steps import (
 from engine.values.errors.values import (
     InvalidNameError,
     InvalidParamsError,
+    InvalidQueryError,
     InvalidValueError,
     LimitError,
     ParamError,
@@ -87,6 +88,7 @@ __all__ = [
     "InstanceTimeoutError",
     "InvalidNameError",
     "InvalidParamsError",
+    "InvalidQueryError",
     "InvalidValueError",
     "LimitError",
     "NonDeterminismError",

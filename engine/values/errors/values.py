@@ -77,6 +77,10 @@ class LimitError(RepriseError, ValueError):
         )
 
 
+def _short(term: str) -> str:
+    return term if len(term) <= 100 else f"{term[:100]}…"
+
+
 def _param_line(error: ParamError) -> str:
     return f"{error['path'] or 'as a whole'}: {error['message']}"
 
@@ -84,3 +88,18 @@ def _param_line(error: ParamError) -> str:
 def _does(what: str) -> str:
     """Agree with "params" and "arguments of …", and with "payload"."""
     return "do" if what.split()[0].endswith("s") else "does"
+
+
+class InvalidQueryError(RepriseError, ValueError):
+    """A search has terms that cannot be understood. Nothing was searched.
+
+    Write each term as its message says; docs/searching.md lists what there is.
+    """
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        self.problems = list(problems)
+        self.errors: list[ParamError] = [
+            {"path": "query", "code": "invalid_term", "message": f"{_short(term)}: {message}"}
+            for term, message in self.problems
+        ]
+        super().__init__(f"The search cannot be understood: {self.errors[0]['message']}")

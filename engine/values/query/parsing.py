@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from engine.values.errors import InvalidQueryError
 from engine.values.query.fields import NotATermError, condition_of, free_text
 from engine.values.query.terms import Problem, Query, Term
 
@@ -43,6 +44,14 @@ def parse(text: str) -> Query:
         problems += [Problem(term.text, rule, term.start, term.end) for term in terms[MOST_TERMS:]]
         del terms[MOST_TERMS:]
     return Query(text, tuple(terms), tuple(problems))
+
+
+def parsed(text: str) -> Query:
+    """Read a search. Raises InvalidQueryError if a term cannot be understood."""
+    found = parse(text)
+    if found.problems:
+        raise InvalidQueryError([(one.text, one.message) for one in found.problems])
+    return found
 
 
 def _words(text: str) -> Iterator[_Word]:

@@ -47,6 +47,13 @@ class Statuses:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """Instances in one of these stored statuses. A filter of the command line and the API, without a text."""
+
+    statuses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ids:
     """Instances whose ID begins with one of these texts, ignoring case."""
 
@@ -118,7 +125,7 @@ class AtPath:
         return ".".join(self.path)
 
 
-Condition = Names | Statuses | Ids | Errors | Free | Moments | Took | AtPath
+Condition = Names | Statuses | Stored | Ids | Errors | Free | Moments | Took | AtPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,7 @@ class Term:
 
 _FIELDS: dict[type, str] = {
     Statuses: "status",
+    Stored: "status",
     Ids: "id",
     Errors: "error",
     Free: "text",

@@ -19,6 +19,7 @@ from engine.values.query.terms import (
     Operator,
     Pattern,
     Statuses,
+    Stored,
     Term,
     Took,
 )
@@ -49,6 +50,8 @@ def _said(condition: Condition) -> str:
             return f"{_NAMED[condition.field]} {_any(map(_pattern, condition.patterns))}"
         case Statuses():
             return f"the status is {_any(condition.names)}"
+        case Stored():
+            return f"the status is {_any(condition.statuses)}"
         case Ids():
             return f"the ID begins with {_any(map(_quoted, condition.beginnings))}"
         case Errors():

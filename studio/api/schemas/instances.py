@@ -88,9 +88,20 @@ class BatchAnswer(Schema):
     errors: list[StartErrorAnswer]
 
 
+class Searched(Schema):
+    """How much a search has looked at."""
+
+    rows: int | None = Field(
+        description="So many instances from the first in the order; null if none was left out. The cursor goes on."
+    )
+    of: int | None = Field(description="About how many instances there are, if some were left out.")
+    hint: str | None = Field(description="A term with which an index would find all.")
+
+
 class InstancesAnswer(Schema):
     """A page of instances."""
 
     instances: list[Listed]
+    searched: Searched | None = Field(description="Of a search or another order than that of the starts.")
     next_cursor: Cursor
     now: datetime

@@ -19,6 +19,8 @@ from studio.client.answers.instances import InstancesPage as InstancesPage
 from studio.client.answers.instances import Listed as Listed
 from studio.client.answers.instances import NewInstance as NewInstance
 from studio.client.answers.instances import Relation as Relation
+from studio.client.answers.instances import Searched as Searched
+from studio.client.answers.instances import Sort as Sort
 from studio.client.answers.instances import StartError as StartError
 from studio.client.answers.instances import Whole as Whole
 from studio.client.answers.messages import Request as Request

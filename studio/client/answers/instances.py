@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from studio.client.answers.values import JSON, RecordedError
 
@@ -79,9 +79,24 @@ class NewInstance(TypedDict, total=False):
     retention: dict[str, Any]
 
 
+Sort = Literal["started", "-started", "finished", "-finished", "duration", "-duration"]
+
+
+class Searched(TypedDict):
+    """How much a search has looked at: so many `rows`, or all if None, of about so many instances.
+
+    `hint` is a term with which an index would find all.
+    """
+
+    rows: int | None
+    of: int | None
+    hint: str | None
+
+
 class InstancesPage(TypedDict):
     """A page of instances."""
 
     instances: list[Listed]
+    searched: Searched | None
     next_cursor: str | None
     now: datetime

@@ -19,8 +19,14 @@ def instances(
     q: str | None = None,
     created_after: datetime | None = None,
     created_before: datetime | None = None,
+    query: str | None = None,
+    sort: answers.Sort | None = None,
 ) -> Pages[answers.Listed]:
-    """Iterate over instances, newest first. `status` takes statuses, `open` and `finished`; `q` begins the id."""
+    """Iterate over instances, newest first. `status` takes statuses, `open` and `finished`; `q` begins the id.
+
+    `query` is a search, such as `status:open params.region=eu started:<2h`; `sort` is another order. A wrong term
+    raises InvalidError.
+    """
     return pages_of(
         "/instances",
         "instances",
@@ -30,6 +36,8 @@ def instances(
         q=q,
         created_after=created_after,
         created_before=created_before,
+        query=query,
+        sort=sort,
     )
 
 
@@ -41,21 +49,25 @@ def instances_page(
     q: str | None = None,
     created_after: datetime | None = None,
     created_before: datetime | None = None,
+    query: str | None = None,
+    sort: answers.Sort | None = None,
     limit: int = PAGE,
     cursor: str | None = None,
 ) -> Call[answers.InstancesPage]:
-    """Return one page of instances, with the cursor of the next."""
-    query = query_of(
+    """Return one page of instances, with the cursor of the next, and how much a search has looked at."""
+    parameters = query_of(
         workflow=workflow,
         status=status,
         tag=tag,
         q=q,
         created_after=created_after,
         created_before=created_before,
+        query=query,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
-    return Call("GET", "/instances", query)
+    return Call("GET", "/instances", parameters)
 
 
 def instance(

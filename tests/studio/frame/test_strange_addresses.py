@@ -132,7 +132,7 @@ def test_a_database_that_is_away_is_a_503_that_asks_again(
 
 def test_a_missing_instance_leads_to_those_of_its_workflow(operator: Client) -> None:
     page = operator.get("/workflows/orders/instances/nowhere/").content.decode()
-    assert 'href="/instances/?workflow=orders">Show instances of orders</a>' in page
+    assert 'href="/instances/?query=workflow:orders">Show instances of orders</a>' in page
     assert '<a class="button" href="/">Go home</a>' in page
 
 

@@ -126,10 +126,10 @@ def test_each_kind_leads_to_all_of_it(operator: Client) -> None:
     factories.request(factories.instance("waiting"))
     page = home(operator)
     for address in (
-        "/instances/?status=paused",
+        "/instances/?query=status:paused",
         "/approvals/?box=open",
-        "/instances/?status=retrying",
-        "/instances/?status=errored",
+        "/instances/?query=status:retrying",
+        "/instances/?query=status:errored",
     ):
         assert page.count(f'href="{address}"') == 2
         assert operator.get(address).status_code == 200

@@ -142,6 +142,7 @@ def test_refusals_are_json_for_programs(tmp_path: Path) -> None:
             "Leave out --by: in a Studio elsewhere, the token says who acts.\n",
         ),
         (["replay", "--all-open"], "`workflow replay` runs the code of this project"),
+        (["index"], "use it where the project and its database are, without REPRISE_URL."),
         (["show", "tick"], '"tick" is not an instance.'),
     ],
 )

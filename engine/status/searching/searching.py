@@ -1,0 +1,193 @@
+"""Search instances: the one reader behind the list of the Studio, the command line and the API.
+
+What an index answers is found over all rows. Everything else is looked for among the newest instances, in portions, up
+to a number of rows and a time; the answer says how many were searched, and where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import and_
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from engine.models import Instance
+from engine.status.gathering import database_now
+from engine.status.search import workflow_names
+from engine.status.searching.bounds import Span, span_of
+from engine.status.searching.candidates import candidates, workflows_of
+from engine.status.searching.conditions import row_condition
+from engine.status.searching.found import Found, Searched
+from engine.status.searching.indexed import indexed
+from engine.status.searching.ordering import value_of
+from engine.status.searching.windows import WINDOW, Portions, Seconds
+from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
+from engine.values.query.terms import AtPath, Moments, Names, Query, Statuses, Stored, Term
+
+PAGE = 50
+EXACTLY = 100_000  # up to so many instances are counted; the number of more is estimated
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rows that a search is about, before its order and pages."""
+
+    terms: Sequence[Term]
+    names: Sequence[str]
+    condition: Q
+    keys: list[int] | None
+    """All that can match, by an index; None if no index says so."""
+    is_listed: bool
+    """Whether the order of the table and the index of the lists are enough to find all."""
+    span: Span
+
+    @property
+    def rows(self) -> QuerySet[Instance]:
+        rows = Instance.objects.filter(self.condition)
+        if self.keys is not None:
+            rows = rows.filter(key__in=self.keys)
+        return rows.filter(key__gte=self.span.low, key__lt=self.span.top)
+
+
+def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
+    """Prepare a search among the workflows that a user may see, or all."""
+    names = list[str]()
+    if query.terms or workflows is not None:
+        names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
+    conditions = [row_condition(term) for term in query.terms]
+    if workflows is not None:
+        conditions.append(Q(workflow__in=names))
+    return Scope(
+        terms=query.terms,
+        names=names,
+        condition=reduce(and_, conditions, Q()),
+        keys=candidates(query.terms, names),
+        is_listed=all(_is_listed(term) for term in query.terms),
+        span=span_of(query.terms),
+    )
+
+
+def search(
+    query: Query,
+    *,
+    workflows: Collection[str] | None,
+    sort: Sort = NEWEST_FIRST,
+    limit: int = PAGE,
+    before: str = "",
+    after: str = "",
+    window: int = WINDOW,
+) -> Found:
+    """Find a page of instances that meet all terms, and are among these workflows (None: all).
+
+    `before` is the `older` or `go_on` of a page, `after` its `newer`: the page that follows it, or the one before it.
+    Invalid cursors are those of the first page. The query must have no problems.
+    """
+    scope = scope_of(query, workflows)
+    if not sort.is_by_start:
+        return _sorted_page(scope, sort, limit, before, after, window)
+    place, is_back = key_of(after or before), bool(after)
+    rows, span = scope.rows, scope.span
+    is_down = sort.is_descending is not is_back
+    if place is not None:
+        span = span.below(place) if is_down else span.above(place)
+    if scope.keys is not None or scope.is_listed:
+        portions = None
+        keys = _keys(rows.filter(key__gte=span.low, key__lt=span.top), is_down, limit + 1)
+    else:
+        portions = Portions(rows, span, is_down=is_down, most=window, time=Seconds())
+        keys = portions.find(limit + 1)
+    return _page(scope, keys, portions, limit, has_place=place is not None, is_back=is_back)
+
+
+def _page(
+    scope: Scope, keys: list[int], portions: Portions | None, limit: int, *, has_place: bool, is_back: bool
+) -> Found:
+    has_more, keys = len(keys) > limit, keys[:limit]
+    go_on = "" if portions is None or has_more or portions.is_over else str(portions.reached)
+    if is_back:
+        keys = keys[::-1]
+    first, last = (str(keys[0]), str(keys[-1])) if keys else ("", "")
+    return Found(
+        keys,
+        older=last if is_back or has_more else "",
+        newer=first if (has_more if is_back else has_place) else "",
+        searched=_searched(
+            scope, portions.looked_at if go_on and portions else None, "" if is_back else go_on
+        ),
+    )
+
+
+def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, window: int) -> Found:
+    """Find a page in another order than that of the starts, among all candidates or in one window of keys."""
+    is_back, place = bool(after), Place.of(after or before)
+    portions = None
+    if place is not None:
+        span, now_us = Span(place.low, place.top), place.now_us
+    else:
+        top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
+        span = scope.span if top is None else scope.span.below(top)
+        if scope.keys is None:
+            portions = Portions(scope.rows, span, is_down=True, most=window, time=Seconds())
+            span = portions.whole()
+    value = value_of(sort.by, now_us)
+    rows = scope.rows.filter(key__gte=span.low, key__lt=span.top).annotate(at=value).filter(at__isnull=False)
+    is_down = sort.is_descending is not is_back
+    if place is not None:
+        beyond = "lt" if is_down else "gt"
+        tie = Q(at=place.value) & Q(**{f"key__{beyond}": place.key})
+        rows = rows.filter(Q(**{f"at__{beyond}": place.value}) | tie)
+    order = ("-at", "-key") if is_down else ("at", "key")
+    found = list(rows.order_by(*order).values_list("at", "key")[: limit + 1])
+    has_more, found = len(found) > limit, found[:limit]
+    if is_back:
+        found = found[::-1]
+    places = [str(Place(at, key, span.low, span.top, now_us)) for at, key in found]
+    left_out = portions is not None and not portions.is_over
+    return Found(
+        [key for _, key in found],
+        older=places[-1] if places and (is_back or has_more) else "",
+        newer=places[0] if places and (has_more if is_back else place is not None) else "",
+        searched=_searched(
+            scope,
+            portions.looked_at if portions is not None and left_out else None,
+            f"w{span.low}" if left_out and not is_back else "",
+        ),
+    )
+
+
+def _searched(scope: Scope, rows: int | None, go_on: str) -> Searched:
+    return Searched() if rows is None else Searched(rows, total(), go_on, _hint(scope))
+
+
+def _hint(scope: Scope) -> str:
+    """Return which workflow has an index for a path of the search."""
+    wanted = {term.condition.name for term in scope.terms if isinstance(term.condition, AtPath)}
+    with_index = {one.workflow for one in indexed(scope.names) if one.path in wanted and one.is_complete}
+    return f"workflow:{min(with_index)}" if with_index and len(scope.names) > 1 else ""
+
+
+def total() -> int:
+    """Return the number of instances: about how many if there are many."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = 'engine_instance'::regclass")
+        (estimate,) = cursor.fetchone()
+    return int(estimate) if estimate > EXACTLY else Instance.objects.count()
+
+
+def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:
+    return list(rows.order_by("-key" if is_down else "key").values_list("key", flat=True)[:limit])
+
+
+def _is_listed(term: Term) -> bool:
+    """Tell whether the index of the lists and the order of the keys find it among all rows."""
+    match term.condition:
+        case Statuses() | Stored():
+            return not term.is_negated
+        case Names(field="workflow") | Moments(field="started"):
+            return True
+    return False

@@ -1,0 +1,117 @@
+"""What the list finds: a page of instances, what was searched for them, and counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.models import Instance
+from engine.status.search import workflow_names
+from engine.status.searching import counting, searching
+from engine.status.searching.candidates import workflows_of
+from engine.status.searching.found import Searched
+from engine.values.query.order import NEWEST_FIRST
+from engine.values.query.parsing import parse
+from studio.access.permissions import sees_all, visible
+from studio.frame.patience import TooSlowError, patience
+from studio.instances.address import ListAddress
+from studio.instances.queries import PAGE, rows_by_key
+from studio.instances.status_counts import counts_by_status
+
+COUNT_PATIENCE_S = 1
+MILLION = 1_000_000
+NEWEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the list. `newer`, `older` and `go_on` are places in it; empty if there is nothing there."""
+
+    instances: list[Instance]
+    newer: str
+    older: str
+    go_on: str
+    hint: str  # a term with which an index finds all
+    top: int | None  # the newest instance known to the first page, whose new ones are announced
+    searched: str  # in words; empty if it needs no words
+
+
+def page_of(asked: ListAddress, user: Any) -> Page:
+    """Read the page of an address."""
+    newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
+    found = searching.search(
+        asked.query,
+        workflows=_workflows(user),
+        sort=asked.sort,
+        limit=PAGE,
+        before=asked.before,
+        after=asked.after,
+    )
+    is_first = not found.newer and not asked.before
+    return Page(
+        rows_by_key(found.keys),
+        newer=found.newer,
+        older=found.older,
+        go_on=found.searched.go_on,
+        hint=found.searched.hint,
+        top=max([newest, *found.keys]) if is_first and asked.sort == NEWEST_FIRST else None,
+        searched=_in_words(found.searched, asked, has_more=bool(found.older)),
+    )
+
+
+def counts_of(asked: ListAddress, user: Any) -> Mapping[str, int] | None:
+    """Count what the search finds by status, whatever status it asks for; None if no index can count it in time."""
+    query, workflows = parse(asked.query.replaced("status")), _workflows(user)
+    try:
+        with patience(COUNT_PATIENCE_S):
+            if not counting.names_only(query):
+                return counting.count_by_status(query, workflows=workflows)
+            names = workflows_of(query.terms, workflow_names() if workflows is None else workflows)
+            return _sum(counts_by_status(names))
+    except TooSlowError:
+        return None
+
+
+def count_newer(asked: ListAddress, user: Any, key: int) -> int:
+    """Count the instances that match and were started since, up to 99; 0 if that takes too long."""
+    try:
+        with patience(COUNT_PATIENCE_S):
+            return counting.count_newer(asked.query, key, workflows=_workflows(user))
+    except TooSlowError:
+        return 0
+
+
+def busiest(user: Any, most: int = 3) -> list[str]:
+    """Return the workflows that most of the newest instances are of."""
+    newest = Instance.objects.order_by("-key").values_list("workflow", flat=True)[:NEWEST]
+    return [name for name, _ in Counter(visible(user, newest)).most_common(most)]
+
+
+def _workflows(user: Any) -> list[str] | None:
+    """Return the workflows that a user may see; None if that is all."""
+    return None if sees_all(user) else visible(user, workflow_names())
+
+
+def _sum(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for of_workflow in counts.values():
+        for status, n in of_workflow.items():
+            total[status] = total.get(status, 0) + n
+    return total
+
+
+def _in_words(searched: Searched, asked: ListAddress, *, has_more: bool) -> str:
+    if searched.rows is None:
+        return "" if has_more or asked.query.is_empty else "Searched all instances"
+    done = "Searched" if asked.sort.is_by_start else "Sorted"
+    of = f" of {_about(searched.of)}" if searched.of is not None else ""
+    if asked.before:
+        return f"{done} {searched.rows:,} more{of}"
+    end = "oldest" if asked.sort.is_by_start and not asked.sort.is_descending else "newest"
+    return f"{done} the {end} {searched.rows:,}{of}"
+
+
+def _about(n: int) -> str:
+    return f"{n / MILLION:.1f} M" if n >= MILLION else f"{n:,}"
