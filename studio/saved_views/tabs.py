@@ -60,10 +60,8 @@ def bar_of(user: Any, opened: Opened, search: Search) -> Bar:
     is_all = opened.view is None and search.is_empty
     shared, own = queries.shared_and_own(user)
     held = rights(user)
-    tabs = [
-        _tab(one, held, is_current=is_all if one is ALL else one.slug == slug)
-        for one in (ALL, *BUILT_IN, *shared, *own)
-    ]
+    views: list[SavedView | BuiltIn] = [ALL, *BUILT_IN, *shared, *own]
+    tabs = [_tab(one, held, is_current=is_all if one is ALL else one.slug == slug) for one in views]
     return Bar(
         tabs=tabs,
         opened=opened,
@@ -93,14 +91,19 @@ def address_of(slug: str) -> str:
 
 def _tab(view: SavedView | BuiltIn, held: frozenset[Verb], *, is_current: bool) -> Tab:
     search = search_of(view)
-    is_saved = isinstance(view, SavedView)
     return Tab(
         slug=view.slug,
         name=view.name,
-        kind="built-in" if not is_saved else "shared" if view.is_shared else "personal",
+        kind=_kind_of(view),
         address=address_of(view.slug),
         search=search,
         count=counts.known(search.query, held),
         is_current=is_current,
-        is_outdated=is_saved and is_outdated(search),
+        is_outdated=is_outdated(search),
     )
+
+
+def _kind_of(view: SavedView | BuiltIn) -> str:
+    if isinstance(view, BuiltIn):
+        return "built-in"
+    return "shared" if view.is_shared else "personal"

@@ -14,7 +14,7 @@ from studio.frame.notes import note
 from studio.frame.pieces import Drawing, HtmxRequest, Piece, frame_of, page
 from studio.models import SavedView
 from studio.saved_views import counts, queries, saving
-from studio.saved_views.built_in import ALL, BUILT_IN
+from studio.saved_views.built_in import ALL, BUILT_IN, BuiltIn
 from studio.saved_views.form import Typed
 from studio.saved_views.opening import search_of
 from studio.saved_views.rules import LONGEST_NAME, InvalidViewError, is_outdated
@@ -82,8 +82,10 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 def view_counts(request: HtmxRequest) -> HttpResponse:
     """Answer with the numbers of the views in the rail, and with those of all tabs if the page has them."""
     rail = in_rail(request.user)
-    shared, own = queries.shared_and_own(request.user) if "tabs" in request.GET else ([], [])
-    tabs = [ALL, *BUILT_IN, *shared, *own] if "tabs" in request.GET else []
+    tabs: list[SavedView | BuiltIn] = []
+    if "tabs" in request.GET:
+        shared, own = queries.shared_and_own(request.user)
+        tabs = [ALL, *BUILT_IN, *shared, *own]
     texts = counts.counted([search_of(one).query for one in (*rail, *tabs)], request.user)
     numbers = {f"rail-n-{one.slug}": texts[one.query] for one in rail}
     numbers |= {f"view-n-{one.slug or 'all'}": texts[search_of(one).query] for one in tabs}
