@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
 from engine.models.fields import times
 
-if TYPE_CHECKING:
-    from django.db.models.deletion import Collector
-
 LONGEST_NAME = 60
-
-
-def leave_shared(collector: Collector, field: Any, sub_objs: Any, using: str) -> None:
-    """Delete the personal views of a deleted user. Shared views stay, without an owner."""
-    models.CASCADE(collector, field, sub_objs.filter(is_shared=False), using)
-    models.SET_NULL(collector, field, sub_objs.filter(is_shared=True), using)
 
 
 class SavedView(models.Model):
@@ -34,8 +23,10 @@ class SavedView(models.Model):
     """Its part of an address. It stays when the view is renamed, and is not used again when it is deleted."""
     name = models.CharField(max_length=LONGEST_NAME)
     """Unique among the personal views of its owner, or among shared ones."""
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, leave_shared, null=True, related_name="+")
-    """The person who saved it; none for a shared view whose maker was deleted."""
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
+    """The person who has a personal view; none for a shared one."""
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    """The person who saved it; none if they were deleted, which leaves shared views in place."""
     is_shared = models.BooleanField(default=False)
     query = models.TextField(default="", blank=True)
     sort = models.CharField(max_length=32, default="", blank=True)
@@ -50,7 +41,8 @@ class SavedView(models.Model):
         constraints = [
             times("studio_savedview", "created_at", "changed_at"),
             models.CheckConstraint(
-                condition=models.Q(is_shared=True) | models.Q(owner__isnull=False),
+                condition=models.Q(is_shared=True, owner=None)
+                | models.Q(is_shared=False, owner__isnull=False),
                 name="studio_savedview_owner",
             ),
             models.UniqueConstraint(

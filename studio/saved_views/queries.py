@@ -20,7 +20,7 @@ def seen_by(user: Any) -> QuerySet[SavedView]:
 
 def shared_and_own(user: Any) -> tuple[list[SavedView], list[SavedView]]:
     """Return the shared views, and the personal ones of a person."""
-    views = list(seen_by(user).select_related("owner"))
+    views = list(seen_by(user).select_related("made_by"))
     return [one for one in views if one.is_shared], [one for one in views if not one.is_shared]
 
 

@@ -37,7 +37,14 @@ def save(name: str, search: Search, *, by: Any, is_shared: bool = False) -> Save
     if is_shared and not may_share(by):
         _refuse(CREATE, by, name)
     rules.check_search(search)
-    view = SavedView(name=name, slug=_slug_for(name), owner=by, is_shared=is_shared, **search.fields)
+    view = SavedView(
+        name=name,
+        slug=_slug_for(name),
+        owner=None if is_shared else by,
+        made_by=by,
+        is_shared=is_shared,
+        **search.fields,
+    )
     with transaction.atomic():
         others = _others(view)
         _check_room(view, others)

@@ -147,7 +147,7 @@ def test_shared_views_stay_when_their_maker_is_deleted(signed_in: SignIn) -> Non
     save(client, name="Ours", **{"for": "shared"})
     maker.delete()
     (view,) = SavedView.objects.all()
-    assert (view.name, view.owner) == ("Ours", None)
+    assert (view.name, view.owner, view.made_by) == ("Ours", None, None)
 
 
 def test_a_search_that_is_not_understood_any_more_is_explained(viewer: Client) -> None:
