@@ -21,6 +21,7 @@ from studio.instance import views as instance
 from studio.instances import suggestions
 from studio.instances import views as instances
 from studio.live import reconcile
+from studio.saved_views import views as saved_views
 from studio.schedules import views as schedules
 from studio.tokens import views as tokens
 from studio.webhooks import delivery as webhook_delivery
@@ -50,6 +51,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
     guarded_path("approvals/", approvals.approvals, "approvals"),
     guarded_path("instances/", instances.instances, "instances"),
+    guarded_path("instances/views/", saved_views.saved_views, "saved-views"),
+    guarded_path("instances/views/<slug:slug>/rename/", saved_views.rename, "view-rename"),
+    guarded_path("instances/views/<slug:slug>/update/", saved_views.update, "view-update"),
+    guarded_path("instances/views/<slug:slug>/move/", saved_views.move, "view-move"),
+    guarded_path("instances/views/<slug:slug>/delete/", saved_views.delete, "view-delete"),
     guarded_path("schedules/", schedules.timetable, "schedules"),
     guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
     guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
@@ -92,6 +98,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("_f/instances/suggestions/", suggestions.suggestions, "instance-suggestions"),
     guarded_path("_f/instances/paths/", suggestions.paths, "instance-paths"),
     guarded_path("_f/tokens/matches/", tokens.matches, "token-matches"),
+    guarded_path("_f/views/counts/", saved_views.view_counts, "view-counts"),
     guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
     guarded_path("_f/icons.svg", icons.icons, "icons"),
     guarded_path("ws/", reconcile.socket_address, "socket"),

@@ -38,6 +38,10 @@ ACTIONS = {
     "sign_in": "signed in",
     "create_token": "created the token",
     "revoke_token": "revoked the token",
+    "view-create": "made the shared view",
+    "view-change": "changed the shared view",
+    "view-move": "moved the shared view",
+    "view-delete": "deleted the shared view",
 }
 
 
@@ -47,7 +51,7 @@ def action_text(entry: Audit) -> str:
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
         return f"could not start the planned run of schedule {_isolated(data.get('schedule'))}"
-    subject = data.get("schedule") or data.get("webhook")
+    subject = data.get("schedule") or data.get("webhook") or data.get("view")
     of = f" {_isolated(subject)}" if subject else ""
     if entry.outcome == "denied":
         return f"denied: {verb}{of}"

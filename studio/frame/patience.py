@@ -14,13 +14,15 @@ class TooSlowError(Exception):
 
 
 @contextmanager
-def patience(seconds: int) -> Iterator[None]:
-    """Cancel queries in the block after so many seconds. Raises TooSlowError."""
+def patience(seconds: float) -> Iterator[None]:
+    """Cancel each query in the block after so many seconds. Raises TooSlowError."""
+    is_within = connection.in_atomic_block
     try:
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL statement_timeout = '{seconds:d}s'")
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = '{seconds * 1000:.0f}ms'")
             yield
+            if is_within:  # a transaction of the site, which goes on
+                cursor.execute("SET LOCAL statement_timeout = DEFAULT")
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise TooSlowError from error

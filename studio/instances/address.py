@@ -17,6 +17,7 @@ from engine.values.query.terms import Query
 from studio.frame.addresses import ignored
 from studio.instances.columns import Path, paths_of
 
+LONGEST_SLUG = 80
 LONGEST_TYPED = 4_000  # characters that the field shows of a search that is too long
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 EARLIER = {"workflow": "workflow", "status": "status", "q": "id"}  # parameters of earlier addresses → fields
@@ -32,6 +33,7 @@ class ListAddress:
     columns: tuple[Path, ...] = ()
     before: str = ""
     after: str = ""
+    view: str = ""  # the slug of the view from which the search began
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -43,7 +45,7 @@ class ListAddress:
         sort = Sort.of(text) if text else NEWEST_FIRST
         places = {name: given.get(name, "") for name in ("before", "after")}
         found = {"sort": text} | {name: one for name, one in places.items() if is_place(one, sort)}
-        understood = {"query", *EARLIER, *(name for name, value in found.items() if value)}
+        understood = {"query", "view", *EARLIER, *(name for name, value in found.items() if value)}
         others = given.copy()
         others.pop("columns", None)
         return cls(
@@ -53,6 +55,7 @@ class ListAddress:
             columns=columns,
             before=found.get("before", ""),
             after=found.get("after", ""),
+            view=given.get("view", "")[:LONGEST_SLUG],
             ignored=(*ignored(others, understood), *(f"columns={part}"[:80] for part in wrong)),
         )
 
@@ -60,7 +63,11 @@ class ListAddress:
     def kept(self) -> dict[str, str]:
         """Everything but the search and the place, without what is usual."""
         columns = ",".join(".".join(path) for path in self.columns)
-        given = {"sort": str(self.sort) if self.sort != NEWEST_FIRST else "", "columns": columns}
+        given = {
+            "sort": str(self.sort) if self.sort != NEWEST_FIRST else "",
+            "columns": columns,
+            "view": self.view,
+        }
         return {name: value for name, value in given.items() if value}
 
     @property
@@ -104,5 +111,7 @@ def list_address(*, workflow: str = "", status: str = "") -> str:
 
 def address_of(parameters: Mapping[str, str]) -> str:
     """Return the address of the list with these parameters, without the empty ones."""
-    given = urlencode({name: value for name, value in parameters.items() if value}, safe=":,*")
+    is_whole = bool(parameters.get("view"))  # an address with a search says all, also that it is empty
+    shown = {name: value for name, value in parameters.items() if value or (is_whole and name == "query")}
+    given = urlencode(shown, safe=":,*")
     return f"{reverse('studio:instances')}{f'?{given}' if given else ''}"

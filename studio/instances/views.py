@@ -21,6 +21,9 @@ from studio.instances.columns import LONGEST_PATH, MOST
 from studio.instances.heads import columns_of, heads_of
 from studio.instances.live import above_list
 from studio.instances.windows import WINDOWS, wider, windows_of
+from studio.saved_views.opening import open_view
+from studio.saved_views.search import Search
+from studio.saved_views.tabs import bar_of
 
 PATIENCE_S = 3
 TEMPLATE = "studio/instances/instances.html"
@@ -28,8 +31,9 @@ TEMPLATE = "studio/instances/instances.html"
 
 @guard(get=Verb.VIEW)
 def instances(request: HttpRequest) -> HttpResponse:
-    asked = ListAddress.of(request.GET)
-    frame = _frame(asked)
+    opened = open_view(request.GET, request.user)
+    asked = ListAddress.of(opened.given)
+    frame = _frame(asked) | {"views": bar_of(request.user, opened, Search.of_text(asked.typed, asked.kept))}
     if asked.query.problems:
         return page(request, TEMPLATE, problems=[chip for chip in frame["chips"] if chip.message], **frame)
     try:

@@ -34,6 +34,7 @@ from studio.frame.headers import csrf_header
 from studio.frame.icons import icons_address
 from studio.frame.notes import notes_of
 from studio.instances.address import list_address
+from studio.saved_views.tabs import rail_of
 
 register = template.Library()
 register.filter("action_text", action_text)
@@ -56,8 +57,14 @@ def frame(context: RequestContext) -> str:
     context["server_time"] = timezone.now()
     context["has_password_page"] = is_own_login
     context["may_administer"] = lambda: allowed(user, Verb.ADMINISTER, None)
+    context["rail_views"] = lambda: rail_of(user, _view_open(request))
     context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
     return ""
+
+
+def _view_open(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return request.GET.get("view", "") if match is not None and match.url_name == "instances" else ""
 
 
 @register.simple_tag

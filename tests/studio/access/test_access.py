@@ -34,7 +34,9 @@ FOR_ADMINS = sorted(
     {"team-tokens", "people-tokens", *(name for name in PROTECTED if name.startswith("webhook"))}
 )
 SENDABLE = [name for name in PROTECTED if "POST" in rules()[name].verbs]
-OWN = {"password", "tokens", "token-revoke"}  # what every user may change: it concerns no other user
+# What every user may change: it concerns no other user. Shared views do, and check that themselves.
+VIEWS = {"saved-views", "view-rename", "view-update", "view-move", "view-delete"}
+OWN = {"password", "tokens", "token-revoke", *VIEWS}
 STEERING = [name for name in PROTECTED if rules()[name].action and name not in FOR_ADMINS]
 
 
