@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from engine.invariants import look
-from studio.display.status import OPEN, display_status
+from engine.values.shown import OPEN, display_status
 from studio.embedded import DATABASE, USER, EmbeddedServer, socket_dir
 from tests.bench.many.flows import NAMES
 from tests.bench.many.shop import BURST, Shop, Size

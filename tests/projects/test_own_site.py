@@ -31,7 +31,7 @@ for name, group in (("ann", "approver"), ("oscar", "operator"), ("vera", "viewer
         user.groups.add(Group.objects.get(name="reprise-" + group))
 User.objects.create_user("{LONG}", "{PASSWORD}").groups.add(Group.objects.get(name="reprise-operator"))
 """
-LINK = re.compile(r'(?:href|src|action|hx-get|hx-post|hx-ws:connect|formaction)="([^"]*)"')
+LINK = re.compile(r'\b(?<!-)(?:href|src|action|hx-get|hx-post|hx-ws:connect|formaction)="([^"]*)"')
 PAGE = re.compile(r'<a\b[^>]*? href="([^"]*)"')
 RENEWED = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 

@@ -45,7 +45,7 @@ def buttons(page: str) -> list[str]:
         ("waiting_for_pause", ["Keep running", "Send event…", "Restart…", "Terminate…"]),
         ("paused", ["Resume", "Send event…", "Restart…", "Terminate…"]),
         ("complete", ["Restart…", "Start another like it", "Delete…"]),
-        ("errored", ["Restart…", "Start another like it", "Delete…"]),
+        ("errored", ["Retry the step…", "Restart…", "Start another like it", "Delete…"]),
         ("terminated", ["Restart…", "Start another like it", "Delete…"]),
     ],
 )
