@@ -33,6 +33,8 @@ User.objects.create_user("{LONG}", "{PASSWORD}").groups.add(Group.objects.get(na
 """
 LINK = re.compile(r'\b(?<!-)(?:href|src|action|hx-get|hx-post|hx-ws:connect|formaction)="([^"]*)"')
 PAGE = re.compile(r'<a\b[^>]*? href="([^"]*)"')
+# The list of instances in all its orders and searches of several terms, of which there is no end.
+ENDLESS = re.compile(r"/ops/instances/\?.*[+&]")
 RENEWED = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 
 
@@ -147,7 +149,8 @@ def test_everything_on_every_page_stays_below_the_prefix(url: str) -> None:
         for link in map(html.unescape, LINK.findall(page.text)):
             assert link.startswith(("/ops/", "/static/studio/", "#", "?", "data:")), (path, link)
         pages = {html.unescape(link).partition("#")[0] for link in PAGE.findall(page.text)}
-        left += sorted({link for link in pages if link.startswith("/ops/")} - seen - set(left))
+        ours = {link for link in pages if link.startswith("/ops/") and not ENDLESS.match(link)}
+        left += sorted(ours - seen - set(left))
     assert {"/ops/audit/", "/ops/schedules/", "/ops/workflows/refund/start/", "/ops/approvals/"} <= seen
 
 
