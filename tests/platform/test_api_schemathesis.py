@@ -33,7 +33,6 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 401, 403, 404, 
 # A search has a language of its own, which the document only describes.
 CONFIG += """
 [[operations]]
-include-method = "GET"
 include-path = "/instances"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 401, 403, 422, 429]
 """
