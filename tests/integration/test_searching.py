@@ -179,6 +179,13 @@ def test_the_orders_hold_all_pages_together(made: list[Instance], text: str) -> 
                 assert got == [row.id for row in wanted], (sort, sign)
 
 
+def test_the_pages_of_a_window_lead_to_the_next_window(made: list[Instance]) -> None:
+    for sort in ("-duration", "duration", "-finished", "finished"):
+        wanted = sorted(row.id for row in made if "finished" not in sort or row.finished_at)
+        for limit in (2, 3, 5):
+            assert sorted(ids("", sort=Sort.of(sort), limit=limit, window=5)) == wanted, (sort, limit)
+
+
 def test_no_row_is_lost_or_repeated_while_others_arrive(made: list[Instance]) -> None:
     orders = made[0].workflow and found_workflow()
     for sort in ("-started", "-finished"):

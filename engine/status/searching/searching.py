@@ -129,15 +129,13 @@ def _page(
 def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, window: int) -> Found:
     """Find a page in another order than that of the starts, among all candidates or in one window of keys."""
     is_back, place = bool(after), Place.of(after or before)
-    portions = None
     if place is not None:
         span, now_us = Span(place.low, place.top), place.now_us
     else:
         top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
         span = scope.span if top is None else scope.span.below(top)
         if scope.keys is None:
-            portions = Portions(scope.rows_in, span, is_down=True, most=window, time=Seconds())
-            span = portions.whole()
+            span = Portions(scope.rows_in, span, is_down=True, most=window, time=Seconds()).whole()
     value = value_of(sort.by, now_us)
     rows = scope.rows_in(span).annotate(at=value).filter(at__isnull=False)
     is_down = sort.is_descending is not is_back
@@ -151,17 +149,20 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
     if is_back:
         found = found[::-1]
     places = [str(Place(at, key, span.low, span.top, now_us)) for at, key in found]
-    left_out = portions is not None and not portions.is_over
     return Found(
         [key for _, key in found],
         older=places[-1] if places and (is_back or has_more) else "",
         newer=places[0] if places and (has_more if is_back else place is not None) else "",
-        searched=_searched(
-            scope,
-            portions.looked_at if portions is not None and left_out else None,
-            f"w{span.low}" if left_out and not is_back else "",
-        ),
+        searched=_sorted(scope, span, is_back=is_back),
     )
+
+
+def _sorted(scope: Scope, span: Span, *, is_back: bool) -> Searched:
+    """Say how much was sorted: on each page of a window, so that the last one leads to the next window."""
+    if scope.keys is not None or span.low <= scope.span.low:
+        return Searched()
+    rows = Instance.objects.filter(key__gte=span.low, key__lt=span.top).count()
+    return _searched(scope, rows, "" if is_back else f"w{span.low}")
 
 
 def _searched(scope: Scope, rows: int | None, go_on: str) -> Searched:
