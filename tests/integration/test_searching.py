@@ -204,10 +204,10 @@ def test_no_row_is_lost_or_repeated_while_others_arrive(made: list[Instance]) ->
         assert before - {*seen} == set()
 
 
-def found_workflow() -> Any:
+def found_workflow(name: str = "orders") -> Any:
     from engine import workflows
 
-    return workflows["orders"]
+    return workflows[name]
 
 
 def test_it_says_what_was_searched(made: list[Instance]) -> None:
@@ -236,6 +236,15 @@ def test_only_the_workflows_that_may_be_seen_are_searched(made: list[Instance]) 
             counts = count_by_status(parse(text), workflows=allowed)
             assert counts is None or sum(counts.values()) == len(page.keys)
             assert count_newer(parse(text), 0, workflows=allowed) == len(page.keys)
+
+
+def test_an_id_of_a_workflow_that_is_not_searched_hides_no_error(made: list[Instance]) -> None:
+    wanted = ids("workflow:orders provider")
+    assert wanted
+    found_workflow("refund").start({}, id="provider-1")
+    assert ids("workflow:orders provider") == wanted
+    assert len(search(parse("provider"), workflows=["orders"]).keys) == len(wanted)
+    assert ids("provider") == ["provider-1"]
 
 
 def test_what_an_index_finds_is_counted_by_shown_status(made: list[Instance]) -> None:

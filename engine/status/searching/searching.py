@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from engine.models import Instance
 from engine.status.gathering import database_now
-from engine.status.search import id_begins, workflow_names
+from engine.status.search import by_id, id_begins, workflow_names
 from engine.status.searching.bounds import span_of
 from engine.status.searching.candidates import candidates, workflows_of
 from engine.status.searching.conditions import row_condition
@@ -62,10 +62,12 @@ class Scope:
 
 def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
     """Prepare a search among the workflows that a user may see, or all."""
-    names = list[str]()
+    names, known = list[str](), list[str]()
     if query.terms or workflows is not None:
-        names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
-    terms = [_by_id_or_error(term) for term in query.terms]
+        known = workflow_names() if workflows is None else sorted(workflows)
+        names = workflows_of(query.terms, known)
+    is_everywhere = workflows is None and len(names) == len(known)
+    terms = [_by_id_or_error(term, None if is_everywhere else names) for term in query.terms]
     return Scope(
         terms=terms,
         names=names,
@@ -188,16 +190,17 @@ def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:
     return list(rows.order_by("-key" if is_down else "key").values_list("key", flat=True)[:limit])
 
 
-def _by_id_or_error(term: Term) -> Term:
-    """Read a free text as the beginning of an ID if there is one: an index finds it among all instances, whereas
-    errors have to be looked at.
+def _by_id_or_error(term: Term, names: Collection[str] | None) -> Term:
+    """Read a free text as the beginning of an ID if these workflows (None: all) have one: an index finds it among all
+    instances, whereas errors have to be looked at. IDs of workflows that a user may not see must decide nothing.
     """
-    if (
-        not isinstance(term.condition, Free)
-        or not Instance.objects.filter(id_begins(term.condition.text)).exists()
-    ):
+    if not isinstance(term.condition, Free):
         return term
-    return replace(term, condition=Ids((term.condition.text,)))
+    if names is None:
+        found = Instance.objects.filter(id_begins(term.condition.text))
+    else:
+        found = by_id(Instance.objects.filter(workflow__in=names), term.condition.text)
+    return replace(term, condition=Ids((term.condition.text,))) if found.exists() else term
 
 
 def _is_listed(term: Term) -> bool:
