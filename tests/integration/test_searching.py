@@ -48,6 +48,8 @@ def ids(text: str, **options: Any) -> list[str]:
         back.insert(0, page.keys)
     if "window" not in options:
         assert [one for one in back if one] == [one for one in pages if one]
+    elif "sort" not in options:  # other pages of the same instances
+        assert [*itertools.chain(*back)] == [*itertools.chain(*pages)]
     names = dict(Instance.objects.values_list("key", "id"))
     return [names[key] for key in itertools.chain(*pages)]
 
@@ -267,6 +269,24 @@ def test_what_an_index_finds_is_counted_by_shown_status(made: list[Instance]) ->
 def test_a_wrong_cursor_raises_nothing(db: None, cursor: str, sort: str) -> None:
     for where in ("before", "after"):
         assert search(parse(""), workflows=None, sort=Sort.of(sort), **{where: cursor}).keys == []
+
+
+@pytest.mark.parametrize("sort", ["-started", "started", "-duration"])
+def test_a_wrong_cursor_is_that_of_the_first_page(made: list[Instance], sort: str) -> None:
+    first = search(parse("id:orders"), workflows=None, sort=Sort.of(sort), limit=2)
+    wrong = search(parse("id:orders"), workflows=None, sort=Sort.of(sort), limit=2, after="x")
+    assert (wrong.keys, bool(wrong.older), wrong.newer) == (first.keys, True, "")
+
+
+@pytest.mark.parametrize(("sort", "forward"), [("-started", 1), ("started", -1)])
+def test_an_empty_page_on_the_way_back_leads_in_both_directions(
+    made: list[Instance], sort: str, forward: int
+) -> None:
+    query = parse("step:never")
+    there = search(query, workflows=None, sort=Sort.of(sort), window=3)
+    back = search(query, workflows=None, sort=Sort.of(sort), window=1, after=there.searched.go_on)
+    assert (back.keys, bool(back.newer)) == ([], True)
+    assert int(back.older) == int(there.searched.go_on) + forward
 
 
 @pytest.mark.parametrize("text", ["-", "name", "--started", "started-", "STARTED", "key", ""])

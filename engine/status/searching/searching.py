@@ -96,7 +96,8 @@ def search(
     scope = scope_of(query, workflows)
     if not sort.is_by_start:
         return _sorted_page(scope, sort, limit, before, after, window)
-    place, is_back = key_of(after or before), bool(after)
+    place = key_of(after or before)
+    is_back = bool(after) and place is not None
     span = scope.span
     is_down = sort.is_descending is not is_back
     if place is not None:
@@ -107,30 +108,36 @@ def search(
     else:
         portions = Portions(scope.rows_in, span, is_down=is_down, most=window, time=Seconds())
         keys = portions.find(limit + 1)
-    return _page(scope, keys, portions, limit, has_place=place is not None, is_back=is_back)
+    behind = "" if place is None else str(place - 1 if is_down else place + 1)
+    return _page(scope, keys, portions, limit, behind, is_back=is_back)
 
 
 def _page(
-    scope: Scope, keys: list[int], portions: Portions | None, limit: int, *, has_place: bool, is_back: bool
+    scope: Scope, keys: list[int], portions: Portions | None, limit: int, behind: str, *, is_back: bool
 ) -> Found:
+    """Return a page in the direction in which the keys were found. `behind` leads back to where the search has come
+    from, and is empty at the beginning.
+    """
     has_more, keys = len(keys) > limit, keys[:limit]
     go_on = "" if portions is None or has_more or portions.is_over else str(portions.reached)
+    rows = portions.looked_at if go_on and portions else None
+    last, first = (str(keys[-1]), str(keys[0])) if keys else ("", behind)
     if is_back:
-        keys = keys[::-1]
-    first, last = (str(keys[0]), str(keys[-1])) if keys else ("", "")
+        return Found(
+            keys[::-1], older=first, newer=last if has_more else go_on, searched=_searched(scope, rows, "")
+        )
     return Found(
         keys,
-        older=last if is_back or has_more else "",
-        newer=first if (has_more if is_back else has_place) else "",
-        searched=_searched(
-            scope, portions.looked_at if go_on and portions else None, "" if is_back else go_on
-        ),
+        older=last if has_more else "",
+        newer=first if behind else "",
+        searched=_searched(scope, rows, go_on),
     )
 
 
 def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, window: int) -> Found:
     """Find a page in another order than that of the starts, among all candidates or in one window of keys."""
-    is_back, place = bool(after), Place.of(after or before)
+    place = Place.of(after or before)
+    is_back = bool(after) and place is not None
     if place is not None:
         span, now_us = Span(place.low, place.top), place.now_us
     else:
@@ -196,11 +203,12 @@ def _by_id_or_error(term: Term, names: Collection[str] | None) -> Term:
     """
     if not isinstance(term.condition, Free):
         return term
+    text = term.condition.text
     if names is None:
-        found = Instance.objects.filter(id_begins(term.condition.text))
+        has_id = Instance.objects.filter(id_begins(text)).exists()
     else:
-        found = by_id(Instance.objects.filter(workflow__in=names), term.condition.text)
-    return replace(term, condition=Ids((term.condition.text,))) if found.exists() else term
+        has_id = by_id(Instance.objects.filter(workflow__in=names), text).exists()
+    return replace(term, condition=Ids((text,))) if has_id else term
 
 
 def _is_listed(term: Term) -> bool:
